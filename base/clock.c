@@ -27,6 +27,14 @@ void clock_iso8601(int64_t wall_ms, char out[CLOCK_ISO_LEN])
     snprintf(out, CLOCK_ISO_LEN, "%.19s.%03dZ", day, (int)(wall_ms % 1000));
 }
 
+int32_t clock_zone_s(int64_t wall_ms)
+{
+    time_t s = (time_t)(wall_ms / 1000);
+    struct tm tm;
+
+    return localtime_r(&s, &tm) ? (int32_t)tm.tm_gmtoff : 0;
+}
+
 void clock_hms(int64_t ms, char out[CLOCK_HMS_LEN])
 {
     int64_t s = ms / 1000;

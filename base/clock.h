@@ -13,6 +13,9 @@ int64_t clock_wall_ms(void); /* since 1970-01-01 UTC */
 /* ISO-8601 UTC with milliseconds, as every time of day in the catalog. */
 void clock_iso8601(int64_t wall_ms, char out[CLOCK_ISO_LEN]);
 
+/* Seconds that the clock on the wall, in the zone of $TZ or the machine, is ahead of UTC then. */
+int32_t clock_zone_s(int64_t wall_ms);
+
 #define CLOCK_HMS_LEN 32
 /* "1:02:03.450" (hours only when there are any); for people. */
 void clock_hms(int64_t ms, char out[CLOCK_HMS_LEN]);

@@ -6,7 +6,8 @@
  * that made them; they must be freed before it is closed.
  *
  * One thread calls a backend at a time, and several backends are independent. Operations are
- * ordered, and may still be under way when the call returns; `sync`, `get` and `read` wait. Shapes
+ * ordered, and may still be under way when the call returns; `sync`, `get` and `read` wait. A
+ * backend may be *forked*: the fork is a second order of operations on the same device. Shapes
  * are checked by every operation: a mismatch is ERR_DEVICE with a sentence, because it can only be
  * a fault of ours. A failed allocation is ERR_VRAM, after which everything that existed before is
  * still valid. ERR_DEVICE from anything else means that the device is lost to this process.
@@ -55,7 +56,8 @@ enum linear_use {
 
 /* One row of a decoder step. In device memory; whoever writes it has checked it. */
 struct token_row {
-    int32_t slot;  /* of the decoder's own key/value caches */
+    int32_t slot;  /* of the decoder's own key/value caches; -1: the row is nobody's: it stores
+                      nothing, looks at nothing, and what comes of it is undefined */
     int32_t pos;   /* 0-based position in the sequence */
     int32_t token; /* to be fed there */
     int32_t cross; /* slot of the window's keys and values; hypotheses of a window share it */
@@ -358,6 +360,19 @@ struct backend_ops {
     int (*record_end)(struct backend *be, struct recording **ret, struct err *err);
     int (*record_run)(struct backend *be, struct recording *r, struct err *err);
     void (*record_free)(struct backend *be, struct recording *r);
+
+    /* NULL, all three, where a device runs one operation at a time (the host). The fork's
+     * operations are ordered among themselves, and beside be's they have no order but what `after`
+     * gives. What be has prepared and allocated serves the fork, too; what the fork allocates is
+     * counted in be, and its `allocated` stays 0. The same thread calls both; it is closed before
+     * be, and not forked again. Its operations give way to be's where both want the device. */
+    int (*fork)(struct backend *be, struct backend **ret, struct err *err);
+    /* What `be` is asked for from now on begins after all that `other` was asked for before has
+     * ended. Waits for nothing itself. One is the other's fork. Recorded sequences do not hold it.
+     */
+    int (*after)(struct backend *be, struct backend *other, struct err *err);
+    /* *ret: whether all that be was asked for has ended. Waits for nothing. */
+    int (*idle)(struct backend *be, bool *ret, struct err *err);
 };
 
 /* What a backend's own struct begins with. */

@@ -9,7 +9,7 @@
 #include "scheduler/run/figures.h"
 #include "scheduler/lease_passages.h"
 #include "scheduler/run/report.h"
-#include "scheduler/recall.h"
+#include "scheduler/lease_revoke.h"
 #include "scheduler/tracks.h"
 #include "scheduler/worker_pool.h"
 
@@ -350,9 +350,9 @@ void backlog_recheck(struct run *run, bool cancel)
             continue;
         t->stopping = true;
         if (cancel)
-            recall_task(run, t->t.task_id);
+            lease_revoke_task(run, t->t.task_id);
         else
-            recall_at_checkpoint(run, t->t.task_id);
+            lease_revoke_at_checkpoint(run, t->t.task_id);
     }
     tracks_recheck(run);
 }

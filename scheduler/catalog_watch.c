@@ -39,11 +39,24 @@ static void tell_of_log(struct run *run, bool waiting, uint64_t log_bytes, uint6
     run_note_commit(run);
 }
 
+static void tell_of_disk(struct run *run, uint64_t free_bytes)
+{
+    struct err err = {0};
+    char text[200];
+
+    snprintf(text, sizeof(text),
+             "%llu MB are left on the catalog's disk: nothing new is begun until there is room",
+             (unsigned long long)free_bytes / 1000000);
+    report_event(run, LOG_WARN, "%s", text);
+    run_check(run, ledger_event(run->ledger, "disk-full", 0, "", text, &err), &err);
+    run_note_commit(run);
+}
+
 /* A reader that was forgotten keeps the catalog's log from being emptied. */
 void catalog_watch_log(struct run *run, int64_t now)
 {
-    const struct room_limits limits = {run->tune.log_bytes, run->tune.free_bytes};
-    uint64_t log_bytes, free_bytes;
+    struct room_limits limits = {run->tune.log_bytes, run->tune.free_bytes, run->tune.full_bytes};
+    uint64_t log_bytes, free_bytes, all_bytes;
     struct err err = {0};
 
     if (now < run->room_due_ms || run->mode == RUN_ENDING)
@@ -53,14 +66,19 @@ void catalog_watch_log(struct run *run, int64_t now)
     /* That it could not be emptied its length tells, and what else is wrong the next commit. */
     if (log_bytes > limits.log_bytes && store_log_empty(run->st, &err) == 0)
         log_bytes = 0;
-    if (store_log_room(run->st, &free_bytes, &err))
+    if (store_log_room(run->st, &free_bytes, &all_bytes, &err))
         return;
+    if (limits.full_bytes > all_bytes / 20) /* a small disk is no reason to wait */
+        limits.full_bytes = all_bytes / 20;
     switch (room_look(&run->room, &limits, log_bytes, free_bytes)) {
     case ROOM_HELD:
         tell_of_log(run, false, log_bytes, free_bytes);
         break;
     case ROOM_SHORT:
         tell_of_log(run, true, log_bytes, free_bytes);
+        break;
+    case ROOM_FULL:
+        tell_of_disk(run, free_bytes);
         break;
     case ROOM_AGAIN:
         report_event(run, LOG_INFO, "there is room on the catalog's disk again; going on");

@@ -8,7 +8,7 @@
 #include "scheduler/backlog.h"
 #include "scheduler/failure.h"
 #include "scheduler/lease_passages.h"
-#include "scheduler/recall.h"
+#include "scheduler/lease_revoke.h"
 #include "scheduler/run/report.h"
 #include "scheduler/task_end.h"
 #include "scheduler/tracks.h"
@@ -185,7 +185,7 @@ void dispatch_all(struct run *run)
             send_lease(run, &s);
             break;
         case PLANNER_CAP:
-            recall_cap(run, &s);
+            lease_revoke_cap(run, &s);
             break;
         }
     }

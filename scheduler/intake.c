@@ -100,6 +100,7 @@ static bool first_done(struct run_worker *w, struct run_lease *l, struct msg_sha
         return false;
     restart_result(&w->process.restart);
     figures_heard(run, t, m->end_ms - m->start_ms);
+    w->stretch.audio_ms += m->end_ms - m->start_ms;
     rc = ledger_passages(run->ledger, t->t.task_id, w->device, m, t->passages, err);
     t->passages = NULL; /* they are the ledger's */
     t->passage_count = 0;

@@ -11,8 +11,10 @@
 #include "scheduler/backlog.h"
 #include "scheduler/catalog_watch.h"
 #include "scheduler/dispatch.h"
-#include "scheduler/remote.h"
+#include "scheduler/run_control.h"
+#include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
+#include "scheduler/run/metrics_file.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
@@ -20,8 +22,9 @@
 #include "scheduler/settle.h"
 #include "scheduler/shard_length.h"
 #include "scheduler/tracks.h"
-#include "scheduler/turn.h"
+#include "scheduler/loop_turn.h"
 #include "scheduler/worker_pool.h"
+#include "scheduler/working_hours.h"
 #include "store/log_file.h"
 
 #define SILENCE_MS 30000u
@@ -45,7 +48,7 @@ static void on_refused(void *arg, int64_t task, const struct err *err)
 
 /* ------------------------------------------------------------------------------------- steps */
 
-static void on_prepare(uv_prepare_t *prepare) { turn_steps(prepare->data); }
+static void on_prepare(uv_prepare_t *prepare) { loop_turn_steps(prepare->data); }
 
 /* Retries that have become due are looked for in the catalog, which alone knows them all. */
 static void look_for_retries(struct run *run)
@@ -70,6 +73,7 @@ static void on_tick(uv_timer_t *timer)
 
     catalog_watch_place(run);
     catalog_watch_log(run, now);
+    working_hours_tick(run);
     processes_reap(run); /* a SIGCHLD may have been somebody else's to take */
     processes_tick(run, now);
     if (run->trouble_since_ms && run->mode != RUN_ENDING)
@@ -77,6 +81,8 @@ static void on_tick(uv_timer_t *timer)
     if (run->mode == RUN_GOING)
         look_for_retries(run);
     report_tick(run, now);
+    diary_tick(run, now);
+    metrics_file_tick(run, now);
     run_touch(run);
 }
 
@@ -91,19 +97,13 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
     switch (run->mode) {
     case RUN_GOING:
     case RUN_PAUSED:
-        run->mode = RUN_DRAINING;
-        report_event(run, LOG_INFO, "%s",
-                     run_leased(run) || settle_in_hand(run)
-                         ? "stopping at a checkpoint: what has begun is finished first (again to "
-                           "stop at once)"
-                         : "stopping");
-        worker_pool_drain(run);
+        loop_turn_stop(run);
         break;
     case RUN_DRAINING:
         report_event(run, LOG_INFO,
                      "stopping at once: what was not finished is done by the next "
                      "run");
-        turn_end(run, true);
+        loop_turn_end(run, true);
         break;
     case RUN_ENDING:
         processes_kill(run);
@@ -142,8 +142,10 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
     t->busy_ms = or_else(t->busy_ms, 1000);
     t->room_ms = or_else(t->room_ms, 5000);
+    t->zone = t->zone ? t->zone : clock_zone_s;
     t->log_bytes = t->log_bytes ? t->log_bytes : STORE_LOG_KEPT;
     t->free_bytes = t->free_bytes ? t->free_bytes : 256u << 20;
+    t->full_bytes = t->full_bytes ? t->full_bytes : 256u << 20;
     t->kept_bytes = t->kept_bytes ? t->kept_bytes : 256u << 20;
     t->queued_bytes = t->queued_bytes ? t->queued_bytes : 8u << 20;
 }
@@ -238,6 +240,8 @@ static int open_run(struct run *run, struct err *err)
         return rc;
     figures_totals(run);
     rc = ledger_event(run->ledger, "run-start", 0, "", "", err);
+    if (rc == 0)
+        rc = diary_begin(run, err);
     if (rc == 0 && is_unguarded(run))
         rc = ledger_event(run->ledger, "sandbox", 0, "", run->o->unguarded, err);
     return rc;
@@ -254,13 +258,15 @@ static void say_first(struct run *run)
 
     report_start(run);
     run_devices_say(run);
+    working_hours_begin(run);
     if (is_unguarded(run))
         report_event(run, LOG_WARN, "%s", run->o->unguarded);
     if (t->paused) {
         report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` lets it go on");
         run->mode = RUN_PAUSED;
+        run->paused = true;
         if (!run->o->watch)
-            turn_end(run, false);
+            loop_turn_end(run, false);
         return;
     }
     progress_hours(a->audio_left_ms, a->audio_left_ms, audio);
@@ -290,9 +296,15 @@ static void last_words(struct run *run)
              (unsigned long long)(run->tasks_failed + run->failed_pending),
              run->failure.code  ? ", stopped by a failure"
              : run->interrupted ? ", interrupted"
+             : run->timed_out   ? ", its hours were over"
                                 : "",
              memory);
     ledger_event(run->ledger, "run-end", 0, "", text, &err);
+    run->trouble_next_ms = 0;
+    run_flush(run);
+    figures_totals(run);
+    diary_end(run);
+    metrics_file_end(run);
     run->trouble_next_ms = 0;
     run_flush(run);
     catalog_watch_place(run);
@@ -308,7 +320,9 @@ static void last_words(struct run *run)
     run->result->recordings_left = run->totals.archive.pending;
     run->result->audio_ms = run->audio_ms;
     run->result->wall_ms = clock_mono_ms() - run->started_ms;
+    run->result->why = diary_why(run);
     run->result->interrupted = run->interrupted;
+    run->result->timed_out = run->timed_out;
 }
 
 /* The processes and the control socket close their own handles; ours are what is left. */
@@ -354,8 +368,9 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         rc = open_run(run, err);
     if (rc == 0) {
         start_loop(run);
-        remote_start(run);
+        run_control_start(run);
         say_first(run);
+        working_hours_tick(run);
         shard_length_put_aside(run);
         run_note_commit(run); /* that it has started must not wait for its first result */
         run_touch(run);

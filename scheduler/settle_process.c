@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/aside.h"
+#include "scheduler/stage_aside.h"
 #include "scheduler/backlog.h"
 #include "scheduler/failure.h"
 #include "scheduler/run/process.h"
@@ -60,7 +60,7 @@ static void charge(struct settler *w, int code, const char *message, bool died)
     retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)w->t.task_id, &d);
     if (d.verdict == RETRY_STOP) {
         err_set(&err, code, "%s", d.message);
-        aside_put(run, &w->stage, &err);
+        stage_aside_put(run, &w->stage, &err);
     } else if (d.verdict == RETRY_SUSPECT || d.verdict == RETRY_AGAIN || d.verdict == RETRY_FAIL) {
         failure_record(run, &failure, &d);
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "scheduler/aside.h"
+#include "scheduler/stage_aside.h"
 
 /* 0: any length will do. */
 static uint32_t most_ms(const struct run *run, const struct store_stage_row *row)
@@ -66,6 +66,6 @@ void shard_length_put_aside(struct run *run)
     }
     for (size_t i = 0; i < n; i++)
         if (check(run, &rows[i], ERR_LIMIT, "use another catalog for it, with", &err))
-            aside_put(run, &rows[i], &err);
+            stage_aside_put(run, &rows[i], &err);
     free_rows(rows, n);
 }

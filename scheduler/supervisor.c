@@ -7,7 +7,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/aside.h"
+#include "scheduler/stage_aside.h"
 #include "scheduler/intake.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
@@ -55,7 +55,7 @@ static void on_aside(void *owner, const char *why, const char *sentence)
                 "no worker is left: %s; see `nightshift %s`, then run again", why,
                 code == ERR_VRAM ? "plan" : "doctor");
         if (run->has_stage && worker_pool_all_too_small(run))
-            aside_put(run, &run->stage, &err);
+            stage_aside_put(run, &run->stage, &err);
         else
             run_fail(run, &err);
     }
@@ -70,7 +70,7 @@ static void on_gone(void *owner, struct process_loss *loss)
     planner_worker_gone(run->planner, w->index);
     remembered_gone(w);
     run->audio_seen_ms += w->audio_ms;
-    w->audio_ms = 0;
+    w->audio_ms = w->memory_bytes = 0;
     if (!loss) {
         intake_worker_lost(w, ERR_CANCELLED, "the worker left", NULL, NULL);
         return;
@@ -178,7 +178,7 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     err_set(&w->process.last, m.code, "%s", shown ? shown : "");
     planner_worker_gone(run->planner, w->index);
     if (m.code == ERR_MODEL && run->has_stage && w->stage_id == run->stage.stage_id)
-        aside_put(run, &run->stage, &w->process.last);
+        stage_aside_put(run, &run->stage, &w->process.last);
     free(shown);
     msg_fatal_free(&m);
     return true;
@@ -219,6 +219,7 @@ static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct e
     if (m.audio_ms > w->audio_ms)
         w->audio_ms = m.audio_ms;
     remembered_heartbeat(w, &m);
+    w->memory_bytes = m.vram_bytes > 0 ? m.vram_bytes : m.rss_bytes;
     planner_worker_rate(run->planner, w->index, shards_a_second(run, speed_seen(w, now)));
     planner_worker_busy(run->planner, w->index, m.windows);
     msg_heartbeat_free(&m);

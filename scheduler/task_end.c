@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "scheduler/aside.h"
+#include "scheduler/stage_aside.h"
 #include "scheduler/backlog.h"
 #include "scheduler/failure.h"
 #include "scheduler/lease_passages.h"
@@ -16,7 +16,7 @@ static void put_stage_aside(struct run *run, const struct run_task *t, const cha
     err_set(&err, t->code, "%s", message);
     backlog_drop(run, t->t.task_id);
     if (run->has_stage) /* else it is aside already */
-        aside_put(run, &run->stage, &err);
+        stage_aside_put(run, &run->stage, &err);
 }
 
 static void requeue(struct run *run, struct run_task *t)

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/recall.h"
+#include "scheduler/lease_revoke.h"
 #include "scheduler/run/report.h"
 
 #define WORKER_MOST 1024u /* leases that a worker holds, for one more to have such tracks */
@@ -256,7 +256,7 @@ void tracks_drop(struct run *run, struct run_lease *l)
 static void cancel(struct run *run, const struct run_lease *l, struct run_track *tr)
 {
     if (!tr->cancelled)
-        recall_track(run, l, tr->stage);
+        lease_revoke_track(run, l, tr->stage);
     tr->cancelled = true;
 }
 

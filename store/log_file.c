@@ -50,13 +50,14 @@ int store_log_empty(struct store *st, struct err *err)
     return rc == SQLITE_OK ? 0 : err->code;
 }
 
-int store_log_room(const struct store *st, uint64_t *ret, struct err *err)
+int store_log_room(const struct store *st, uint64_t *ret, uint64_t *all, struct err *err)
 {
     struct statvfs fs;
 
     if (statvfs(st->path, &fs) != 0)
         return err_sys(err, errno, "the file system of '%s'", st->path);
     *ret = (uint64_t)fs.f_bavail * fs.f_frsize;
+    *all = (uint64_t)fs.f_blocks * fs.f_frsize;
     return 0;
 }
 

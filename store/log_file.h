@@ -12,8 +12,8 @@ uint64_t store_log_bytes(const struct store *st);
 /* Puts it into the catalog and empties it, as far as that goes without waiting for anybody. Not
  * between store_begin and store_commit. ERR_LOCKED: somebody reads (or writes). */
 int store_log_empty(struct store *st, struct err *err);
-/* Free bytes of the file system that it is on. */
-int store_log_room(const struct store *st, uint64_t *ret, struct err *err);
+/* Free bytes of the file system that it is on, and all of them. */
+int store_log_room(const struct store *st, uint64_t *ret, uint64_t *all, struct err *err);
 /* Who is in a transaction on the catalog, as far as the kernel tells, for people: "sqlite3 (pid
  * 123)", "sqlite3 (pid 123) and others", or "another program". Cut to cap bytes. */
 void store_log_readers(const struct store *st, char *ret, size_t cap);

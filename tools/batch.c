@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/foresee.h"
+#include "tools/dry_run.h"
 #include "tools/writer.h"
 
 #define ARENA_BYTES (1u << 20) /* of paths in one request; well below REQUEST_SOFT_BYTES */
@@ -17,7 +17,7 @@ struct ids {
 
 struct batch {
     struct writer *writer;
-    struct foresee *foresee; /* without a writer */
+    struct dry_run *dry_run; /* without a writer */
     int64_t job_id;
     bool keep_source, keep_other;
     struct store_enqueue_counts counts;
@@ -69,7 +69,7 @@ static int send(struct batch *b, struct request *rq, bool counted, struct err *e
     return rc;
 }
 
-int batch_begin(struct writer *writer, struct foresee *foresee, const struct request *begin,
+int batch_begin(struct writer *writer, struct dry_run *dry_run, const struct request *begin,
                 struct batch **ret, struct err *err)
 {
     struct request_reply reply = {0};
@@ -79,7 +79,7 @@ int batch_begin(struct writer *writer, struct foresee *foresee, const struct req
     if (!b)
         return err_set(err, ERR_NOMEM, "out of memory");
     b->writer = writer;
-    b->foresee = foresee;
+    b->dry_run = dry_run;
     b->keep_source = begin->keep_source;
     b->keep_other = begin->keep_other;
     rc = writer ? writer_request(writer, begin, &reply, err) : 0;
@@ -151,7 +151,7 @@ int batch_found(struct batch *b, const struct store_found *f, struct err *err)
     if (f->path_len > REQUEST_MAX_PATH || f->member_len > REQUEST_MAX_PATH)
         return err_set(err, ERR_LIMIT, "a name is longer than %d bytes", REQUEST_MAX_PATH);
     if (!b->writer)
-        return foresee_found(b->foresee, f, &b->counts, err);
+        return dry_run_found(b->dry_run, f, &b->counts, err);
     if (b->found_n == REQUEST_MAX_FOUND ||
         b->found_used + f->path_len + f->member_len > ARENA_BYTES) {
         rc = flush_found(b, err);
@@ -184,7 +184,7 @@ static int put_unchanged(struct batch *b, struct ids *ids, const int64_t *place_
     if (!b->writer) {
         b->counts.seen += n;
         b->counts.unchanged += n;
-        return foresee_same(b->foresee, place_ids, n, err);
+        return dry_run_same(b->dry_run, place_ids, n, err);
     }
     return put_ids(b, ids, place_ids, n, err);
 }
@@ -202,7 +202,7 @@ int batch_known(struct batch *b, const int64_t *place_ids, uint32_t n, struct er
 int batch_kept(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
 {
     return b->writer ? put_ids(b, &b->kept, place_ids, n, err)
-                     : foresee_same(b->foresee, place_ids, n, err);
+                     : dry_run_same(b->dry_run, place_ids, n, err);
 }
 
 int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *err)
@@ -256,7 +256,7 @@ int batch_end(struct batch *b, const char *const *roots, uint32_t root_count, bo
                          .root_count = b->unread_full ? 0 : root_count,
                          .unread = (const char *const *)b->unread,
                          .unread_count = b->unread_full ? 0 : b->unread_n};
-    int rc = b->writer ? flush_found(b, err) : foresee_end(b->foresee, &rq, &b->counts, err);
+    int rc = b->writer ? flush_found(b, err) : dry_run_end(b->dry_run, &rq, &b->counts, err);
 
     if (rc == 0)
         rc = flush_ids(b, &b->same, err);

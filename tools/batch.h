@@ -7,13 +7,13 @@
 
 #include "store/requests/request.h"
 
-struct foresee;
+struct dry_run;
 struct writer;
 struct batch;
 
-/* writer NULL: a dry run that only counts, by what foresee tells (borrowed; of all batches). begin:
+/* writer NULL: a dry run that only counts, by what dry_run tells (borrowed; of all batches). begin:
  * ENQUEUE_BEGIN, of which keep_source and keep_other hold for what is found. */
-int batch_begin(struct writer *writer, struct foresee *foresee, const struct request *begin,
+int batch_begin(struct writer *writer, struct dry_run *dry_run, const struct request *begin,
                 struct batch **ret, struct err *err);
 void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped */
 

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "tools/nearest.h"
+#include "tools/did_you_mean.h"
 #include "tools/text.h"
 
 void cli_free(struct cli *cli)
@@ -36,7 +36,7 @@ char *cli_no_long_option(const char *word, const struct option *longs, char out[
 {
     const char *names[OPTIONS_MAX], *typed = word + strspn(word, "-");
     const size_t len = strcspn(typed, "=");
-    char plain[200], sentence[NEAREST_LEN];
+    char plain[200], sentence[DID_YOU_MEAN_LEN];
     size_t n = 0, fit = 0, used;
 
     snprintf(plain, sizeof(plain), "%.*s", (int)(len < sizeof(plain) ? len : sizeof(plain) - 1),
@@ -47,7 +47,7 @@ char *cli_no_long_option(const char *word, const struct option *longs, char out[
     }
     if (fit < 2 || len == 0) {
         snprintf(out, CLI_OPTION_LEN, "%s",
-                 nearest_sentence("option", "--", plain, names, n, sentence));
+                 did_you_mean_sentence("option", "--", plain, names, n, sentence));
         return out;
     }
     used = (size_t)snprintf(out, CLI_OPTION_LEN, "'--%s' is short for several:", plain);

@@ -1,7 +1,7 @@
 /* engine-bench: the engine's speed where only the engine is built.
  *
  *     engine-bench [-d DEVICE] [-p PRECISION,...] [-s SLOTS,...] [-w WINDOWS] [-t TOKENS]
- *                  [-r ROUNDS] [-j THREADS] [-m] MODEL...
+ *                  [-r ROUNDS] [-j THREADS] [-m] [-h] MODEL...
  *
  * MODEL: nano, tiny, base, small, medium, large-v3, large-v3-turbo (random weights) or a directory
  * (with a slash). DEVICE: cpu, or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Of several
@@ -22,13 +22,17 @@
 
 #define LIST_MAX 16
 
+static const char usage[] =
+    "Usage: engine-bench [-d DEVICE] [-p PRECISION,...] [-s SLOTS,...] [-w WINDOWS]\n"
+    "                    [-t TOKENS] [-r ROUNDS] [-j THREADS] [-m] MODEL...\n";
+
 struct options {
     const char *device;
     struct stage_bench_params params;
     enum precision precisions[LIST_MAX];
     uint32_t slots[LIST_MAX];
     uint32_t precision_count, slots_count, threads;
-    bool markdown;
+    bool markdown, help;
 };
 
 /* ------------------------------------------------------------------------------- output */
@@ -49,6 +53,7 @@ static void print_result(const char *model, const struct stage_bench_result *r, 
            n->step_ms, n->step_gbytes_s, 100.0 * n->step_gbytes_s / bandwidth, bandwidth);
     printf("  all            %9.2f windows/s      %.0f x real time\n", r->items_per_second,
            r->times_real_time);
+    fflush(stdout);
 }
 
 static void print_head(void)
@@ -111,7 +116,7 @@ static int parse(struct options *o, int argc, char **argv, struct err *err)
     int option;
 
     *o = (struct options){.device = "cpu", .precision_count = 1, .slots_count = 1};
-    while ((option = getopt(argc, argv, "d:p:s:w:t:r:j:m")) != -1) {
+    while ((option = getopt(argc, argv, "d:p:s:w:t:r:j:mh")) != -1) {
         switch (option) {
         case 'd':
             o->device = optarg;
@@ -138,6 +143,9 @@ static int parse(struct options *o, int argc, char **argv, struct err *err)
         case 'm':
             o->markdown = true;
             break;
+        case 'h':
+            o->help = true;
+            return 0;
         default:
             return err_set(err, ERR_USAGE, "an option that does not exist");
         }
@@ -192,6 +200,10 @@ int main(int argc, char **argv)
     backend_host_sleep_when_idle(argv);
     if (parse(&o, argc, argv, &err) != 0)
         return fail(&err);
+    if (o.help) {
+        printf("%s", usage);
+        return 0;
+    }
     with.threads = o.threads;
     if (device_open(o.device, &with, &be, &err) != 0)
         return fail(&err);

@@ -7,7 +7,7 @@
 
 #include "gpu/backend.h"
 #include "tools/cli.h"
-#include "tools/nearest.h"
+#include "tools/did_you_mean.h"
 #include "workers/media/decoder.h"
 #include "workers/process/settle_main.h"
 #include "workers/process/worker.h"
@@ -19,13 +19,15 @@ static const char help[] =
     "  enqueue PATH...  find recordings and note what is to be done with them\n"
     "  run              transcribe what is noted; goes on where an earlier run ended\n"
     "  status           how far it is, and what went wrong\n"
+    "  report           what the night did, what failed, what is left\n"
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
+    "  play             a hit of the last search, or a recording, by mpv or ffplay\n"
     "  doubts           what may be wrong in them, and the commands that play it\n"
     "  speakers         who speaks; the same voice elsewhere; names for voices\n"
     "  describe CSV     what a list says of the recordings: dates, people, numbers\n"
     "  correct          what was really said: edited subtitles, words, one passage\n"
-    "  export           transcripts as files: txt, srt, vtt, tsv, json, rttm\n"
+    "  export           transcripts as files: txt, srt, vtt, json, docx and others\n"
     "  score            how many words are wrong, against references\n"
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
@@ -86,8 +88,9 @@ static const struct command {
     {"plan", cmd_plan},         {"bench", cmd_bench},       {"score", cmd_score},
     {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
-    {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"split", cmd_split},
-    {"merge", cmd_merge},       {"slurm", cmd_slurm},
+    {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
+    {"split", cmd_split},       {"merge", cmd_merge},       {"slurm", cmd_slurm},
+    {"play", cmd_play},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -110,12 +113,12 @@ static const struct command *find(const char *name)
 static int unknown(const char *name)
 {
     const char *names[COMMANDS];
-    char sentence[NEAREST_LEN];
+    char sentence[DID_YOU_MEAN_LEN];
 
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands[i].name;
     cli_note("%s. Try `nightshift --help`.",
-             nearest_sentence("command", "", name, names, COMMANDS, sentence));
+             did_you_mean_sentence("command", "", name, names, COMMANDS, sentence));
     return EX_USAGE;
 }
 

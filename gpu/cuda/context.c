@@ -43,6 +43,25 @@ static void close_stages(struct cuda *c)
         (void)cudaFreeHost(c->down.data);
 }
 
+static void close_streams(struct cuda *c)
+{
+    if (c->work)
+        (void)cudaStreamDestroy(c->work);
+    if (c->copies)
+        (void)cudaStreamDestroy(c->copies);
+    if (c->mark)
+        (void)cudaEventDestroy(c->mark);
+}
+
+/* A fork's own memory: what it has for its operations alone. */
+static void close_fork(struct cuda *c)
+{
+    cuda_free_retired(c);
+    cuda_release(&c->base, c->workspace);
+    cuda_release(&c->base, c->scratch);
+    cuda_release(&c->base, c->counters);
+}
+
 /* What fails here has failed before, and was told then. */
 static void cuda_close(struct backend *be)
 {
@@ -57,35 +76,50 @@ static void cuda_close(struct backend *be)
         (void)cudaStreamSynchronize(c->copies);
     cuda_plans_free(c);
     cuda_sdpa_close(c);
-    if (c->lt)
+    if (c->lt && c->home == c)
         (void)c->libs.lt.cublasLtDestroy(c->lt);
     close_stages(c);
+    if (c->home != c)
+        close_fork(c);
     for (size_t i = 0; i < c->block_count; i++)
         (void)cudaFree(c->blocks[i].data);
-    if (c->work)
-        (void)cudaStreamDestroy(c->work);
-    if (c->copies)
-        (void)cudaStreamDestroy(c->copies);
+    close_streams(c);
     free(c->old);
     free(c->blocks);
     free(c);
 }
 
+/* A fork's blocks of threads begin when none of its home's wants to: a decoder step is short and
+ * waited for, the encoder's products fill whatever it leaves. */
 static int open_streams(struct cuda *c, struct err *err)
 {
+    const unsigned asleep = cudaEventDisableTiming | cudaEventBlockingSync;
+    int low = 0, high = 0;
     cudaError_t status;
 
-    status = cudaStreamCreateWithFlags(&c->work, cudaStreamNonBlocking);
+    status = cudaDeviceGetStreamPriorityRange(&low, &high);
     if (status == cudaSuccess)
-        status = cudaStreamCreateWithFlags(&c->copies, cudaStreamNonBlocking);
+        status = cudaStreamCreateWithPriority(&c->work, cudaStreamNonBlocking,
+                                              c->home == c ? high : low);
+    if (status == cudaSuccess)
+        status = cudaStreamCreateWithPriority(&c->copies, cudaStreamNonBlocking, high);
+    if (status == cudaSuccess)
+        status = cudaEventCreateWithFlags(&c->mark, asleep);
     for (int i = 0; i < CUDA_STAGES && status == cudaSuccess; i++) {
         status = cudaHostAlloc(&c->up[i].data, CUDA_STAGE_BYTES, cudaHostAllocDefault);
         if (status == cudaSuccess)
-            status = cudaEventCreateWithFlags(&c->up[i].done, cudaEventDisableTiming);
+            status = cudaEventCreateWithFlags(&c->up[i].done, asleep);
     }
     if (status == cudaSuccess)
         status = cudaHostAlloc(&c->down.data, CUDA_STAGE_BYTES, cudaHostAllocDefault);
     return cuda_status(err, status, "making streams and pinned memory");
+}
+
+/* cuBLASLt's recommendation: 32 MiB, and more where its kernels are Hopper's or later. */
+static int open_workspace(struct cuda *c, struct err *err)
+{
+    c->workspace_bytes = (c->sm >= 90 ? 64u : 32u) << 20;
+    return cuda_alloc(&c->base, c->workspace_bytes, &c->workspace, err);
 }
 
 static int open_memory(struct cuda *c, uint64_t budget, struct err *err)
@@ -99,10 +133,7 @@ static int open_memory(struct cuda *c, uint64_t budget, struct err *err)
     c->base.info.memory_total = total;
     c->base.info.memory_free = free_bytes;
     c->base.budget = budget ? budget : free_bytes / 10 * 9;
-    /* cuBLASLt's recommendation: 32 MiB, and more where its kernels are Hopper's or later. */
-    c->workspace_bytes = (c->sm >= 90 ? 64u : 32u) << 20;
-    rc = cuda_alloc(&c->base, c->workspace_bytes, &c->workspace, err);
-    return rc;
+    return open_workspace(c, err);
 }
 
 static int open_libraries(struct cuda *c, struct err *err)
@@ -157,6 +188,7 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
     if (!c)
         return err_set(err, ERR_NOMEM, "out of memory for the CUDA backend");
     c->base.ops = &cuda_ops;
+    c->home = c;
     c->device = ordinal;
     c->sm = d.major * 10 + d.minor;
     c->deterministic = options && options->deterministic;
@@ -177,6 +209,77 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
     describe(c, &d);
     *ret = &c->base;
     return 0;
+}
+
+/* The library of products serves both: it keeps nothing between two calls but what lies in the
+ * plans. cuDNN's handle knows its stream. */
+int cuda_fork(struct backend *be, struct backend **ret, struct err *err)
+{
+    struct cuda *home = cuda_enter(be), *c;
+    int rc = cuda_not_recording(home, "fork", err);
+
+    if (rc == 0 && home->home != home)
+        rc = cuda_shape(err, "fork");
+    if (rc != 0)
+        return rc;
+    c = calloc(1, sizeof(*c));
+    if (!c)
+        return err_set(err, ERR_NOMEM, "out of memory for the CUDA backend");
+    c->base = (struct backend){.ops = &cuda_ops, .info = be->info};
+    c->home = home;
+    c->device = home->device;
+    c->sm = home->sm;
+    c->deterministic = home->deterministic;
+    c->tanh_gelu = home->tanh_gelu;
+    c->libs = home->libs;
+    c->lt = home->lt;
+    rc = cuda_sdpa_open(c, err);
+    if (rc == 0)
+        rc = open_streams(c, err);
+    if (rc == 0)
+        rc = open_workspace(c, err);
+    if (rc != 0) {
+        cuda_close(&c->base);
+        return err_prefix(err, "a second order of operations");
+    }
+    *ret = &c->base;
+    return 0;
+}
+
+int cuda_after(struct backend *be, struct backend *other, struct err *err)
+{
+    struct cuda *c = cuda_enter(be), *o = cuda_of(other);
+    int rc = cuda_not_recording(c, "after", err);
+
+    if (rc == 0)
+        rc = cuda_not_recording(o, "after", err);
+    if (rc == 0 && c->home != o->home)
+        rc = cuda_shape(err, "after");
+    if (rc == 0)
+        rc = cuda_status(err, cudaEventRecord(o->mark, o->work), "ordering operations");
+    return rc == 0
+               ? cuda_status(err, cudaStreamWaitEvent(c->work, o->mark, 0), "ordering operations")
+               : rc;
+}
+
+int cuda_idle(struct backend *be, bool *ret, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    int rc = cuda_not_recording(c, "idle", err);
+    cudaError_t status;
+
+    if (rc != 0)
+        return rc;
+    status = cudaStreamQuery(c->work);
+    if (status == cudaErrorNotReady) {
+        (void)cudaGetLastError(); /* it is no error */
+        *ret = false;
+        return 0;
+    }
+    rc = cuda_status(err, status, "asking how far the GPU is");
+    if (rc == 0)
+        *ret = true;
+    return rc;
 }
 
 const struct backend_ops cuda_ops = {
@@ -228,4 +331,7 @@ const struct backend_ops cuda_ops = {
     .record_end = cuda_record_end,
     .record_run = cuda_record_run,
     .record_free = cuda_record_free,
+    .fork = cuda_fork,
+    .after = cuda_after,
+    .idle = cuda_idle,
 };

@@ -1,7 +1,15 @@
 /* gpu/cuda/cuda.h - what the files of the CUDA module share: the open device.
  *
  * Everything runs on one stream, `work`, in the order of the calls; only a spectrogram's audio
- * comes by `copies`, and events order the two. Nothing allocates in steady state: plans of matrix
+ * comes by `copies`, and events order the two. A fork has streams of its own, and of everything
+ * that an operation uses for itself: scratch, workspace, staging, plans. So between the two nothing
+ * is shared but what the caller hands over and orders by `after`, which is an event. Blocks of
+ * memory are all on the list of the device that was opened, `home`.
+ *
+ * Who waits sleeps: the events that are waited for are blocking ones, for a thread that spins takes
+ * a processor from the decoders of media.
+ *
+ * Nothing allocates in steady state: plans of matrix
  * products, scratch and staging are made at first use and kept. A recording is a captured graph of
  * `work`, so whatever it uses must stay where it is: scratch that has been outgrown is kept until
  * the last recording is freed.
@@ -11,9 +19,10 @@
  * Functions of the CUDA run time that the module uses, all of them:
  *   cudaDriverGetVersion cudaRuntimeGetVersion cudaGetDeviceCount cudaGetDeviceProperties
  *   cudaDeviceGetAttribute cudaSetDevice cudaMemGetInfo cudaMalloc cudaFree cudaHostAlloc
- *   cudaFreeHost cudaMemcpyAsync cudaMemsetAsync cudaStreamCreateWithFlags cudaStreamDestroy
- *   cudaStreamSynchronize cudaStreamWaitEvent cudaEventCreateWithFlags cudaEventRecord
- *   cudaEventSynchronize cudaEventDestroy cudaGetLastError cudaGetErrorName cudaGetErrorString
+ *   cudaFreeHost cudaMemcpyAsync cudaMemsetAsync cudaDeviceGetStreamPriorityRange
+ *   cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamSynchronize cudaStreamQuery
+ *   cudaStreamWaitEvent cudaEventCreateWithFlags cudaEventRecord cudaEventSynchronize
+ *   cudaEventDestroy cudaGetLastError cudaGetErrorName cudaGetErrorString
  *   cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate cudaGraphLaunch
  *   cudaGraphDestroy cudaGraphExecDestroy cudaFuncSetAttribute
  * Of cuBLASLt and cuDNN: libs.h.
@@ -54,6 +63,7 @@ struct cuda_block {
 
 struct cuda {
     struct backend base; /* first: a struct backend * is a struct cuda * */
+    struct cuda *home;   /* itself, or what it is a fork of */
     int device;          /* ordinal */
     int sm;              /* 10 * major + minor: 75 ... 120 */
     bool deterministic;
@@ -63,6 +73,7 @@ struct cuda {
 
     struct cuda_libs libs;
     cudaStream_t work, copies;
+    cudaEvent_t mark; /* in `work`: what is waited for, or what others come after */
     cublasLtHandle_t lt;
     void *dnn;            /* cudnnHandle_t; NULL: no fused attention */
     char dnn_reason[200]; /* why not, or why it refused a shape */
@@ -78,7 +89,7 @@ struct cuda {
     struct cuda_stage up[CUDA_STAGES], down;
     uint32_t next_up;
 
-    struct cuda_block *blocks; /* what alloc gave, by address */
+    struct cuda_block *blocks; /* home: what alloc gave, by address */
     size_t block_count, block_cap;
 
     struct plan **plans; /* a hash table by shape */
@@ -103,6 +114,9 @@ int cuda_not_recording(struct cuda *c, const char *operation, struct err *err);
 
 int cuda_open(const char *device, const struct cuda_options *options, struct backend **ret,
               struct err *err);
+int cuda_fork(struct backend *be, struct backend **ret, struct err *err);
+int cuda_after(struct backend *be, struct backend *other, struct err *err);
+int cuda_idle(struct backend *be, bool *ret, struct err *err);
 /* Device memory, counted, held against the budget; zeroed. Not while recording. */
 int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);
 void cuda_release(struct backend *be, void *p);

@@ -10,7 +10,8 @@
  *
  * GELU is a kernel of its own after the product, exact; cuBLASLt's is the tanh approximation. ReLU
  * is cuBLASLt's, but in 8 bit, where our kernels come after the product anyway, or its table of
- * epilogues promises none.
+ * epilogues promises none. Where it refuses an epilogue, which its table does not tell for every
+ * device, a kernel does it after the plain product.
  *
  * Deterministic: the number of rows must not show. Rows of a decoder step go in pieces of exactly
  * ROWS_FIXED, filled up with zeros, and wide ones in pieces of as many rows as the weights were
@@ -39,6 +40,7 @@ struct linear {
     void *half_bias;      /* [out] of the 16-bit type, for 16-bit results */
     float *column_scales; /* int8: [out] */
     float alpha;          /* fp8: W's scale */
+    bool bare[2];         /* cuBLASLt refused an epilogue into 16 bits, into float32 */
 };
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -209,7 +211,7 @@ static int activate(struct cuda *c, const struct linear *l, enum epilogue epilog
                        epilogue == EPILOGUE_RELU ? "ReLU" : "GELU");
 }
 
-/* y += bias, y of float32. */
+/* y += bias. */
 static int add_bias(struct cuda *c, const struct linear *l, struct tensor y, struct err *err)
 {
     return cuda_status(err, k_epilogue(c->work, y, l->bias, EPILOGUE_NONE, y), "adding the bias");
@@ -240,32 +242,38 @@ static struct product product_of(const struct linear *l, const void *x, int64_t 
                             .alpha = l->alpha};
 }
 
-/* x: of the weights' type, already. */
-static int multiply(struct cuda *c, const struct linear *l, const void *x, int64_t x_stride,
+/* x: of the weights' type, already. What cuBLASLt has no epilogue for, or refuses one for, is a
+ * plain product and a kernel after it; a refusal is remembered, for it takes a search each time. */
+static int multiply(struct cuda *c, struct linear *l, const void *x, int64_t x_stride,
                     cudaDataType_t type, enum epilogue epilogue, struct tensor y, struct err *err)
 {
     struct product p = product_of(l, x, x_stride, type, y);
-    /* From e4m3 into float32, cuBLASLt has no epilogue with a bias. */
-    bool bare = type == CUDA_R_8F_E4M3 && y.type == DTYPE_F32;
-    bool relu = epilogue == EPILOGUE_RELU && type == CUDA_R_8F_E4M3;
+    bool wide = y.type == DTYPE_F32;
+    bool activates = epilogue == EPILOGUE_GELU || epilogue == EPILOGUE_RELU;
     int rc;
 
-    if (relu || (epilogue == EPILOGUE_GELU && (bare || !fused_gelu(c, l)))) {
-        rc = cuda_product(c, &p, "multiplying matrices", err);
-        return rc == 0 ? activate(c, l, epilogue, y, err) : rc;
-    }
-    if (bare) {
+    /* From e4m3 into float32, cuBLASLt has no epilogue with a bias. */
+    if (!l->bare[wide] && !(type == CUDA_R_8F_E4M3 && (wide || epilogue == EPILOGUE_RELU)) &&
+        !(epilogue == EPILOGUE_GELU && !fused_gelu(c, l))) {
+        p.bias = bias_for(l, y.type);
         p.epilogue = epilogue;
-        rc = cuda_product(c, &p, "multiplying matrices of 8 bits", err);
-        return rc == 0 && l->bias ? add_bias(c, l, y, err) : rc;
+        rc = cuda_product(c, &p, "multiplying matrices", err);
+        if (rc != ERR_MODEL || (!p.bias && !activates))
+            return rc;
+        l->bare[wide] = true;
     }
-    p.bias = bias_for(l, y.type);
-    p.epilogue = epilogue;
-    return cuda_product(c, &p, "multiplying matrices", err);
+    p.bias = NULL;
+    p.epilogue = activates ? EPILOGUE_NONE : epilogue;
+    rc = cuda_product(c, &p, "multiplying matrices", err);
+    if (rc != 0)
+        return rc;
+    if (activates)
+        return activate(c, l, epilogue, y, err);
+    return l->bias ? add_bias(c, l, y, err) : 0;
 }
 
-static int run_plain(struct cuda *c, const struct linear *l, struct tensor x,
-                     enum epilogue epilogue, struct tensor y, struct err *err)
+static int run_plain(struct cuda *c, struct linear *l, struct tensor x, enum epilogue epilogue,
+                     struct tensor y, struct err *err)
 {
     return multiply(c, l, x.data, x.stride, cuda_type(x.type), epilogue, y, err);
 }
@@ -308,7 +316,7 @@ static int run_int8(struct cuda *c, const struct linear *l, struct tensor x, enu
 }
 
 /* Where the padded product does not fit y's rows, it goes by way of the scratch memory. */
-static int run_fp8(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
+static int run_fp8(struct cuda *c, struct linear *l, struct tensor x, enum epilogue epilogue,
                    struct tensor y, struct err *err)
 {
     size_t input = (size_t)round_up(x.rows * l->w_in, 256);
@@ -336,7 +344,7 @@ static int run_fp8(struct cuda *c, const struct linear *l, struct tensor x, enum
     return cuda_status(err, k_epilogue(c->work, sum, l->bias, epilogue, y), "adding the bias");
 }
 
-static int run(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
+static int run(struct cuda *c, struct linear *l, struct tensor x, enum epilogue epilogue,
                struct tensor y, struct err *err)
 {
     if (l->precision == PRECISION_INT8)

@@ -11,7 +11,7 @@
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Room for one more block, before the device is asked. */
+/* Room for one more block of a home, before the device is asked. */
 static int reserve_block(struct cuda *c, struct err *err)
 {
     size_t cap = c->block_cap ? c->block_cap * 2 : 256;
@@ -30,13 +30,14 @@ static int reserve_block(struct cuda *c, struct err *err)
 /* Zeroed. While recording the clearing must not become part of what is recorded. */
 static int take(struct cuda *c, size_t bytes, void **ret, struct err *err)
 {
-    struct backend *be = &c->base;
+    struct cuda *home = c->home;
+    struct backend *be = &home->base;
     cudaStream_t stream = c->recording ? c->copies : c->work;
     cudaError_t status;
     void *p = NULL;
     int rc;
 
-    rc = reserve_block(c, err);
+    rc = reserve_block(home, err);
     if (rc != 0)
         return rc;
     if (be->budget && (bytes > be->budget || be->allocated > be->budget - bytes))
@@ -55,7 +56,7 @@ static int take(struct cuda *c, size_t bytes, void **ret, struct err *err)
         (void)cudaFree(p);
         return rc;
     }
-    c->blocks[c->block_count++] = (struct cuda_block){p, bytes};
+    home->blocks[home->block_count++] = (struct cuda_block){p, bytes};
     be->allocated += bytes;
     if (be->allocated > be->peak)
         be->peak = be->allocated;
@@ -71,16 +72,16 @@ int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
     return rc == 0 ? take(c, bytes, ret, err) : rc;
 }
 
-/* cudaFree waits for the device, so nothing under way still uses the memory. */
+/* cudaFree waits for the device, so nothing under way still uses the memory, on no stream. */
 void cuda_release(struct backend *be, void *p)
 {
-    struct cuda *c = cuda_enter(be);
+    struct cuda *c = cuda_enter(be)->home;
 
     for (size_t i = c->block_count; p && i-- > 0;) {
         if (c->blocks[i].data != p)
             continue;
         (void)cudaFree(p);
-        be->allocated -= c->blocks[i].bytes;
+        c->base.allocated -= c->blocks[i].bytes;
         c->blocks[i] = c->blocks[--c->block_count];
         return;
     }
@@ -149,6 +150,14 @@ int cuda_counters(struct cuda *c, size_t count, int32_t **ret, struct err *err)
     return rc;
 }
 
+/* Until all that is on the stream by now has run; asleep. */
+static cudaError_t wait(struct cuda *c, cudaStream_t stream)
+{
+    cudaError_t status = cudaEventRecord(c->mark, stream);
+
+    return status == cudaSuccess ? cudaEventSynchronize(c->mark) : status;
+}
+
 int cuda_sync(struct backend *be, struct err *err)
 {
     struct cuda *c = cuda_enter(be);
@@ -156,9 +165,9 @@ int cuda_sync(struct backend *be, struct err *err)
 
     rc = cuda_not_recording(c, "waiting", err);
     if (rc == 0)
-        rc = cuda_status(err, cudaStreamSynchronize(c->copies), "copying");
+        rc = cuda_status(err, wait(c, c->copies), "copying");
     if (rc == 0)
-        rc = cuda_status(err, cudaStreamSynchronize(c->work), "waiting for the GPU");
+        rc = cuda_status(err, wait(c, c->work), "waiting for the GPU");
     return rc;
 }
 
@@ -204,7 +213,7 @@ int cuda_read(struct backend *be, void *dst, const void *src, size_t bytes, stru
         status = cudaMemcpyAsync(c->down.data, (const char *)src + at, n, cudaMemcpyDeviceToHost,
                                  c->work);
         if (status == cudaSuccess)
-            status = cudaStreamSynchronize(c->work);
+            status = wait(c, c->work);
         rc = cuda_status(err, status, "copying from the GPU");
         if (rc == 0)
             memcpy((char *)dst + at, c->down.data, n);

@@ -106,12 +106,14 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
     return 0;
 }
 
+static bool nobodys(const struct token_row *row) { return row->slot == -1; }
+
 /* Of the decoder's own cache. */
 static bool rows_fit(const struct kv *kv, const struct token_row *rows, int64_t n)
 {
     for (int64_t r = 0; r < n; r++)
-        if (rows[r].slot < 0 || (uint32_t)rows[r].slot >= kv->slots || rows[r].pos < 0 ||
-            (uint32_t)rows[r].pos >= kv->capacity)
+        if (!nobodys(&rows[r]) && (rows[r].slot < 0 || (uint32_t)rows[r].slot >= kv->slots ||
+                                   rows[r].pos < 0 || (uint32_t)rows[r].pos >= kv->capacity))
             return false;
     return true;
 }
@@ -120,7 +122,7 @@ static bool rows_fit(const struct kv *kv, const struct token_row *rows, int64_t 
 static bool cross_fits(const struct kv *kv, const struct token_row *rows, int64_t n, uint32_t keys)
 {
     for (int64_t r = 0; r < n; r++)
-        if (rows[r].cross < 0 || (uint32_t)rows[r].cross >= kv->slots)
+        if (!nobodys(&rows[r]) && (rows[r].cross < 0 || (uint32_t)rows[r].cross >= kv->slots))
             return false;
     return keys <= kv->capacity;
 }
@@ -137,7 +139,8 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
     num_threads(host_threads(h, 2 * (size_t)(k.rows * k.cols) * dtype_size(kv.type)))
     for (uint32_t head = 0; head < kv.heads; head++)
         for (int64_t r = 0; r < k.rows; r++)
-            store(&kv, (uint32_t)rows[r].slot, head, (uint32_t)rows[r].pos, k, v, r);
+            if (!nobodys(&rows[r]))
+                store(&kv, (uint32_t)rows[r].slot, head, (uint32_t)rows[r].pos, k, v, r);
     return 0;
 }
 
@@ -254,8 +257,12 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
         size_t n = keys ? keys : (size_t)rows[r].pos + 1;
         size_t from = (size_t)(r * q.stride) + (size_t)head * HEAD;
         size_t to = (size_t)(r * out.stride) + (size_t)head * HEAD;
-        const void *k = head_keys(&kv, slot, head), *v = head_values(&kv, slot, head);
+        const void *k, *v;
 
+        if (nobodys(&rows[r]))
+            continue;
+        k = head_keys(&kv, slot, head);
+        v = head_values(&kv, slot, head);
         if (q.type == DTYPE_F32)
             h->kernels->query_f32((const float *)q.data + from, k, v, n, (float *)out.data + to);
         else
@@ -278,9 +285,12 @@ int host_attention_scores(struct backend *be, struct tensor q, struct kv kv,
 #pragma omp parallel for schedule(dynamic, 4) num_threads(host_threads(h, bytes))
     for (int64_t r = 0; r < q.rows; r++) {
         size_t from = (size_t)(r * q.stride) + (size_t)head * HEAD;
-        const void *k = head_keys(&kv, (uint32_t)rows[r].cross, head);
         float *to = (float *)out.data + r * out.stride;
+        const void *k;
 
+        if (nobodys(&rows[r]))
+            continue;
+        k = head_keys(&kv, (uint32_t)rows[r].cross, head);
         if (q.type == DTYPE_F32)
             h->kernels->scores_f32((const float *)q.data + from, k, keys, to);
         else

@@ -24,6 +24,8 @@ static const struct field live_list[] = {
     FIELD_I64(live, m.low_ms, -1, INT64_MAX),
     FIELD_I64(live, m.high_ms, -1, INT64_MAX),
     FIELD_BOOL(live, m.draining),
+    FIELD_CHARS(live, m.note),
+    FIELD_CHARS(live, m.hours),
     FIELD_CHARS(live, m.work),
     FIELD_I64(live, m.work_percent, -1, 100),
     FIELD_U32(live, m.work_more, 0, UINT32_MAX),

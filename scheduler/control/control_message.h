@@ -29,6 +29,8 @@ struct control_live { /* what only the run knows */
     double speed;            /* times real time, of the last minutes */
     int64_t low_ms, high_ms; /* until its end; -1 unknown */
     bool draining;
+    char note[64];        /* what it waits for: "paused", "resting until 22:00"; "" nothing */
+    char hours[64];       /* at which it works: "22:00-06:00, until 07:00"; "" at any */
     char work[240];       /* a recording in work, its name for people, cut to that; "" none is */
     int64_t work_percent; /* of it; -1: too short to tell */
     uint32_t work_more;   /* others in work */

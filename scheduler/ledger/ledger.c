@@ -331,6 +331,34 @@ int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
     return 0;
 }
 
+int ledger_run(struct ledger *l, const struct store_run *r, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_RUN, err);
+
+    if (!e)
+        return err->code;
+    e->run = *r;
+    if (!copy(&e->label, r->why) || !copy(&e->text, r->reason) || !copy(&e->device, r->devices))
+        return undo(l, err);
+    e->run.why = e->label;
+    e->run.reason = e->text;
+    e->run.devices = e->device;
+    return 0;
+}
+
+int ledger_sample(struct ledger *l, const struct store_sample *s, struct err *err)
+{
+    struct ledger_entry *e = add(l, LEDGER_SAMPLE, err);
+
+    if (!e)
+        return err->code;
+    e->sample = *s;
+    if (!copy(&e->device, s->device))
+        return undo(l, err);
+    e->sample.device = e->device;
+    return 0;
+}
+
 size_t ledger_pending(const struct ledger *l) { return l->count; }
 size_t ledger_shards(const struct ledger *l) { return l->shards; }
 uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "store/runs.h"
 #include "store/store.h"
 #include "store/tuning.h"
 #include "workers/wire/protocol.h"
@@ -55,6 +56,8 @@ int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *
                  const char *text, struct err *err);
 int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
                   const struct store_tuning *t, struct err *err);
+int ledger_run(struct ledger *l, const struct store_run *r, struct err *err);
+int ledger_sample(struct ledger *l, const struct store_sample *s, struct err *err);
 
 size_t ledger_pending(const struct ledger *l); /* entries */
 size_t ledger_shards(const struct ledger *l);  /* results among them */

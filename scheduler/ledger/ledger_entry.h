@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "store/runs.h"
 #include "store/store.h"
 #include "store/tuning.h"
 #include "workers/wire/protocol.h"
@@ -21,7 +22,9 @@ enum ledger_kind {
     LEDGER_FAILED,
     LEDGER_SUSPECT,
     LEDGER_EVENT,
-    LEDGER_TUNING
+    LEDGER_TUNING,
+    LEDGER_RUN,
+    LEDGER_SAMPLE
 };
 
 struct ledger_entry {
@@ -38,6 +41,8 @@ struct ledger_entry {
     struct msg_settled settled;
     struct msg_media info;
     struct msg_lease_end end;
+    struct store_run run;       /* of why label, reason text, devices device */
+    struct store_sample sample; /* of device */
     struct store_tuning tuning; /* of device, driver, model text, precision label, decoding */
 };
 

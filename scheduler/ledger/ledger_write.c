@@ -88,6 +88,10 @@ int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct er
         return store_tuning_note(
             st, &(struct store_tuning_key){e->device, e->driver, e->text, e->label, e->decoding},
             &e->tuning, err);
+    case LEDGER_RUN:
+        return store_run_note(st, &e->run, err);
+    case LEDGER_SAMPLE:
+        return store_sample_note(st, &e->sample, err);
     }
     return 0;
 }

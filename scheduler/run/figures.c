@@ -166,6 +166,12 @@ static void refresh(struct run *run, int64_t now)
         figures_totals(run);
 }
 
+bool figures_all_done(struct run *run)
+{
+    refresh(run, clock_mono_ms());
+    return run->totals.tasks_pending == 0;
+}
+
 /* ------------------------------------------------------------------------------------ the end */
 
 void figures_begin_stage(struct run *run)
@@ -217,10 +223,10 @@ static void show_note(const struct run *run, struct progress *p)
     if (run->mode == RUN_DRAINING)
         p->note = "stopping at a checkpoint";
     else if (run->mode == RUN_PAUSED)
-        p->note = "paused";
+        p->note = run->paused ? "paused" : run->rests;
     else if (run->trouble_since_ms)
         p->note = "the catalog cannot be written";
-    else if (p->workers_ready == 0 && run->has_stage)
+    else if (p->workers_ready == 0 && run->has_stage && !run->room.waiting)
         p->note = "loading the model";
 }
 

@@ -6,6 +6,8 @@
 #include "scheduler/run/run.h"
 
 void figures_totals(struct run *run); /* read again */
+/* Is nothing left that could be done, now or later? As of some tenths of a second ago. */
+bool figures_all_done(struct run *run);
 void figures_tick(struct run *run, int64_t now_ms);
 /* ret->work is valid until the next turn of the loop. */
 void figures_view(struct run *run, struct progress *ret);

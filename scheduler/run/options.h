@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpu/devices.h"
+#include "scheduler/plan/hours.h"
 
 #define SCHEDULER_SHARD_MS 300000u /* nominal, where a catalog keeps no other */
 
@@ -27,8 +28,11 @@ struct scheduler_tuning {
     uint32_t room_ms;           /* 5000: between looks at the catalog's log */
     uint64_t log_bytes;         /* 64 MiB: a log beyond this is held by somebody */
     uint64_t free_bytes;        /* 256 MiB: with less room beside such a log nothing new is begun */
-    uint64_t kept_bytes;        /* 256 MiB: results in memory that cannot be written */
-    uint64_t queued_bytes;      /* 8 MiB: a recording's voices on their way to its settler */
+    uint64_t full_bytes;   /* 256 MiB, and a twentieth of the disk at most: with less room nothing
+                              new is begun */
+    uint64_t kept_bytes;   /* 256 MiB: results in memory that cannot be written */
+    uint64_t queued_bytes; /* 8 MiB: a recording's voices on their way to its settler */
+    hours_zone zone;       /* clock_zone_s: of scheduler_options.hours */
 };
 
 /* What a run must know of a stage beside its row, whose parameters are not its business. */
@@ -62,6 +66,8 @@ struct scheduler_options {
     bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
     bool early_signal;          /* SIGUSR1 drains it, as SIGTERM does */
+    const char *metrics;        /* a file for Prometheus; NULL: none */
+    struct hours hours;         /* when it works; local time */
     const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,
                               when the run begins; NULL or "": nothing */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
@@ -77,6 +83,8 @@ struct scheduler_result {
     uint64_t recordings_done, recordings_failed, recordings_left;
     int64_t audio_ms; /* heard in this run, of every recording once */
     int64_t wall_ms;
+    const char *why;  /* it ended, as in store_run; static. NULL: it never began */
+    bool timed_out;   /* its hours were over (hours.until) */
     bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */
     bool put_aside;   /* the error is a stage's that was put aside: all the others are done */
 };

@@ -1,13 +1,14 @@
 /* scheduler/run/run.h - one run, seen by the files that make it up. Internal to scheduler/.
  *
  *   scheduler.c         begins and ends it: lock, store, loop, signals
- *   turn.c              what is done in a turn of the loop
- *   remote.c            what other commands ask of it
+ *   loop_turn.c         what is done in a turn of the loop
+ *   run_control.c       what other commands ask of it
+ *   working_hours.c     at which hours it works
  *   catalog_watch.c     the catalog's file, its log and its disk, meanwhile
  *   backlog.c           tasks: read from the catalog, one stage at a time; checked after requests
- *   aside.c             stages that cannot be done
+ *   stage_aside.c       stages that cannot be done
  *   dispatch.c          leases: said to workers
- *   recall.c            leases that end before their time
+ *   lease_revoke.c      leases that end before their time
  *   intake.c            what comes back for them
  *   tracks.c            what other stages have of a lease, which listen to the same pass
  *   lease_passages.c    leases of stages that work on a transcription
@@ -21,14 +22,16 @@
  *   run/run.c           what every part may ask for: another turn, a commit, the end
  *   run/process.c       workers and settlers alike: started, timed out, started again, put aside
  *   run/remembered_batch.c  what is remembered of the devices
+ *   run/diary.c         what is kept of it in the catalog
  *   run/figures.c       what is counted, and when it will be over
+ *   run/metrics_file.c  its figures in a file for Prometheus
  *   run/report.c        what people see
  *
- * Everything runs on the loop's thread. Work is done in turn_steps, called in each turn of the
+ * Everything runs on the loop's thread. Work is done in loop_turn_steps, called in each turn of the
  * loop; callbacks only note what happened, and make it `dirty`.
  *
- *   mode: GOING <--> PAUSED        the whole catalog is paused: workers drain and leave
- *           |           |
+ *   mode: GOING <--> PAUSED        the whole catalog is paused, or it is not the time: workers
+ * drain |           |          and leave
  *           +--> DRAINING --> ENDING --> (loop stops)
  *           `---- failure ------^ */
 #ifndef NIGHTSHIFT_SCHEDULER_RUN_RUN_H
@@ -71,6 +74,12 @@ struct run_memory {
     bool remembered; /* the catalog has it, or will */
 };
 
+struct run_stretch { /* what a device did since the diary was written last */
+    int64_t busy_ms, audio_ms;
+    uint64_t memory_bytes, predicted_bytes; /* the most */
+    uint32_t slots, windows;
+};
+
 struct run_worker {
     uint32_t index;
     int64_t stage_id; /* that it was set up for */
@@ -89,7 +98,10 @@ struct run_worker {
     uint32_t named, loaded;
     bool solo; /* it died with them, and has none until the next stage */
     struct run_memory use;
-    uint64_t peak_bytes, predicted_bytes; /* of device memory, in the whole run */
+    uint64_t memory_bytes; /* that it holds now: the device's, or a host worker's own */
+    struct run_stretch stretch;
+    int64_t busy_before_ms, audio_before_ms; /* in the stretches before */
+    uint64_t peak_bytes, predicted_bytes;    /* of device memory, in the whole run */
 };
 
 struct run_task { /* known to the planner */
@@ -168,9 +180,13 @@ struct run {
     struct process *processes; /* of workers and settlers */
 
     enum run_mode mode;
-    bool dirty, interrupted;
-    int64_t ticked_ms;  /* the last tick */
-    struct err failure; /* code 0: none */
+    bool dirty, interrupted, timed_out;
+    bool paused;          /* the whole catalog is */
+    bool shut;            /* it is not the time to work */
+    int64_t hours_end_ms; /* wall clock: of hours.until */
+    char rests[48];       /* "resting until 22:00", while shut */
+    int64_t ticked_ms;    /* the last tick */
+    struct err failure;   /* code 0: none */
 
     /* backlog */
     bool has_stage;
@@ -196,6 +212,12 @@ struct run {
     int64_t room_due_ms; /* the next look */
     struct err astray;   /* the catalog is not at its path any more, and how; code 0: it is */
 
+    struct { /* diary.c */
+        int64_t run_id;
+        int64_t stretch_ms;         /* wall clock: where the stretch begins that is on */
+        int64_t ticked_ms, span_ms; /* span: of the stretch, in this run */
+    } diary;
+
     /* figures */
     int64_t started_wall_ms, started_ms;
     uint64_t shards_done, tasks_done, tasks_failed; /* durable */
@@ -218,7 +240,8 @@ struct run {
     struct store_totals totals;
     int64_t totals_at_ms, totals_cost_ms;
     uint64_t totals_done, totals_failed; /* tasks_done, _failed when totals were read */
-    int64_t report_due_ms, json_due_ms;
+    int64_t report_due_ms, json_due_ms, metrics_due_ms;
+    bool metrics_told; /* that they cannot be written */
     bool line_shown, tty, color;
     bool named; /* the first recording that went to a worker was said */
     const char *note;

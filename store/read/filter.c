@@ -65,20 +65,3 @@ const char *filter_path_sql(struct filter_path *f, int first)
         snprintf(f->sql, sizeof(f->sql), MEDIA_OF FILTER_BELOW(AT, LOW, HIGH), a, b, c);
     return f->sql;
 }
-
-int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err)
-{
-    const char *text = buf_cstr(sql);
-
-    if (!text)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
-    *ret = db_prepare(st, text, err);
-    return *ret ? 0 : err->code;
-}
-
-int filter_bound(int sqlite_rc, struct err *err)
-{
-    if (sqlite_rc == SQLITE_OK)
-        return 0;
-    return db_error_of(sqlite_rc, 0, sqlite3_errstr(sqlite_rc), "catalog", err);
-}

@@ -61,10 +61,4 @@ const char *filter_path_sql(struct filter_path *f, int first);
     "WHERE class.name IS NOT NULL) "                                           \
     "SELECT name FROM class WHERE name IS NOT NULL AND instr(lower(name), lower(" param ")) > 0"
 
-/* For statements that are run again with other values. Prepares the text of sql; ERR_NOMEM when the
- * buffer had failed. */
-int filter_prepare(struct store *st, struct buf *sql, sqlite3_stmt **ret, struct err *err);
-/* An SQLite code of db_bind as ours. */
-int filter_bound(int sqlite_rc, struct err *err);
-
 #endif

@@ -53,3 +53,32 @@ int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err)
                      db_text(rows.stmt, 2));
     return db_rows_end(&rows);
 }
+
+int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT p.path_raw, p.member_raw, p.nth, p.state = 'present', m.fingerprint "
+                 "FROM media m JOIN place p ON p.place_id = m.place_id WHERE m.media_id = ?",
+                 "i", media_id);
+    if (db_rows_next(&rows)) {
+        struct read_origin row = {.path_raw = sqlite3_column_blob(rows.stmt, 0),
+                                  .member_raw = sqlite3_column_blob(rows.stmt, 1),
+                                  .path_raw_len = (size_t)sqlite3_column_bytes(rows.stmt, 0),
+                                  .member_raw_len = (size_t)sqlite3_column_bytes(rows.stmt, 1),
+                                  .nth = (uint32_t)sqlite3_column_int64(rows.stmt, 2),
+                                  .present = sqlite3_column_int(rows.stmt, 3) != 0,
+                                  .fingerprint = sqlite3_column_blob(rows.stmt, 4)};
+
+        if (!row.path_raw)
+            row.path_raw = "";
+        if (!row.member_raw)
+            row.member_raw = "";
+        rows.rc =
+            row.fingerprint ? fn(arg, &row) : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    } else if (rows.rc == 0) {
+        rows.rc = err_set(err, ERR_MISSING, "there is no recording %lld", (long long)media_id);
+    }
+    return db_rows_end(&rows);
+}

@@ -75,6 +75,17 @@ int read_place(struct store *st, const char *path, const char *member, int64_t *
 typedef int (*read_place_fn)(void *arg, int64_t media_id, const char *path, const char *member);
 int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err); /* in no order */
 
+struct read_origin {                   /* what a decoder is given, of a recording's main place */
+    const void *path_raw, *member_raw; /* exact bytes; the member "" of a plain file */
+    size_t path_raw_len, member_raw_len;
+    uint32_t nth;               /* which of the members of that name, 0 ... */
+    bool present;               /* it was there when its folder was enqueued last */
+    const uint8_t *fingerprint; /* [16]: of its bytes, the same wherever it lies */
+};
+typedef int (*read_origin_fn)(void *arg, const struct read_origin *row);
+int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg,
+                struct err *err); /* ERR_MISSING */
+
 struct read_file { /* one on disk, with whatever recordings are in it */
     const void *path_raw;
     size_t path_raw_len;

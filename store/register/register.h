@@ -1,20 +1,10 @@
-/* store/register/register.h - whose voice may be whose: people whose names hold for the archive
- * (the tables person and person_voice), whom the voices without a name are like (person_like), and
- * which of those are probably one person's (speaker.group_id). Internal to store/; within db_enter
- * / db_leave.
- *
- * All but what people said is made of the vectors, model by model, for vectors of different
- * encoders cannot be compared. */
+/* store/register/register.h - people whose names hold for the archive (the tables person and
+ * person_voice), and what was said of whose voice is theirs. Whose voices are alike is in voices.h,
+ * which is called behind. Internal to store/; within db_enter / db_leave. */
 #ifndef NIGHTSHIFT_STORE_REGISTER_REGISTER_H
 #define NIGHTSHIFT_STORE_REGISTER_REGISTER_H
 
 #include "store/db.h"
-
-/* Compares what changed since (the tables speaker_due and person_due): a new voice with all people
- * and groups of its model, a changed person with all voices. To be called behind whatever may have
- * changed speakers, their names, or which are current, before that is committed. Nothing is read
- * when nothing changed; else the vectors of all voices without a name, once. */
-int register_settle(struct store *st, struct err *err);
 
 /* Says that a speaker is that person, whom the register gets if it does not have them; the speaker
  * then has the name. ERR_INPUT: no such speaker. */

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "store/corrections/settle.h"
 #include "store/register/register.h"
+#include "store/register/voices.h"
 #include "store/requests/request_apply.h"
 #include "store/results/naming.h"
 #include "store/results/tags.h"
@@ -362,7 +363,7 @@ int request_step(struct request_work *w, struct request_reply *ret, struct err *
         int settled = corrections_settle(w->st, err);
 
         if (settled == 0)
-            settled = register_settle(w->st, err);
+            settled = voices_settle(w->st, err);
         rc = settled < 0 ? settled : rc;
     }
     rc = db_leave(w->st, rc, err);

@@ -7,7 +7,7 @@
 
 #include "store/corrections/settle.h"
 #include "store/parting/share.h"
-#include "store/register/register.h"
+#include "store/register/voices.h"
 #include "store/results/found.h"
 #include "store/results/naming.h"
 #include "store/results/speakers.h"
@@ -95,7 +95,7 @@ static int drop_cancelled(struct store *st, int64_t task_id, struct err *err)
         rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", task_id);
     if (rc >= 0)
         rc = corrections_settle(st, err);
-    return rc < 0 ? rc : register_settle(st, err);
+    return rc < 0 ? rc : voices_settle(st, err);
 }
 
 int store_drop_cancelled(struct store *st, struct err *err)
@@ -238,7 +238,7 @@ static int settled(struct store *st, int64_t task_id, const struct result_people
         rc = speakers_assign(st, of.media_id, 0, 0, err);
     if (rc == 0)
         rc = corrections_settle(st, err);
-    return rc < 0 ? rc : register_settle(st, err);
+    return rc < 0 ? rc : voices_settle(st, err);
 }
 
 int store_settled(struct store *st, int64_t task_id, const struct result_people *people,

@@ -10,13 +10,6 @@
 #include "store/db.h"
 #include "store/results/overlap.h"
 
-/* Whose a segment `g` is that was heard in a source of its own (the table `source`), whoever else
- * speaks meanwhile: of a diarization's task, which is bound behind it, with a bracket. NULL: the
- * turns say. */
-#define PARTS_SOURCE_SPEAKER                                                  \
-    "(SELECT k.speaker_id FROM source x JOIN speaker k ON k.label = x.label " \
-    "WHERE g.source > 0 AND x.task_id = g.task_id AND x.source = g.source AND k.task_id = "
-
 struct parts_turns {
     int64_t diarization; /* its task */
     struct overlaps *turns;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "store/corrections/settle.h"
-#include "store/register/register.h"
+#include "store/register/voices.h"
 #include "store/results/found.h"
 #include "store/results/texts.h"
 #include "store/results/complete.h"
@@ -93,7 +93,7 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
     if (rc == 0)
         rc = corrections_settle(st, err);
     if (rc == 0)
-        rc = register_settle(st, err);
+        rc = voices_settle(st, err);
     return db_leave(st, rc, err);
 }
 

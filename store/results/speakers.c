@@ -8,6 +8,7 @@
 #include "store/results/naming.h"
 #include "store/results/overlap.h"
 #include "store/results/parts.h"
+#include "store/results/whole.h"
 
 #define PARTING_MANY 1000 /* recordings: that takes minutes, and is said */
 
@@ -138,7 +139,7 @@ static int assign_shard(struct store *st, const struct parts_turns *by, int64_t 
 
     if (rc == 0)
         rc = db_first(st, &stmt, err,
-                      "SELECT g.segment_id, ifnull(" PARTS_SOURCE_SPEAKER "?3), 0), 0 "
+                      "SELECT g.segment_id, ifnull(" WHOLE_SOURCE_SPEAKER "?3), 0), 0 "
                       "FROM segment g WHERE g.task_id = ?1 AND g.seq = ?2",
                       "iii", task_id, (int64_t)seq, by->diarization);
     if (rc >= 0)

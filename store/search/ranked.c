@@ -145,8 +145,7 @@ static int find(struct store *st, const struct read_search *search, const char *
                  READ_MARK_END(search));
     buf_free(&sql);
     search_bind_conditions(search, path, &rows);
-    if (rows.rc == 0)
-        rows.rc = filter_bound(ranking_bind(rows.stmt, 4, ranking), err);
+    ranking_bind(&rows, 4, ranking);
     choose(&rows, ranking, ret, all);
     rc = db_rows_end(&rows);
     if (*all)

@@ -198,7 +198,10 @@ int ranking_functions(struct store *st, struct err *err)
     return 0;
 }
 
-int ranking_bind(sqlite3_stmt *stmt, int parameter, struct ranking *r)
+void ranking_bind(struct db_rows *rows, int parameter, struct ranking *r)
 {
-    return sqlite3_bind_pointer(stmt, parameter, r, POINTER, NULL);
+    int rc = rows->rc == 0 ? sqlite3_bind_pointer(rows->stmt, parameter, r, POINTER, NULL) : 0;
+
+    if (rc != SQLITE_OK)
+        rows->rc = db_error_of(rc, 0, sqlite3_errstr(rc), "catalog", rows->err);
 }

@@ -10,7 +10,7 @@
 
 #include <sqlite3.h>
 
-#include "store/store.h"
+#include "store/db.h"
 
 struct ranking { /* owned, of one statement; zero: nothing to free */
     size_t wanted;
@@ -30,7 +30,7 @@ struct ranking { /* owned, of one statement; zero: nothing to free */
 #define RANKING_HOPEFUL "nightshift_hopeful"
 #define RANKING_AMONG "nightshift_among"
 int ranking_functions(struct store *st, struct err *err);
-int ranking_bind(sqlite3_stmt *stmt, int parameter, struct ranking *r); /* an SQLite code */
+void ranking_bind(struct db_rows *rows, int parameter, struct ranking *r);
 
 int ranking_make(size_t wanted, struct ranking *ret, struct err *err);
 void ranking_free(struct ranking *r);

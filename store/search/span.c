@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/read/filter.h"
 #include "store/read/find.h"
 #include "store/read/text_rows.h"
 
@@ -29,21 +28,17 @@ static void span_free(struct span *s)
     buf_free(&s->snippet);
 }
 
-int span_prepare(struct store *st, const char *match, const struct read_search *search,
-                 sqlite3_stmt **ret, struct err *err)
+void span_prepare(struct store *st, const char *match, const struct read_search *search,
+                  struct db_rows *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    int rc;
 
     text_rows_select(&sql, "highlight(segment_fts, 0, ?2, ?3)",
                      "segment_fts CROSS JOIN segment g ON g.segment_id = segment_fts.rowid",
                      "segment_fts MATCH ?1 AND segment_fts.rowid = ?4");
-    rc = filter_prepare(st, &sql, ret, err);
-    if (rc == 0)
-        rc = filter_bound(
-            db_bind(*ret, "ttt", match, READ_MARK_BEGIN(search), READ_MARK_END(search)), err);
+    db_rows_open(ret, st, err, buf_cstr(&sql), "ttt", match, READ_MARK_BEGIN(search),
+                 READ_MARK_END(search));
     buf_free(&sql);
-    return rc;
 }
 
 static int no_memory(struct span *s)
@@ -114,16 +109,16 @@ static int hand_out(struct span *s, read_span_fn fn, void *arg, struct err *err)
     return fn(arg, &s->row);
 }
 
-int span_give(struct store *st, sqlite3_stmt *stmt, const int64_t *segment_ids, size_t n,
-              read_span_fn fn, void *arg, struct err *err)
+int span_give(const struct db_rows *prepared, const int64_t *segment_ids, size_t n, read_span_fn fn,
+              void *arg, struct err *err)
 {
     struct span s = {0};
-    int rc = 0;
+    int rc = prepared->rc;
 
     for (size_t i = 0; i < n && rc == 0; i++) {
         struct db_rows rows;
 
-        db_rows_again(&rows, st, err, stmt, "---i", segment_ids[i]);
+        db_rows_again(&rows, prepared->st, err, prepared->stmt, "---i", segment_ids[i]);
         rc = text_rows_give(&rows, on_segment, &s);
     }
     if (s.err.code != 0)

@@ -3,16 +3,15 @@
 #ifndef NIGHTSHIFT_STORE_SEARCH_SPAN_H
 #define NIGHTSHIFT_STORE_SEARCH_SPAN_H
 
-#include <sqlite3.h>
-
+#include "store/db.h"
 #include "store/read/read.h"
 
-/* A statement for span_give: the texts with what matches in marks. */
-int span_prepare(struct store *st, const char *match, const struct read_search *search,
-                 sqlite3_stmt **ret, struct err *err);
+/* For span_give, till db_rows_end: the texts with what matches in marks. match is borrowed. */
+void span_prepare(struct store *st, const char *match, const struct read_search *search,
+                  struct db_rows *ret, struct err *err);
 /* Hands out these segments, in the order of their times; those that are gone meanwhile are left
  * out, and nothing is where all are. Returns as the functions of read.h do. */
-int span_give(struct store *st, sqlite3_stmt *stmt, const int64_t *segment_ids, size_t n,
-              read_span_fn fn, void *arg, struct err *err);
+int span_give(const struct db_rows *prepared, const int64_t *segment_ids, size_t n, read_span_fn fn,
+              void *arg, struct err *err);
 
 #endif

@@ -139,19 +139,21 @@ static void sort_tasks(struct within *w)
 /* The recordings of the rarest term, which are few. */
 static int find_tasks(struct within *w, struct err *err)
 {
+    static const char sql[] = "SELECT task_id FROM segment WHERE segment_id = ?";
     uint32_t bit = (uint32_t)1 << rarest(w);
-    sqlite3_stmt *stmt = db_prepare(w->st, "SELECT task_id FROM segment WHERE segment_id = ?", err);
-    int rc = stmt ? 0 : err->code;
+    int rc = 0;
 
     for (size_t i = 0; i < w->marks.count && rc == 0; i++) {
+        struct db_rows rows;
+
         if (!(w->marks.list[i].has & bit))
             continue;
-        sqlite3_reset(stmt);
-        rc = filter_bound(db_bind(stmt, "i", w->marks.list[i].segment_id), err);
-        if (rc == 0 && (rc = db_next(w->st, stmt, err)) == 1)
-            rc = add_task(w, sqlite3_column_int64(stmt, 0), err);
+        db_rows_again(&rows, w->st, err, db_cached(w->st, sql, err), "i",
+                      w->marks.list[i].segment_id);
+        if (db_rows_next(&rows))
+            rows.rc = add_task(w, sqlite3_column_int64(rows.stmt, 0), err);
+        rc = db_rows_end(&rows);
     }
-    sqlite3_finalize(stmt);
     sort_tasks(w);
     return rc;
 }
@@ -190,12 +192,11 @@ static int by_time(const void *a, const void *b)
     return (x->segment_id > y->segment_id) - (x->segment_id < y->segment_id);
 }
 
-/* Rows of segments by their numbers; what the search asks for beside its words holds for each. */
-static sqlite3_stmt *prepare_segments(struct within *w, const char *where, struct err *err)
+/* Rows of segments by their numbers, which are bound later; what the search asks for beside its
+ * words holds for each. */
+static void open_segments(struct within *w, const char *where, struct db_rows *ret, struct err *err)
 {
     struct buf sql = BUF_INIT;
-    sqlite3_stmt *stmt = NULL;
-    int rc;
 
     buf_printf(&sql, "SELECT g.segment_id, g.task_id, g.start_ms FROM segment g %sWHERE %s",
                w->search->speaker ? "CROSS JOIN speaker k ON k.speaker_id = g.speaker_id " : "",
@@ -205,16 +206,12 @@ static sqlite3_stmt *prepare_segments(struct within *w, const char *where, struc
     if (w->search->language)
         buf_printf(&sql, " AND " FILTER_LANGUAGE("?4"));
     buf_printf(&sql, " ORDER BY g.segment_id");
-    rc = filter_prepare(w->st, &sql, &stmt, err);
-    if (rc == 0 && w->search->speaker)
-        rc = filter_bound(db_bind(stmt, "--t", w->search->speaker), err);
-    if (rc == 0 && w->search->language)
-        rc = filter_bound(db_bind(stmt, "---t", w->search->language), err);
+    db_rows_open(ret, w->st, err, buf_cstr(&sql), "");
     buf_free(&sql);
-    if (rc == 0)
-        return stmt;
-    sqlite3_finalize(stmt);
-    return NULL;
+    if (w->search->speaker)
+        db_rows_bind(ret, "--t", w->search->speaker);
+    if (w->search->language)
+        db_rows_bind(ret, "---t", w->search->language);
 }
 
 static int add_said(struct within *w, sqlite3_stmt *stmt, uint32_t has, struct err *err)
@@ -233,58 +230,49 @@ static bool is_whole(const struct within *w, uint32_t has)
 }
 
 /* One that has something. */
-static int look_up(struct within *w, sqlite3_stmt *stmt, int64_t segment_id, uint32_t has,
+static int look_up(struct within *w, const struct db_rows *one, int64_t segment_id, uint32_t has,
                    struct err *err)
 {
-    int rc;
+    struct db_rows rows;
 
     w->looked_up++;
-    sqlite3_reset(stmt);
-    rc = filter_bound(db_bind(stmt, "i", segment_id), err);
-    if (rc == 0)
-        rc = db_next(w->st, stmt, err);
-    return rc == 1 ? add_said(w, stmt, has, err) : rc;
+    db_rows_again(&rows, w->st, err, one->stmt, "i", segment_id);
+    if (db_rows_next(&rows))
+        rows.rc = add_said(w, rows.stmt, has, err);
+    return db_rows_end(&rows);
 }
 
-/* By an index that has no more than the numbers. */
-static sqlite3_stmt *prepare_ids(struct within *w, struct err *err)
+/* Of a recording, what counts: by an index that has no more than the numbers. */
+static int read_task(struct within *w, const struct db_rows *one, int64_t task_id, bool whole,
+                     struct err *err)
 {
-    return db_prepare(w->st, "SELECT segment_id FROM segment WHERE task_id = ?", err);
-}
+    static const char sql[] = "SELECT segment_id FROM segment WHERE task_id = ?";
+    struct db_rows rows;
 
-/* Of a recording, what counts; ids: of prepare_ids. */
-static int read_task(struct within *w, sqlite3_stmt *ids, sqlite3_stmt *one, int64_t task_id,
-                     bool whole, struct err *err)
-{
-    int rc;
-
-    sqlite3_reset(ids);
-    rc = filter_bound(db_bind(ids, "i", task_id), err);
-    while (rc == 0 && (rc = db_next(w->st, ids, err)) == 1) {
-        int64_t id = sqlite3_column_int64(ids, 0);
+    db_rows_again(&rows, w->st, err, db_cached(w->st, sql, err), "i", task_id);
+    while (db_rows_next(&rows)) {
+        int64_t id = sqlite3_column_int64(rows.stmt, 0);
         uint32_t has = marks_of(&w->marks, id);
 
-        rc = whole ? is_whole(w, has) : has != 0;
-        rc = rc ? look_up(w, one, id, has, err) : 0;
+        if (whole ? is_whole(w, has) : has != 0)
+            rows.rc = look_up(w, one, id, has, err);
     }
-    return rc;
+    return db_rows_end(&rows);
 }
 
 /* Of the recordings that are looked at. */
-static int read_tasks(struct within *w, sqlite3_stmt *one, struct err *err)
+static int read_tasks(struct within *w, const struct db_rows *one, struct err *err)
 {
-    sqlite3_stmt *ids = prepare_ids(w, err);
-    int rc = ids ? 0 : err->code;
+    int rc = one->rc;
 
     for (size_t i = 0; i < w->task_count && rc == 0; i++)
-        rc = read_task(w, ids, one, w->tasks[i], false, err);
-    sqlite3_finalize(ids);
+        rc = read_task(w, one, w->tasks[i], false, err);
     return rc;
 }
 
-static int read_each(struct within *w, sqlite3_stmt *one, struct err *err)
+static int read_each(struct within *w, const struct db_rows *one, struct err *err)
 {
-    int rc = 0;
+    int rc = one->rc;
 
     for (size_t i = 0; i < w->marks.count && rc == 0; i++)
         rc = look_up(w, one, w->marks.list[i].segment_id, w->marks.list[i].has, err);
@@ -295,19 +283,19 @@ static int read_each(struct within *w, sqlite3_stmt *one, struct err *err)
 static int scan(struct within *w, struct err *err)
 {
     const struct mark *list = w->marks.list, *end = list + w->marks.count;
-    sqlite3_stmt *stmt = prepare_segments(w, "g.segment_id BETWEEN ?1 AND ?2", err);
-    int rc = stmt ? filter_bound(db_bind(stmt, "ii", list->segment_id, end[-1].segment_id), err)
-                  : err->code;
+    struct db_rows rows;
 
-    while (rc == 0 && (rc = db_next(w->st, stmt, err)) == 1) {
-        int64_t id = sqlite3_column_int64(stmt, 0);
+    open_segments(w, "g.segment_id BETWEEN ?1 AND ?2", &rows, err);
+    db_rows_bind(&rows, "ii", list->segment_id, end[-1].segment_id);
+    while (db_rows_next(&rows)) {
+        int64_t id = sqlite3_column_int64(rows.stmt, 0);
 
         while (list < end && list->segment_id < id)
             list++;
-        rc = list < end && list->segment_id == id ? add_said(w, stmt, list->has, err) : 0;
+        if (list < end && list->segment_id == id)
+            rows.rc = add_said(w, rows.stmt, list->has, err);
     }
-    sqlite3_finalize(stmt);
-    return rc;
+    return db_rows_end(&rows);
 }
 
 static bool is_dense(const struct marks *m)
@@ -325,15 +313,15 @@ static void sort_said(struct within *w)
 
 static int read_said(struct within *w, bool few, struct err *err)
 {
-    sqlite3_stmt *one = NULL;
+    struct db_rows one;
     int rc;
 
     if (!few && is_dense(&w->marks)) {
         rc = scan(w, err);
     } else {
-        one = prepare_segments(w, "g.segment_id = ?1", err);
-        rc = !one ? err->code : few ? read_tasks(w, one, err) : read_each(w, one, err);
-        sqlite3_finalize(one);
+        open_segments(w, "g.segment_id = ?1", &one, err);
+        rc = few ? read_tasks(w, &one, err) : read_each(w, &one, err);
+        db_rows_end(&one);
     }
     if (rc == 0)
         sort_said(w);
@@ -579,28 +567,24 @@ static void open_all_names(struct within *w, struct db_rows *rows, struct err *e
 static int walk_names(struct within *w, bool whole, bool *done, struct err *err)
 {
     const uint64_t wanted = wanted_of(w->search);
-    sqlite3_stmt *one = prepare_segments(w, "g.segment_id = ?1", err);
-    sqlite3_stmt *ids = one ? prepare_ids(w, err) : NULL;
-    struct db_rows rows;
+    struct db_rows one, rows;
     bool more = true;
     int rc;
 
-    if (!ids) {
-        sqlite3_finalize(one);
-        return err->code;
-    }
+    open_segments(w, "g.segment_id = ?1", &one, err);
     open_all_names(w, &rows, err);
+    if (one.rc != 0)
+        rows.rc = one.rc;
     while (w->count < wanted && (w->looked_up < FEW || w->looked_up / TRIES < wanted) &&
            (more = db_rows_next(&rows))) {
         w->said_count = 0;
-        rows.rc = read_task(w, ids, one, sqlite3_column_int64(rows.stmt, 0), whole, err);
+        rows.rc = read_task(w, &one, sqlite3_column_int64(rows.stmt, 0), whole, err);
         sort_said(w);
         if (rows.rc == 0)
             rows.rc = slide(w, 0, w->said_count, err);
     }
     rc = db_rows_end(&rows);
-    sqlite3_finalize(ids);
-    sqlite3_finalize(one);
+    db_rows_end(&one);
     *done = w->count >= wanted || (!more && !whole);
     if (!*done)
         w->count = w->id_count = w->said_count = 0;
@@ -635,17 +619,17 @@ static int give(struct within *w, const struct query *q, read_span_fn fn, void *
                 struct err *err)
 {
     const struct read_search *s = w->search;
-    sqlite3_stmt *stmt = NULL;
+    struct db_rows texts = {0};
     char *match = NULL;
     uint64_t end = s->limit && s->limit < w->count ? s->offset + s->limit : w->count;
     int rc = query_match_any(q, &match, err);
 
     sort_found(w, s->by_time ? by_number_of : by_nearness);
     if (rc == 0)
-        rc = span_prepare(w->st, match, s, &stmt, err);
+        span_prepare(w->st, match, s, &texts, err);
     for (uint64_t i = s->offset; i < w->count && i < end && rc == 0; i++)
-        rc = span_give(w->st, stmt, w->ids + w->found[i].first, w->found[i].n, fn, arg, err);
-    sqlite3_finalize(stmt);
+        rc = span_give(&texts, w->ids + w->found[i].first, w->found[i].n, fn, arg, err);
+    db_rows_end(&texts);
     free(match);
     return rc;
 }

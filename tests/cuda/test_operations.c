@@ -116,7 +116,7 @@ static void fill_step(struct step *s, int round)
     struct err e;
 
     for (int i = 0; i < ROWS; i++) {
-        rows[i] = (struct token_row){-1, -1, -1, (i + round) % 2};
+        rows[i] = (struct token_row){0, -1, -1, (i + round) % 2};
         asks[i] = (struct choice_ask){.count = 2,
                                       .last = 5,
                                       .before = 215,
@@ -498,6 +498,77 @@ static int open_module(void **unused)
     return 0;
 }
 
+/* --- products ------------------------------------------------------------------------------- */
+
+/* y = epilogue(x w^T + b), y first 0.5 everywhere; refused: cuBLASLt has no epilogue at all. */
+enum { SUMS = 48 };
+
+static void multiply_once(struct backend *be, enum precision precision, enum dtype to,
+                          enum epilogue epilogue, bool refused, float *ret)
+{
+    enum dtype type = precision_type(precision);
+    struct tensor x = tensor_new(be, ROWS, WIDTH, NULL), y = tensor_new(be, ROWS, SUMS, NULL);
+    float *w, *b, *data, before[ROWS * SUMS];
+    struct linear *l;
+    struct err e;
+
+    state = 7;
+    w = values(WIDTH * SUMS);
+    b = values(SUMS);
+    data = values(ROWS * WIDTH);
+    x.type = type;
+    y.type = to;
+    for (int i = 0; i < ROWS * SUMS; i++)
+        before[i] = 0.5f;
+    if (refused)
+        setenv("NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES", "epilogues", 1);
+    assert_ok(be->ops->linear_new(be, precision, LINEAR_WIDE, ROWS, SUMS, WIDTH, w, b, &l, &e), e);
+    for (int again = 0; again < 2; again++) { /* what was refused is remembered */
+        assert_ok(be->ops->put(be, x, data, &e), e);
+        assert_ok(be->ops->put(be, y, before, &e), e);
+        assert_ok(be->ops->linear(be, l, x, epilogue, y, &e), e);
+        assert_ok(be->ops->get(be, ret, y, &e), e);
+    }
+    unsetenv("NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES");
+    be->ops->linear_free(be, l);
+    be->ops->release(be, x.data);
+    be->ops->release(be, y.data);
+    free(w);
+    free(b);
+    free(data);
+}
+
+static void test_refused_epilogues(void **unused)
+{
+    static const struct {
+        enum precision precision;
+        enum dtype to;
+        float tolerance; /* of 16 bits: rounded before the bias, too */
+    } rows[] = {{PRECISION_F32, DTYPE_F32, 1e-5f},
+                {PRECISION_BF16, DTYPE_F32, 1e-5f},
+                {PRECISION_F16, DTYPE_F16, 4e-3f},
+                {PRECISION_BF16, DTYPE_BF16, 3e-2f}};
+    /* A device each: a product that was prepared is not prepared again. */
+    struct backend *be = open_device(false), *other = open_device(false);
+    float plain[ROWS * SUMS], bare[ROWS * SUMS];
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (enum epilogue f = EPILOGUE_NONE; f <= EPILOGUE_RELU; f++) {
+            if (f == EPILOGUE_ADD && rows[i].to != DTYPE_F32)
+                continue;
+            multiply_once(be, rows[i].precision, rows[i].to, f, false, plain);
+            multiply_once(other, rows[i].precision, rows[i].to, f, true, bare);
+            for (int k = 0; k < ROWS * SUMS; k++)
+                if (fabsf(plain[k] - bare[k]) > rows[i].tolerance * (1.0f + fabsf(plain[k])))
+                    fail_msg("row %zu, epilogue %d: %g, not %g", i, (int)f, (double)bare[k],
+                             (double)plain[k]);
+        }
+    }
+    backend_close(be);
+    backend_close(other);
+}
+
 static void test_nothing_held(void **unused)
 {
     (void)unused;
@@ -514,6 +585,7 @@ int main(void)
         cmocka_unit_test(test_long_sequences),
         cmocka_unit_test(test_large_images),
         cmocka_unit_test(test_images_without_memory),
+        cmocka_unit_test(test_refused_epilogues),
         cmocka_unit_test(test_nothing_held),
     };
 

@@ -19,6 +19,7 @@
 static struct emulated cuda;
 static float *pcm;
 static size_t samples;
+static int32_t prompt[8];
 
 struct bench {
     struct backend *be;
@@ -74,7 +75,6 @@ static int decode(struct bench *b, int32_t *tokens, int most, struct err *err)
     size_t vocab = whisper_config(b->w)->vocab_size;
     struct whisper_row row = {.slot = 1};
     float *logits = malloc(vocab * sizeof(float));
-    int32_t prompt[8];
     int n = 0, rc = 0;
 
     assert_non_null(logits);
@@ -195,6 +195,166 @@ static void precisions(void **state)
     backend_close(b.be);
 }
 
+/* ---- windows encoded beside steps */
+
+#define COURSE 10
+
+/* A window being decoded: prompt, then the likeliest tokens, timestamps left out. */
+struct course {
+    uint32_t slot;
+    const float *pcm;
+    bool open; /* takes part in steps */
+    uint32_t pos;
+    int32_t last, before, tokens[COURSE];
+    int count;
+};
+
+static void set_rules(struct bench *b)
+{
+    struct rules_spec spec = {.vocab = whisper_config(b->w)->vocab_size,
+                              .eot = EOT,
+                              .no_speech = -1,
+                              .timestamp_begin = NO_TIMESTAMPS + 1,
+                              .timestamp_end = NO_TIMESTAMPS + 1501,
+                              .max_initial = NO_TIMESTAMPS + 51};
+    struct err e;
+
+    assert_int_equal(
+        fixture_ints(test_source_path(SAMPLE "tokens.json"), "prompt_no_timestamps", prompt, 4), 4);
+    assert_ok(whisper_session_rules(b->s, &spec, &e), e);
+}
+
+/* One step of those that are open; whether any is left. */
+static bool step_courses(struct bench *b, struct course *c, uint32_t n)
+{
+    struct whisper_row rows[4];
+    struct choice_ask asks[4];
+    struct choice choices[4];
+    struct course *who[4];
+    uint32_t k = 0, left = 0;
+    struct err e;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (!c[i].open || c[i].count == COURSE)
+            continue;
+        rows[k] = (struct whisper_row){c[i].slot, 0, c[i].pos,
+                                       c[i].pos < 4 ? prompt[c[i].pos] : c[i].last};
+        asks[k] = (struct choice_ask){.count = c[i].count,
+                                      .last = c[i].last,
+                                      .before = c[i].before,
+                                      .last_time = -1,
+                                      .what = c[i].pos < 3 ? 0 : CHOOSE_TOKEN | CHOOSE_NO_TIMES};
+        who[k++] = &c[i];
+    }
+    if (k == 0)
+        return false;
+    assert_ok(whisper_choose(b->s, rows, asks, k, choices, NULL, &e), e);
+    for (uint32_t i = 0; i < k; i++) {
+        struct course *one = who[i];
+
+        if (one->pos++ >= 3) {
+            one->before = one->last;
+            one->last = one->tokens[one->count++] = choices[i].token;
+        }
+        left += one->count < COURSE;
+    }
+    return left > 0;
+}
+
+static struct course course(uint32_t slot, const float *from)
+{
+    return (struct course){.slot = slot, .pcm = from, .last = -1, .before = -1};
+}
+
+static void begin_courses(struct bench *b, struct course *c, uint32_t n)
+{
+    struct whisper_window w[4];
+    struct err e;
+
+    for (uint32_t i = 0; i < n; i++)
+        w[i] = (struct whisper_window){c[i].slot, c[i].pcm, samples / 2};
+    assert_ok(whisper_encode_begin(b->s, w, n, &e), e);
+}
+
+/* Steps of the others until these windows are there; how many. */
+static int step_until_there(struct bench *b, struct course *c, uint32_t n, struct course *coming,
+                            uint32_t m)
+{
+    bool done = false;
+    int steps = 0;
+    struct err e;
+
+    while (!done) {
+        bool went = step_courses(b, c, n);
+
+        steps += went;
+        assert_ok(whisper_encoded(b->s, !went, &done, &e), e);
+    }
+    for (uint32_t i = 0; i < m; i++)
+        coming[i].open = true;
+    return steps;
+}
+
+static void same_course(const struct course *c, const struct course *alone)
+{
+    assert_int_equal(c->count, COURSE);
+    assert_memory_equal(c->tokens, alone->tokens, sizeof(c->tokens));
+}
+
+/* Three windows, of which the first ends and is replaced, two waves on their way while others are
+ * stepped: the tokens of each as when it is alone, and nothing touched without an order. */
+static void run_beside(struct bench *b, enum precision p)
+{
+    const float *a = pcm, *other = pcm + samples / 2;
+    struct course alone[2] = {course(0, a), course(1, other)};
+    struct course c[4] = {course(0, a), course(1, other), course(2, a), course(0, other)};
+    int64_t before = cuda.count("races");
+    int steps;
+    struct err e;
+
+    assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b->be, p, &b->w, &e),
+              e);
+    assert_ok(
+        whisper_session_new(b->w, (struct whisper_shape){.slots = 3, .windows = 2}, &b->s, &e), e);
+    set_rules(b);
+    for (int i = 0; i < 2; i++) {
+        begin_courses(b, &alone[i], 1);
+        step_until_there(b, NULL, 0, &alone[i], 1);
+        while (step_courses(b, &alone[i], 1))
+            ;
+    }
+    begin_courses(b, &c[0], 1);
+    step_until_there(b, c, 0, &c[0], 1);
+    assert_true(step_courses(b, c, 1));
+    begin_courses(b, &c[1], 2);
+    steps = step_until_there(b, c, 1, &c[1], 2);
+    if (getenv("NIGHTSHIFT_EMULATED_ASYNC"))
+        assert_true(steps > 1); /* they were under way indeed */
+    while (c[0].count < COURSE)
+        step_courses(b, c, 3);
+    c[3].open = false;
+    begin_courses(b, &c[3], 1); /* the slot that the last step looked at */
+    step_until_there(b, c, 3, &c[3], 1);
+    while (step_courses(b, c, 4))
+        ;
+    for (int i = 0; i < 4; i++)
+        same_course(&c[i], &alone[i % 2]);
+    assert_int_equal(cuda.count("races") - before, 0);
+    close_bench(b);
+}
+
+/* As late as is legal, two windows at once in the encoder; and with all accesses watched as
+ * `deterministic` has it, in 8 bit, which has scratch memory. An emulated window takes a second. */
+static void beside(void **state)
+{
+    bool late = getenv("NIGHTSHIFT_EMULATED_ASYNC") != NULL;
+    struct bench b = {.be = open_device(!late)};
+
+    (void)state;
+    run_beside(&b, late ? PRECISION_F32 : PRECISION_INT8);
+    backend_close(b.be);
+}
+
 /* At every allocation of a fresh device: the call says ERR_VRAM, and all is given back. */
 static void memory_fails(void **state)
 {
@@ -307,16 +467,17 @@ int main(int argc, char **argv)
     const struct CMUnitTest groups[][3] = {
         {cmocka_unit_test(reference)},
         {cmocka_unit_test(precisions)},
+        {cmocka_unit_test(beside)},
         {cmocka_unit_test(memory_fails), cmocka_unit_test(others_stay),
          cmocka_unit_test(device_goes)},
     };
-    static const char *const names[] = {"reference", "precisions", "failures"};
+    static const char *const names[] = {"reference", "precisions", "beside", "failures"};
 
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (argc == 2 && strcmp(argv[1], names[i]) == 0)
-            return _cmocka_run_group_tests(names[i], groups[i], i < 2 ? 1 : 3, open_module,
+            return _cmocka_run_group_tests(names[i], groups[i], i < 3 ? 1 : 3, open_module,
                                            close_all);
     }
-    fprintf(stderr, "usage: %s reference|precisions|failures\n", argv[0]);
+    fprintf(stderr, "usage: %s reference|precisions|beside|failures\n", argv[0]);
     return 64;
 }

@@ -28,7 +28,7 @@ import tiny_models
 # Of a row that says what was found; the others count commits, seconds, or say where and when.
 LEFT_OUT = re.compile(r"_at$|^(at|pid|model_dir|mtime_ns|inode|device|wall_ms|segment_id|speaker_id|embedding_id|event_id)$")
 # Tables that say how the night went, or are made of the others.
-NOT_RESULTS = re.compile(r"^(sqlite_|event$|tuning$|setting$|trouble$|segment_fts)")
+NOT_RESULTS = re.compile(r"^(sqlite_|event$|run$|run_sample$|tuning$|setting$|trouble$|segment_fts)")
 JOINED = {"word": "SELECT g.task_id, g.seq, g.idx AS of, w.*, k.label FROM word w "
                   "JOIN segment g USING (segment_id) LEFT JOIN speaker k ON k.speaker_id = w.speaker_id",
           "segment": "SELECT g.*, k.label FROM segment g LEFT JOIN speaker k USING (speaker_id)",

@@ -20,8 +20,9 @@ class Correct(night.Night):
         self.enqueue()
         self.run_to_end()
 
-    def export(self, form, name=LONG):
-        self.nightshift("export", "-q", "-f", form, "-o", "text", self.archive, status=0)
+    def export(self, form, name=LONG, style="plain"):
+        style = ["--style", style] if form in ("srt", "vtt") else []
+        self.nightshift("export", "-q", "-f", form, "-o", "text", *style, self.archive, status=0)
         path = os.path.join(self.dir, "text", f"{name}.{form}")
         with open(path, encoding="utf-8", newline="") as file:
             return path, file.read()
@@ -62,8 +63,9 @@ class Files(Correct):
 
     def test_what_was_not_edited_changes_nothing(self):
         for form in ("srt", "vtt", "txt", "tsv", "json"):
-            path, _ = self.export(form)
-            self.assertEqual("Nothing changes.\n", self.correct(LONG, path).out, form)
+            for style in ("readable", "plain"):
+                path, _ = self.export(form, style=style)
+                self.assertEqual("Nothing changes.\n", self.correct(LONG, path).out, (form, style))
         self.assertEqual("Nothing is corrected there.\n", self.correct("--list").out)
 
     def test_every_format_comes_back(self):

@@ -43,7 +43,7 @@ class FullDisk(night.Night):
         expected = self.undisturbed()
         self.catalog = self.on_disk
         stopped = 0
-        for leave in (0, 40960):  # the run waits a minute for room before it gives up
+        for leave in (0,):  # the run waits a minute for room before it gives up
             self.enqueue()
             self.fill(leave)
             answer = self.nightshift("run")
@@ -65,6 +65,21 @@ class FullDisk(night.Night):
         self.assertEqual([row[1:] for row in expected],
                          [row[1:] for row in self.sql("SELECT * FROM results")])
         self.assertEqual([], self.sql("SELECT * FROM failures"))
+
+    def test_before_it_is_full(self):
+        expected = self.undisturbed()
+        self.catalog = self.on_disk
+        self.enqueue()
+        self.fill(self.SIZE // 40)
+        run = self.start_run()
+        self.wait_for("a run that waits", lambda: (self.json("status")["run"] or {}).get("note") ==
+                      "waiting for room on the disk", run)
+        self.assertEqual([(0,)], self.sql("SELECT count(*) FROM shard"))
+        os.remove(self.filler)
+        self.assertEqual(0, run.wait(), run.said())
+        self.assertEqual([row[1:] for row in expected],
+                         [row[1:] for row in self.sql("SELECT * FROM results")])
+        self.assertEqual([(1,)], self.sql("SELECT count(*) FROM event WHERE kind = 'disk-full'"))
 
     def test_at_the_enqueue(self):
         self.catalog = self.on_disk

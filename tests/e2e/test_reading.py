@@ -146,7 +146,7 @@ class Reading(night.Night):
 
     def test_wrong_command_lines(self):
         for command in ([], ["frobnicate"], ["status", "--frobnicate"], ["enqueue"],
-                        ["run", "--shard", "-5"], ["export", "--format", "docx"]):
+                        ["run", "--shard", "-5"], ["export", "--format", "dock"]):
             with self.subTest(command=command):
                 answer = self.nightshift(*command)
                 self.assertEqual(night.USAGE, answer.status, f"\n{answer}")

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/media/source/fingerprint.h"
-#include "workers/media/source/stream.h"
+#include "workers/media/stream/fingerprint.h"
+#include "workers/media/stream/stream.h"
 #include "workers/media/archive_walk.h"
 
 #define MAX_ENTRIES 500

@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(text);
         return 0;
     }
-    if (cues_parse((enum format)(data[0] % (FORMAT_JSON + 1)), text, &cues, &err) != 0) {
+    if (cues_parse((enum cues_format)(data[0] % (CUES_JSON + 1)), text, &cues, &err) != 0) {
         check_sentence(&err);
     } else {
         check_cues(&cues);

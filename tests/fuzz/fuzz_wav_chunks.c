@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "workers/media/ixml.h"
-#include "workers/media/source/riff_chunk.h"
+#include "workers/media/stream/riff_chunk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -151,7 +151,7 @@ static void one_attention(enum dtype type, uint32_t windows, size_t n, uint32_t 
         slots[i] = (i * 2 + 1) % (windows + 2);
     assert_ok(be->ops->kv_fill(be, kv, slots, windows, k, v, &e), e);
     for (size_t r = 0; r < total; r++)
-        rows[r] = (struct token_row){-1, -1, 0, (int32_t)slots[r / n]};
+        rows[r] = (struct token_row){0, -1, 0, (int32_t)slots[r / n]};
     on_device = rows_new(rows, total);
     assert_ok(be->ops->attention_rows(be, q, kv, on_device, (uint32_t)n, to, &e), e);
     compare("attention_rows", p, to, want, shape, seed);
@@ -210,9 +210,9 @@ TEST(appending)
 
         assert_ok(be->ops->kv_fill(be, kv, all, 3, bad, bad, &e), e);
         for (int i = 0; i < KEYS; i++) {
-            /* Slot 2, slot 0, and two rows of padding for slot 1. */
+            /* Slot 2, slot 0, a row for slot 1, and nobody's, which may look nowhere. */
             const struct token_row now[4] = {
-                {2, i, 0, 0}, {0, i, 0, 0}, {1, 0, 0, 0}, {1, 0, 0, 0}};
+                {2, i, 0, 0}, {0, i, 0, 0}, {1, 0, 0, 0}, {-1, INT32_MAX, 0, INT32_MAX}};
             float four[4 * D];
 
             for (int r = 0; r < 4; r++)

@@ -10,7 +10,7 @@
 #include "store/read/doubts.h"
 #include "store/store.h"
 #include "tools/cli.h"
-#include "tools/export/formats.h"
+#include "tools/export/escape.h"
 #include "tools/play.h"
 #include "tools/search/search_absence.h"
 #include "tools/shell.h"
@@ -213,7 +213,7 @@ static void print_doubt(struct page *p, const struct read_doubt *d)
 static void put_text(struct buf *b, const char *name, const char *value)
 {
     buf_printf(b, ", \"%s\": ", name);
-    format_json_string(b, value);
+    escape_json(b, value);
 }
 
 static void put_number(struct buf *b, const char *name, double value)
@@ -234,7 +234,7 @@ static void put_sentence(void *arg, const char *text)
     struct sentences *s = arg;
 
     buf_printf(s->out, "%s", s->any ? ", " : "");
-    format_json_string(s->out, text);
+    escape_json(s->out, text);
     s->any = true;
 }
 

@@ -9,17 +9,17 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
-#include "tools/export/format_finish.h"
+#include "tools/export/format_args.h"
 #include "tools/export/formats.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
-#include "tools/export/segment_row.h"
+#include "tools/export/read_document.h"
 #include "tools/text.h"
 
-#define FORMATS 6
 #define TRANSCRIPT_MAX (1u << 30) /* bytes of one file; a year of talking has less */
 
-static const char help[] =
+/* The formats of the table stand between them. */
+static const char help_begin[] =
     "Usage: nightshift export [OPTION]... [PATH]...\n"
     "Write transcripts as files, one for each recording (at or below PATH), in the\n"
     "folders that the recordings lie in; those of an archive in a folder of its name.\n"
@@ -29,11 +29,16 @@ static const char help[] =
     "\n"
     "  -o, --output=DIR     where to (default: ./transcripts)\n"
     "  -b, --base=DIR       names begin below this folder, however the catalog grows\n"
-    "  -f, --format=FORMAT  txt (default), srt, vtt, tsv, json, rttm (who speaks\n"
-    "                       when); may be repeated\n"
-    "  -w, --words          vtt with a time for each word, where there are any (json\n"
-    "                       always has them)\n"
+    "  -f, --format=FORMAT  one of these; may be repeated:\n";
+static const char help_end[] =
     "      --partial        also recordings that are not done to their end yet\n"
+    "  -m, --media=WHAT     html: play recordings from where they lie (link, the\n"
+    "                       default), from copies in the folder (copy, opus: small\n"
+    "                       ones), or not (none); what browsers cannot play, or lies\n"
+    "                       in an archive, is made Opus, but for none\n"
+    "      --no-waveform    html: read nothing of the recordings to draw them\n"
+    "      --allow-unsandboxed\n"
+    "                       html: decode also where the kernel offers no sandbox\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
     "      --json           the summary as JSON\n"
@@ -42,25 +47,54 @@ static const char help[] =
     "Examples:\n"
     "  nightshift export -o /archive-text\n"
     "  nightshift export -f srt -f vtt -o subtitles /archive/films\n"
+    "  nightshift export -f html -o /archive-pages\n"
     "\n"
     "Exit status: 0; 66 when the catalog has no recording at PATH, or below --base;\n"
     "73 when a file could not be written; others as sysexits.h has them.\n";
 
 struct wanted {
-    bool format[FORMATS], any_format, partial, words;
+    uint32_t formats; /* bits of rows of the table */
+    struct format_options options;
+    bool partial, no_waveform;
     const char *output, *base;
 };
 
 static const struct option longs[] = {
-    {"output", required_argument, NULL, 'o'}, {"format", required_argument, NULL, 'f'},
-    {"base", required_argument, NULL, 'b'},   {"words", no_argument, NULL, 'w'},
-    {"partial", no_argument, NULL, 256},      {0},
+    {"output", required_argument, NULL, 'o'},
+    {"format", required_argument, NULL, 'f'},
+    {"base", required_argument, NULL, 'b'},
+    {"partial", no_argument, NULL, 256},
+    {"media", required_argument, NULL, 'm'},
+    {"no-waveform", no_argument, NULL, 257},
+    {"allow-unsandboxed", no_argument, NULL, 258},
+    FORMAT_ARGS,
+    {0},
 };
+static const char *const media_names[] = {"link", "copy", "opus", "none"}; /* enum format_media */
+
+static int take_media(struct wanted *w, const char *value, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(media_names) / sizeof(media_names[0]); i++)
+        if (strcmp(media_names[i], value) == 0) {
+            w->options.media = (enum format_media)i;
+            w->options.given |= FORMAT_OPTION_MEDIA;
+            return 0;
+        }
+    return err_set(err, ERR_USAGE, "--media is link, copy, opus or none, not '%s'", value);
+}
+
+static void values(const struct complete *c, int option, void *arg)
+{
+    for (size_t i = 0; option == 'm' && i < sizeof(media_names) / sizeof(media_names[0]); i++)
+        complete_put(c, media_names[i]);
+    format_args_values(c, option, arg);
+}
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
-    int format;
+    const struct format *format = NULL;
+    int rc;
 
     if (option == 'o') {
         w->output = value;
@@ -70,15 +104,22 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->base = value;
         return value[0] ? 0 : err_set(err, ERR_USAGE, "--base wants the name of a folder");
     }
-    if (option == 256 || option == 'w') {
-        *(option == 'w' ? &w->words : &w->partial) = true;
+    if (option == 256) {
+        w->partial = true;
         return 0;
     }
-    format = format_from_name(value);
-    if (format < 0)
-        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv, json or rttm, not '%s'",
-                       value);
-    w->format[format] = w->any_format = true;
+    if (format_args_take(option, value, &w->options, &rc, err))
+        return rc;
+    if (option == 257 || option == 258) {
+        *(option == 257 ? &w->no_waveform : &w->options.unsandboxed) = true;
+        w->options.given |= FORMAT_OPTION_MEDIA;
+        return 0;
+    }
+    if (option == 'm')
+        return take_media(w, value, err);
+    if (formats_take(value, false, &format, err) != 0)
+        return err->code;
+    w->formats |= 1u << (format - formats);
     return 0;
 }
 
@@ -90,10 +131,9 @@ struct export_run {
     char *base;    /* left out of names: the recordings' common folder, raw bytes */
     int64_t *only; /* numbers of the recordings that were asked for, rising; NULL: all */
     size_t only_n, only_room;
-    bool vanished; /* those that are not there any more: they get their names last */
-    struct buf text[FORMATS];
-    struct segment_row row;
-    uint64_t index;
+    bool vanished;            /* those that are not there any more: they get their names last */
+    struct buf text;          /* of one file */
+    void *pages[FORMATS_MAX]; /* the states of formats that are folders */
     uint64_t recordings, empty, failed;
     uint64_t unfinished, broken, untranscribed; /* recordings left out */
     uint64_t undiarized;                        /* recordings without a file of turns */
@@ -107,28 +147,13 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int on_segment(void *arg, const struct read_segment *row)
-{
-    struct export_run *x = arg;
-    bool words = x->w->format[FORMAT_JSON] || (x->w->words && x->w->format[FORMAT_VTT]);
-    struct format_segment s;
-    int rc = segment_row_format(&x->row, x->store, row, words, &s, &x->err);
+static bool is_wanted(const struct export_run *x, unsigned f) { return x->w->formats >> f & 1; }
 
-    if (rc != 0)
-        return rc;
-    s.time_words = x->w->words;
-    for (int f = 0; f < FORMATS; f++)
-        if (x->w->format[f])
-            format_segment(&x->text[f], (enum format)f, x->index, &s);
-    x->index++;
-    return 0;
-}
-
-static int give_name(struct export_run *x, const struct read_recording *r, enum format f,
-                     char **ret, struct err *err)
+static int give_name(struct export_run *x, const struct read_recording *r, unsigned f, char **ret,
+                     struct err *err)
 {
     return names_give(x->used, x->base ? x->base : "", r->path_raw, r->path_raw_len, r->member_raw,
-                      r->member_raw_len, r->media_id, format_name(f), ret, err);
+                      r->member_raw_len, r->media_id, formats[f].ending, ret, err);
 }
 
 static void on_failure(void *arg, const char *name, const struct err *why)
@@ -139,19 +164,38 @@ static void on_failure(void *arg, const char *name, const struct err *why)
     x->failed++;
 }
 
+/* A recording that has no file of one format: said, and counted. Not 0: the disk itself is in the
+ * way, and the others would fail the same way. `failed`: how many had before it was tried. */
+static int note_failure(struct export_run *x, const struct read_recording *r, uint64_t failed,
+                        const struct err *why)
+{
+    if (x->failed == failed) { /* else it was about others, and has been said */
+        cli_note("%s%s%s: %s", r->path, r->member[0] ? "//" : "", r->member, why->msg);
+        x->failed++;
+    }
+    if (why->code != ERR_FULL && why->code != ERR_DENIED && why->code != ERR_IO &&
+        why->code != ERR_NOMEM)
+        return 0;
+    x->err = *why;
+    return 1;
+}
+
 /* name is taken over. */
-static int write_one(struct export_run *x, const struct read_recording *r, enum format f,
-                     char *name)
+static int write_one(struct export_run *x, const struct read_recording *r, const struct document *d,
+                     unsigned f, char *name)
 {
     uint64_t failed = x->failed;
     struct err err = {0};
-    int rc = 0;
+    int rc;
 
-    if (x->text[f].failed)
+    buf_clear(&x->text);
+    x->text.max = TRANSCRIPT_MAX;
+    rc = formats[f].write(d, &x->w->options, &x->text, &err);
+    if (rc == 0 && x->text.failed)
         rc = err_set(&err, ERR_LIMIT, "its transcript is too large for one file");
     /* A folder in the way (a recording "a.txt.mp3" beside a folder "a.txt"): the longer name. */
     for (int again = 0; rc == 0 && again < 2; again++) {
-        rc = outdir_write(x->out, name, x->text[f].data, x->text[f].len, &err);
+        rc = outdir_write(x->out, name, x->text.data, x->text.len, &err);
         if (rc != ERR_INPUT || again == 1)
             break;
         free(name);
@@ -159,18 +203,7 @@ static int write_one(struct export_run *x, const struct read_recording *r, enum 
         rc = give_name(x, r, f, &name, &err);
     }
     free(name);
-    if (rc == 0)
-        return 0;
-    if (x->failed == failed) { /* else it was about others, and has been said */
-        cli_note("%s%s%s: %s", r->path, r->member[0] ? "//" : "", r->member, err.msg);
-        x->failed++;
-    }
-    /* The disk itself: the others would fail the same way. */
-    if (rc == ERR_FULL || rc == ERR_DENIED || rc == ERR_IO || rc == ERR_NOMEM) {
-        x->err = err;
-        return 1;
-    }
-    return 0;
+    return rc == 0 ? 0 : note_failure(x, r, failed, &err);
 }
 
 static bool is_asked_for(const struct export_run *x, const struct read_recording *r)
@@ -193,20 +226,24 @@ static bool has_text(const struct export_run *x, const struct read_recording *r)
 }
 
 /* Which files are to be written: none of what nobody made, which an empty one would hide. Counts
- * what is left out; returns whether there is any. */
-static bool choose_formats(struct export_run *x, const struct read_recording *r, bool ret[FORMATS])
+ * what is left out. */
+static uint32_t choose_formats(struct export_run *x, const struct read_recording *r)
 {
-    bool any = false, text = false, turns = x->w->format[FORMAT_RTTM];
+    bool text = false, turns = false;
+    uint32_t chosen = 0;
 
-    memset(ret, 0, FORMATS * sizeof(*ret));
-    if (is_unfinished(r) && !x->w->partial) {
-        x->unfinished++;
-        return false;
+    for (unsigned f = 0; f < formats_count; f++) {
+        bool of_text = formats[f].needs & FORMAT_TEXT;
+
+        if (!is_wanted(x, f) || formats[f].folder)
+            continue;
+        chosen |= (uint32_t)(of_text ? has_text(x, r) : r->diarized) << f;
+        text |= of_text;
+        turns |= !of_text;
     }
-    for (int f = 0; f < FORMATS; f++) {
-        ret[f] = x->w->format[f] && (f == FORMAT_RTTM ? r->diarized : has_text(x, r));
-        any |= ret[f];
-        text |= x->w->format[f] && f != FORMAT_RTTM;
+    if ((text || turns) && is_unfinished(r) && !x->w->partial) {
+        x->unfinished++;
+        return 0;
     }
     if (text && !has_text(x, r)) {
         if (r->transcript[0] == 0)
@@ -216,49 +253,55 @@ static bool choose_formats(struct export_run *x, const struct read_recording *r,
         else
             x->unfinished++;
     }
-    if (turns && !r->diarized)
-        x->undiarized++;
-    return any;
+    x->undiarized += turns && !r->diarized;
+    return chosen;
 }
 
-/* names: one for each format, taken over when it is wanted. */
-static int write_all(struct export_run *x, const struct read_recording *r,
-                     const bool wanted[FORMATS], char *names[FORMATS])
+/* The files of the chosen formats. names: of each, taken over. */
+static int write_files_of(struct export_run *x, const struct read_recording *r, uint32_t chosen,
+                          char *names[])
 {
-    const struct format_recording fr = {.id = r->media_id,
-                                        .duration_ms = r->duration_ms,
-                                        .path = r->path,
-                                        .member = r->member,
-                                        .state = r->state,
-                                        .language = r->language,
-                                        .title = r->title,
-                                        .recorded_on = r->recorded_on,
-                                        .damage = r->damage,
-                                        .left_out = r->left_out};
+    struct document_memory *memory = NULL;
+    struct document d;
+    unsigned needs = FORMAT_TEXT; /* also for the count of those without */
     int rc;
 
-    x->index = 0;
-    for (int f = 0; f < FORMATS; f++) {
-        buf_clear(&x->text[f]);
-        x->text[f].max = TRANSCRIPT_MAX;
-        if (x->w->format[f])
-            format_begin(&x->text[f], (enum format)f, &fr);
-    }
-    rc = read_segments(x->store, r->media_id, 0, on_segment, x, &x->err);
-    for (int f = 0; rc == 0 && f < FORMATS; f++)
-        if (wanted[f])
-            rc = format_finish(x->store, (enum format)f, &fr, x->index, &x->text[f], &x->err);
+    for (unsigned f = 0; f < formats_count; f++)
+        needs |= chosen >> f & 1 ? formats_needs(&formats[f], &x->w->options) : 0;
+    rc = read_document(x->store, r, needs, false, &d, &memory, &x->err);
     if (rc != 0)
         return rc;
     x->recordings++;
-    x->empty += x->index == 0 && strcmp(r->transcript, "done") == 0;
-    for (int f = 0; rc == 0 && f < FORMATS; f++)
-        if (wanted[f]) {
+    x->empty += d.segment_count == 0 && strcmp(r->transcript, "done") == 0;
+    for (unsigned f = 0; rc == 0 && f < formats_count; f++)
+        if (chosen >> f & 1) {
             char *name = names[f];
 
             names[f] = NULL;
-            rc = write_one(x, r, (enum format)f, name);
+            rc = write_one(x, r, &d, f, name);
         }
+    document_memory_free(memory);
+    return rc;
+}
+
+/* What belongs to formats that are folders; they hear of each recording. */
+static int write_pages_of(struct export_run *x, const struct read_recording *r, bool counted,
+                          char *names[])
+{
+    bool any = false;
+    int rc = 0;
+
+    for (unsigned f = 0; rc == 0 && f < formats_count; f++) {
+        uint64_t failed = x->failed;
+        struct err err = {0};
+
+        if (!is_wanted(x, f) || !formats[f].folder)
+            continue;
+        any = true;
+        if (formats[f].folder->recording(x->pages[f], r, names[f], &err) != 0)
+            rc = note_failure(x, r, failed, &err);
+    }
+    x->recordings += any && !counted;
     return rc;
 }
 
@@ -267,18 +310,22 @@ static int write_all(struct export_run *x, const struct read_recording *r,
 static int on_recording(void *arg, const struct read_recording *r)
 {
     struct export_run *x = arg;
-    char *names[FORMATS] = {NULL};
-    bool wanted[FORMATS];
+    char *names[FORMATS_MAX] = {NULL};
+    uint32_t chosen;
     int rc = 0;
 
     if ((r->places == 0) != x->vanished)
         return 0;
-    for (int f = 0; rc == 0 && f < FORMATS; f++)
-        if (x->w->format[f])
-            rc = give_name(x, r, (enum format)f, &names[f], &x->err);
-    if (rc == 0 && is_asked_for(x, r) && choose_formats(x, r, wanted))
-        rc = write_all(x, r, wanted, names);
-    for (int f = 0; f < FORMATS; f++)
+    for (unsigned f = 0; rc == 0 && f < formats_count; f++)
+        if (is_wanted(x, f))
+            rc = give_name(x, r, f, &names[f], &x->err);
+    if (rc == 0 && is_asked_for(x, r)) {
+        chosen = choose_formats(x, r);
+        rc = chosen ? write_files_of(x, r, chosen, names) : 0;
+        if (rc == 0)
+            rc = write_pages_of(x, r, chosen != 0, names);
+    }
+    for (unsigned f = 0; f < formats_count; f++)
         free(names[f]);
     return rc;
 }
@@ -365,14 +412,36 @@ static int check_base(struct export_run *x, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
+static int open_pages(struct export_run *x, struct err *err)
+{
+    int rc = 0;
+
+    for (unsigned f = 0; rc == 0 && f < formats_count; f++)
+        if (is_wanted(x, f) && formats[f].folder)
+            rc = formats[f].folder->open(x->store, x->out, &x->w->options, &x->pages[f], err);
+    return rc;
+}
+
+static void close_pages(struct export_run *x)
+{
+    for (unsigned f = 0; f < formats_count; f++)
+        if (x->pages[f])
+            formats[f].folder->close(x->pages[f]);
+}
+
 static int write_files(struct export_run *x, struct err *err)
 {
-    int rc = read_all(x, NULL, on_recording, err), flushed;
+    int rc = open_pages(x, err), flushed;
     struct err why = {0};
 
+    if (rc == 0)
+        rc = read_all(x, NULL, on_recording, err);
     x->vanished = true;
     if (rc == 0)
         rc = read_all(x, NULL, on_recording, err);
+    for (unsigned f = 0; rc == 0 && f < formats_count; f++)
+        if (x->pages[f])
+            rc = formats[f].folder->finish(x->pages[f], err);
     flushed = outdir_flush(x->out, &why);
     if (rc == 0 && flushed != 0) {
         *err = why;
@@ -459,21 +528,41 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
     return cli_flush(x->failed > 0 ? EX_CANTCREAT : EX_OK);
 }
 
+static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
+{
+    struct buf help = BUF_INIT;
+    int status;
+
+    buf_put(&help, help_begin, sizeof(help_begin) - 1);
+    formats_help(&help, false);
+    buf_put(&help, format_args_help, strlen(format_args_help));
+    buf_put(&help, help_end, sizeof(help_end) - 1);
+    {
+        const struct cli_spec spec = {
+            buf_cstr(&help) ? buf_cstr(&help) : help_begin, "o:b:f:wm:", longs, take, true, values};
+
+        status = cli_parse(cli, &spec, w, argc, argv);
+    }
+    buf_free(&help);
+    return status;
+}
+
 int cmd_export(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "o:b:f:w", longs, take, true, format_values};
     struct wanted w = {.output = "transcripts"};
     struct export_run x = {.w = &w};
     struct err err = {0};
-    char **paths = NULL;
+    char **paths = NULL, why[FORMAT_ARGS_WHY];
     uint32_t n = 0;
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = parse(cli, &w, argc, argv);
 
     if (status >= 0)
         return status;
-    if (w.words && !w.format[FORMAT_VTT] && !w.format[FORMAT_JSON])
-        return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
-    w.format[FORMAT_TXT] |= !w.any_format;
+    w.formats |= w.formats ? 0 : 1;
+    if (!format_args_fit(&w.options, w.formats, why))
+        return cli_usage(cli, "%s", why);
+    w.options.waveform = !w.no_waveform;
+    w.options.output = w.output;
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
     if (!paths) {
         err_set(&err, ERR_NOMEM, "out of memory");
@@ -488,9 +577,8 @@ int cmd_export(struct cli *cli, int argc, char **argv)
         status = cli_fail("find the catalog", &err, NULL);
     else
         status = export_all(cli, &x, paths, n);
-    for (int f = 0; f < FORMATS; f++)
-        buf_free(&x.text[f]);
-    segment_row_free(&x.row);
+    buf_free(&x.text);
+    close_pages(&x);
     names_used_free(x.used);
     outdir_close(x.out);
     store_close(x.store);

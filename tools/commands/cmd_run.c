@@ -8,8 +8,9 @@
 #include "scheduler/scheduler.h"
 #include "store/read/read.h"
 #include "store/store.h"
-#include "tools/aside.h"
+#include "tools/stages_aside.h"
 #include "tools/cli.h"
+#include "tools/on_finish.h"
 #include "tools/parts/part_run.h"
 #include "tools/text.h"
 #include "workers/media/sandbox.h"
@@ -24,6 +25,8 @@ static const char help[] =
     "lost.\n"
     "\n"
     "  -w, --watch            stay, and wait for more to be enqueued\n"
+    "      --until=07:00      end at this time of day, at a checkpoint\n"
+    "      --between=22:00-06:00   work at these hours only, night after night\n"
     "  -d, --devices=LIST     auto (default: every GPU, else the processor), or names\n"
     "                         with commas: cuda:0, cuda:GPU-<uuid>, cpu, cpu,cpu\n"
     "      --allow-cpu        go on with the processor when GPUs are here, but none\n"
@@ -46,6 +49,9 @@ static const char help[] =
     "                         another puts windows elsewhere, some words change\n"
     "      --attempts=N       tries before a recording is set aside (default: 3)\n"
     "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
+    "      --metrics=FILE     figures for Prometheus, replaced every ten seconds\n"
+    "      --on-finish=CMD    have /bin/sh run this in the end, with the report on\n"
+    "                         its standard input; see NIGHTSHIFT_WHY in the manual\n"
     "      --part=FILE        do a part of a catalog (`nightshift split`): on a copy\n"
     "                         in $SLURM_TMPDIR, $TMPDIR or /tmp, which is written\n"
     "                         back; SIGUSR1 ends it at a checkpoint, too\n"
@@ -61,16 +67,19 @@ static const char help[] =
     "Examples:\n"
     "  nightshift run\n"
     "  nightshift run --devices cuda:0,cuda:2\n"
+    "  nightshift run --watch --between 22:00-06:00\n"
     "  nightshift run --watch --threads 2 2>> nightshift.log\n"
     "\n"
     "The CUDA backend is not yet run on a GPU.\n"
     "\n"
-    "Exit status: 0 when it ended in order, also when recordings failed (see\n"
-    "--strict); 69 when no device can be used; 75 when it was interrupted with work\n"
-    "left: run it again, or have it requeued; others as sysexits.h.\n";
+    "Exit status: 0 when it ended in order, also at --until, or when recordings\n"
+    "failed (see --strict); 69 when no device can be used; 75 when it was\n"
+    "interrupted with work left: run it again, or have it requeued; others as\n"
+    "sysexits.h.\n";
 
 struct wanted {
     struct scheduler_options o;
+    const char *on_finish; /* NULL: nothing */
     bool strict, unsandboxed;
     const char *part; /* NULL: a catalog */
     uint32_t write_back_ms;
@@ -79,6 +88,8 @@ struct wanted {
 
 enum {
     OPT_PRECISION = 256,
+    OPT_UNTIL,
+    OPT_BETWEEN,
     OPT_ALLOW_UNSANDBOXED,
     OPT_ALLOW_CPU,
     OPT_NO_ALLOW_CPU,
@@ -91,6 +102,8 @@ enum {
     OPT_SHARD,
     OPT_ATTEMPTS,
     OPT_SILENCE,
+    OPT_METRICS,
+    OPT_ON_FINISH,
     OPT_PART,
     OPT_WRITE_BACK,
     OPT_STRICT,
@@ -100,6 +113,8 @@ enum {
 
 static const struct option longs[] = {
     {"watch", no_argument, NULL, 'w'},
+    {"until", required_argument, NULL, OPT_UNTIL},
+    {"between", required_argument, NULL, OPT_BETWEEN},
     {"devices", required_argument, NULL, 'd'},
     {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
     {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
@@ -114,6 +129,8 @@ static const struct option longs[] = {
     {"shard", required_argument, NULL, OPT_SHARD},
     {"attempts", required_argument, NULL, OPT_ATTEMPTS},
     {"worker-silence", required_argument, NULL, OPT_SILENCE},
+    {"metrics", required_argument, NULL, OPT_METRICS},
+    {"on-finish", required_argument, NULL, OPT_ON_FINISH},
     {"part", required_argument, NULL, OPT_PART},
     {"write-back", required_argument, NULL, OPT_WRITE_BACK},
     {"strict", no_argument, NULL, OPT_STRICT},
@@ -153,6 +170,17 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case 'd':
         o->devices = value;
         return 0;
+    case OPT_UNTIL:
+        return hours_parse_until(value, &o->hours)
+                   ? 0
+                   : err_set(err, ERR_USAGE, "--until: '%.40s' is no time of day such as 07:00",
+                             value);
+    case OPT_BETWEEN:
+        return hours_parse_between(value, &o->hours)
+                   ? 0
+                   : err_set(err, ERR_USAGE,
+                             "--between: '%.40s' is no two times of day such as 22:00-06:00",
+                             value);
     case OPT_ALLOW_CPU:
         o->allow_cpu = ALLOW_CPU_ALWAYS;
         return 0;
@@ -185,6 +213,12 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
     case OPT_SILENCE:
         return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
+    case OPT_METRICS:
+        o->metrics = value;
+        return 0;
+    case OPT_ON_FINISH:
+        w->on_finish = value;
+        return 0;
     case OPT_PART:
         w->part = value;
         return 0;
@@ -263,7 +297,9 @@ static void print_damaged(uint64_t damaged)
 /* Why there is work left after a run. */
 static void print_left(const struct scheduler_result *r, const struct after *all)
 {
-    if (r->interrupted && r->recordings_left > 0)
+    if (r->timed_out && r->recordings_left > 0)
+        puts("Its time was over; `nightshift run` goes on from here.");
+    else if (r->interrupted && r->recordings_left > 0)
         puts("Interrupted; `nightshift run` goes on from here.");
     else if (r->tasks_left > 0 && all->totals.paused)
         puts("The catalog is paused: `nightshift resume`, then `nightshift run`.");
@@ -320,15 +356,15 @@ static void print_result(const struct scheduler_result *r, const struct after *a
  * freed. */
 static char *ways_out(const char *catalog)
 {
-    struct aside *a = NULL;
+    struct stages_aside *a = NULL;
     struct store *st = NULL;
     struct buf b = BUF_INIT;
     struct err err = {0};
     char *ret;
 
-    if (store_open(catalog, STORE_READ, &st, &err) == 0 && aside_read(st, &a, &err) == 0)
-        (void)aside_ways_out(st, a, &b, &err);
-    aside_free(a);
+    if (store_open(catalog, STORE_READ, &st, &err) == 0 && stages_aside_read(st, &a, &err) == 0)
+        (void)stages_aside_ways_out(st, a, &b, &err);
+    stages_aside_free(a);
     store_close(st);
     if (b.len > 0)
         buf_printf(&b, ".");
@@ -370,27 +406,39 @@ static void know_stage(const char *name, const char *params_json, struct schedul
         ret->passage_chars = kind->passage_chars(params_json);
 }
 
-/* The run itself, of cli->catalog, and what is said of it. */
-static int run(struct cli *cli, struct wanted *w, struct scheduler_result *r)
+static int status_of(const struct wanted *w, const struct scheduler_result *r)
 {
-    struct after after;
-    struct err err = {0};
-
-    w->o.catalog = cli->catalog;
-    if (scheduler_run(&w->o, r, &err) != 0)
-        return end_badly(cli, r, &err);
-    after = look_after(cli->catalog);
-    if (!cli->quiet && !cli->json)
-        print_result(r, &after);
     if (r->interrupted && r->tasks_left > 0)
         return EX_TEMPFAIL;
     return w->strict && r->tasks_failed > 0 ? EX_DATAERR : EX_OK;
 }
 
+/* The run itself, of cli->catalog, and what is said of it. */
+static int run(struct cli *cli, struct wanted *w)
+{
+    struct scheduler_result r = {0};
+    struct after after;
+    struct err err = {0};
+    int status;
+
+    w->o.catalog = cli->catalog;
+    if (scheduler_run(&w->o, &r, &err) != 0) {
+        status = end_badly(cli, &r, &err);
+    } else {
+        after = look_after(cli->catalog);
+        if (!cli->quiet && !cli->json)
+            print_result(&r, &after);
+        status = status_of(w, &r);
+    }
+    status = cli_flush(status);
+    if (w->on_finish)
+        on_finish(w->on_finish, cli->catalog, &r, &err);
+    return status;
+}
+
 /* Of a part, on its copy here. A signal that came too early for the run asks for another try. */
 static int run_part(struct cli *cli, struct wanted *w)
 {
-    struct scheduler_result r = {0};
     struct part_run *p = NULL;
     struct err err = {0};
     int status;
@@ -400,7 +448,7 @@ static int run_part(struct cli *cli, struct wanted *w)
     free(cli->catalog);
     cli->catalog = strdup(part_run_catalog(p));
     w->o.early_signal = true;
-    status = !cli->catalog ? EX_OSERR : part_run_stopped(p) ? EX_TEMPFAIL : run(cli, w, &r);
+    status = !cli->catalog ? EX_OSERR : part_run_stopped(p) ? EX_TEMPFAIL : run(cli, w);
     if (part_run_close(p, status == EX_OK || status == EX_TEMPFAIL || status == EX_DATAERR,
                        status == EX_TEMPFAIL ? "interrupted" : "", &err) != 0)
         return cli_fail("run the part", &err, "Copy it there: nothing is lost.");
@@ -431,7 +479,6 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
                        .progress = -1,
                        .write_back_ms = 300000};
-    struct scheduler_result r = {0};
     char unguarded[SANDBOX_WORDS];
     struct err err = {0};
     int status = cli_parse(cli, &spec, &w, argc, argv);
@@ -450,5 +497,5 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     w.o.json_events = cli->json;
     w.o.progress =
         w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
-    return cli_flush(w.part ? run_part(cli, &w) : run(cli, &w, &r));
+    return w.part ? run_part(cli, &w) : run(cli, &w);
 }

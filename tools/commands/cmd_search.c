@@ -8,11 +8,12 @@
 #include "store/search/within.h"
 #include "store/store.h"
 #include "tools/cli.h"
-#include "tools/marked.h"
+#include "tools/highlight.h"
 #include "tools/search/search_absence.h"
 #include "tools/search/search_find.h"
 #include "tools/search/search_nothing.h"
 #include "tools/search/search_place.h"
+#include "tools/search/search_last.h"
 #include "tools/search/search_print.h"
 #include "tools/search/search_typed.h"
 #include "tools/text.h"
@@ -323,7 +324,10 @@ static int search_in(struct cli *cli, struct store *st, const struct wanted *w, 
     if (h.err.code != 0)
         err = h.err;
     status = report(cli, st, &wish, &h, rc, &err);
+    if (!cli->json && h.err.code == 0 && rc >= 0)
+        search_last_keep(cli->catalog, &h.hits);
     buf_free(&h.last);
+    buf_free(&h.hits);
     return status;
 }
 

@@ -13,15 +13,16 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
-#include "tools/export/format_finish.h"
+#include "tools/export/format_args.h"
 #include "tools/export/formats.h"
+#include "tools/export/read_document.h"
 #include "tools/recording.h"
-#include "tools/export/segment_row.h"
 #include "tools/text.h"
 
 /* Marks of confidence: average log probability of a segment's tokens. */
 #define UNSURE -0.7
 #define VERY_UNSURE -1.0
+#define SPEAKERS_TOLD 5 /* apart by colours */
 #define SOUNDS_SHOWN 8u
 #define KNOWN_SHOWN 16u   /* tags, and chapters */
 #define KNOWN_COLUMNS 120 /* of each */
@@ -33,12 +34,15 @@ static const char help[] =
     "that which no other has, its number (as in `nightshift search --json`), or\n"
     "ARCHIVE//MEMBER.\n"
     "\n"
-    "  -f, --format=FORMAT  txt, srt, vtt, tsv, json or rttm (who speaks when),\n"
-    "                       not the page for people\n"
-    "  -w, --words          vtt with a time for each word, where there are any (json\n"
-    "                       always has them)\n"
+    "  -f, --format=FORMAT  a file as of `nightshift export` (txt, srt, vtt, tsv,\n"
+    "                       json, rttm), not the page for people\n"
+    "  -w, --words, --style, --sounds, --max-line-width, --max-lines, --max-cps,\n"
+    "      --min-duration, --max-duration, --gap, --url\n"
+    "                       how the file is made, as `nightshift export --help` says\n"
     "  -d, --dropped        instead of the transcript: what was not believed (for\n"
     "                       people, vtt and json, which say so)\n"
+    "      --color=WHEN     auto (on a terminal; the default), always or never:\n"
+    "                       speakers in colours, what is in doubt yellow or red\n"
     "      --json           the same as --format=json: also who speaks when, and the\n"
     "                       sounds, tags and chapters\n"
     "  -c, --catalog=FILE   the catalog\n"
@@ -53,48 +57,51 @@ static const char help[] =
     "others as sysexits.h has them.\n";
 
 struct wanted {
-    int format; /* -1: for people */
-    bool words, dropped;
+    const struct format *format; /* NULL: for people */
+    struct format_options options;
+    bool dropped;
+    const char *color; /* "auto", "always", "never" */
 };
 
 static const struct option longs[] = {{"format", required_argument, NULL, 'f'},
-                                      {"words", no_argument, NULL, 'w'},
+                                      FORMAT_ARGS,
                                       {"dropped", no_argument, NULL, 'd'},
+                                      {"color", required_argument, NULL, 256},
                                       {0}};
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
 
-    if (option != 'f') {
-        *(option == 'w' ? &w->words : &w->dropped) = true;
+    int rc;
+
+    if (format_args_take(option, value, &w->options, &rc, err))
+        return rc;
+    if (option == 256) {
+        w->color = value;
+        return strcmp(value, "auto") == 0 || strcmp(value, "always") == 0 ||
+                       strcmp(value, "never") == 0
+                   ? 0
+                   : err_set(err, ERR_USAGE, "--color is auto, always or never, not '%s'", value);
+    }
+    if (option == 'd') {
+        w->dropped = true;
         return 0;
     }
-    w->format = format_from_name(value);
-    if (w->format < 0)
-        return err_set(err, ERR_USAGE, "--format is txt, srt, vtt, tsv, json or rttm, not '%s'",
-                       value);
-    return 0;
+    return formats_take(value, true, &w->format, err);
 }
 
 struct page {
     struct store *store;
     struct wanted w;
-    struct segment_row row;
-    struct buf out;
     uint64_t segments, dropped;
     int time_width;
     bool unsure; /* a mark was set */
+    bool color;
+    char *speakers[SPEAKERS_TOLD]; /* in the order of appearance, each with a colour; owned */
     int status;
     struct err err;
 };
-
-static void flush(struct page *p)
-{
-    if (p->out.len > 0)
-        fwrite(p->out.data, 1, p->out.len, stdout);
-    buf_clear(&p->out);
-}
 
 static void to_stdout(void *arg, const char *bytes, size_t n)
 {
@@ -102,45 +109,58 @@ static void to_stdout(void *arg, const char *bytes, size_t n)
     fwrite(bytes, 1, n, stdout);
 }
 
-static int format_row(void *arg, const struct read_segment *row)
+/* Text in a colour, where there are any; sgr "": as it is. */
+static void paint(const struct page *p, const char *sgr, const char *text)
 {
-    struct page *p = arg;
-    struct format_segment s;
-    int rc = segment_row_format(&p->row, p->store, row, p->w.words || p->w.format == FORMAT_JSON,
-                                &s, &p->err);
+    bool on = p->color && sgr[0] && text[0];
 
-    if (rc != 0)
-        return rc;
-    s.time_words = p->w.words;
-    format_segment(&p->out, (enum format)p->w.format, p->segments++, &s);
-    flush(p);
-    return 0;
+    printf("%s%s%s%s%s", on ? "\033[" : "", on ? sgr : "", on ? "m" : "", text,
+           on ? "\033[0m" : "");
+}
+
+/* The colour of a speaker; those who come after SPEAKERS_TOLD others have none. None is that of
+ * doubt. */
+static const char *color_of(struct page *p, const char *speaker)
+{
+    static const char *const colors[SPEAKERS_TOLD] = {"36", "35", "32", "34", "1"};
+
+    for (size_t i = 0; i < SPEAKERS_TOLD; i++) {
+        if (!p->speakers[i])
+            p->speakers[i] = strdup(speaker);
+        if (p->speakers[i] && strcmp(p->speakers[i], speaker) == 0)
+            return colors[i];
+    }
+    return "";
 }
 
 static int print_row(void *arg, const struct read_segment *row)
 {
     struct page *p = arg;
     char at[CLOCK_HMS_LEN], *text = utf8_display(row->text, strlen(row->text));
-    const bool doubted = row->avg_logprob < UNSURE || segment_row_doubted(row->reason);
+    const bool doubted = row->avg_logprob < UNSURE || document_doubted(row->reason);
     const char *mark = p->w.dropped                     ? ""
                        : row->avg_logprob < VERY_UNSURE ? "??"
                        : doubted                        ? "?"
                                                         : "";
+    const char *doubt = mark[0] && mark[1] ? "31" : "33";
     size_t indent = (size_t)p->time_width + 4, column = indent;
 
     clock_hms(row->start_ms, at);
     printf("%*s ", p->time_width, at);
-    cli_paint(stdout, "33", mark);
+    paint(p, doubt, mark);
     printf("%*s", 3 - (int)strlen(mark), "");
     if (row->speaker[0]) {
         char *speaker = utf8_display(row->speaker, strlen(row->speaker));
 
-        printf("%s:", speaker ? speaker : "");
+        paint(p, color_of(p, row->speaker), speaker ? speaker : "");
+        putchar(':');
         column += text_width(speaker ? speaker : "") + 1;
         free(speaker);
     }
+    printf("%s%s%s", p->color && mark[0] ? "\033[" : "", p->color && mark[0] ? doubt : "",
+           p->color && mark[0] ? "m" : "");
     text_wrap(to_stdout, NULL, text ? text : "", column, indent, cli_columns(stdout));
-    putchar('\n');
+    printf("%s\n", p->color && mark[0] ? "\033[0m" : "");
     free(text);
     if (p->w.dropped && row->reason[0] != 0) {
         char *reason = utf8_display(row->reason, strlen(row->reason));
@@ -175,11 +195,11 @@ static void print_remark(const char *label, const char *what)
     free(shown);
 }
 
-static void print_head(const struct read_recording *r)
+static void print_head(const struct page *p, const struct read_recording *r)
 {
     char length[TEXT_LEN], *title = utf8_display(r->title, strlen(r->title));
 
-    cli_paint(stdout, "1", r->path);
+    paint(p, "1", r->path);
     printf("%s%s\n", r->member[0] ? "//" : "", r->member);
     if (title && title[0])
         printf("%s\n", title);
@@ -392,7 +412,7 @@ static int page_for_people(struct page *p, const struct read_recording *r)
 {
     char n[TEXT_LEN];
 
-    print_head(r);
+    print_head(p, r);
     if (print_known(p, r) != 0)
         return 1;
     puts("");
@@ -417,51 +437,55 @@ static int page_for_people(struct page *p, const struct read_recording *r)
 /* A file without a line does not say why. */
 static void note_absence(const struct page *p, const struct read_recording *r)
 {
-    if (p->w.format == FORMAT_RTTM && !r->diarized)
+    bool text = p->w.format->needs & FORMAT_TEXT;
+
+    if (!text && !r->diarized)
         cli_note("nobody is told apart in it: `nightshift enqueue --diarize` asks for it.");
-    else if (p->w.format != FORMAT_RTTM && r->transcript[0] == 0)
+    else if (text && r->transcript[0] == 0)
         cli_note(r->forgotten
                      ? "its transcript was removed: `nightshift enqueue` has it made again."
                      : "it is not transcribed: `nightshift enqueue` asks for it.");
 }
 
+static int write_file(struct page *p, const struct read_recording *r)
+{
+    struct document_memory *memory = NULL;
+    struct buf out = BUF_INIT;
+    struct document d;
+    int rc = read_document(p->store, r, formats_needs(p->w.format, &p->w.options), p->w.dropped, &d,
+                           &memory, &p->err);
+
+    if (rc == 0)
+        rc = p->w.format->write(&d, &p->w.options, &out, &p->err);
+    if (rc == 0 && out.failed)
+        rc = err_set(&p->err, ERR_NOMEM, "out of memory");
+    if (rc == 0)
+        to_stdout(NULL, (const char *)out.data, out.len);
+    buf_free(&out);
+    document_memory_free(memory);
+    return rc;
+}
+
 static int page_of(void *arg, const struct read_recording *r)
 {
     struct page *p = arg;
-    struct format_recording fr = {.id = r->media_id,
-                                  .duration_ms = r->duration_ms,
-                                  .path = r->path,
-                                  .member = r->member,
-                                  .state = r->state,
-                                  .language = r->language,
-                                  .title = r->title,
-                                  .recorded_on = r->recorded_on,
-                                  .damage = r->damage,
-                                  .left_out = r->left_out,
-                                  .dropped = p->w.dropped};
     char longest[CLOCK_HMS_LEN];
 
     clock_hms(r->duration_ms > 0 ? r->duration_ms : 3600000, longest);
     p->time_width = (int)strlen(longest);
-    if (p->w.format < 0)
+    if (!p->w.format)
         return page_for_people(p, r);
     note_absence(p, r);
-    format_begin(&p->out, (enum format)p->w.format, &fr);
-    if ((p->w.format != FORMAT_RTTM && read_texts(p, r, format_row) != 0) ||
-        format_finish(p->store, (enum format)p->w.format, &fr, p->segments, &p->out, &p->err) != 0)
-        return 1;
-    if (p->out.failed)
-        return err_set(&p->err, ERR_NOMEM, "out of memory") != 0;
-    flush(p);
-    return 0;
+    return write_file(p, r);
 }
 
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "f:wd", longs, take, true, format_values};
-    struct wanted w = {.format = -1};
+    const struct cli_spec spec = {help, "f:wd", longs, take, true, format_args_values};
+    struct wanted w = {.color = "auto"};
     struct page p = {0};
     struct err err = {0};
+    char why[FORMAT_ARGS_WHY];
     int64_t id = 0;
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
@@ -470,14 +494,15 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (optind + 1 != argc)
         return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
     p.w = w;
-    p.w.format = cli->json ? FORMAT_JSON : w.format;
-    if (w.words && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
-        return cli_usage(cli, "--words is about --format=vtt (json has them without it)");
-    if (w.dropped && p.w.format >= 0 && p.w.format != FORMAT_VTT && p.w.format != FORMAT_JSON)
+    p.color = strcmp(w.color, "auto") == 0 ? cli_color(stdout) : strcmp(w.color, "always") == 0;
+    p.w.format = cli->json ? formats_find("json") : w.format;
+    if (!format_args_fit(&w.options, p.w.format ? 1u << (p.w.format - formats) : 0, why))
+        return cli_usage(cli, "%s", why);
+    if (w.dropped && p.w.format && !p.w.format->dropped)
         return cli_usage(cli,
                          "--dropped is for people, vtt and json: a %s file could not say that "
                          "this is no transcript",
-                         format_name((enum format)p.w.format));
+                         p.w.format->name);
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     if (store_open(cli->catalog, STORE_READ, &p.store, &err) != 0)
@@ -494,8 +519,8 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         status = cli_fail("read the catalog", p.err.code != 0 ? &p.err : &err, NULL);
     else
         status = EX_OK;
-    segment_row_free(&p.row);
-    buf_free(&p.out);
+    for (size_t i = 0; i < SPEAKERS_TOLD; i++)
+        free(p.speakers[i]);
     store_close(p.store);
     return cli_flush(status);
 }

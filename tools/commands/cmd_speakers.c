@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "store/read/find.h"
 #include "tools/cli.h"
-#include "tools/export/formats.h"
+#include "tools/export/escape.h"
 #include "tools/recording.h"
 #include "tools/search/search_absence.h"
 #include "tools/text.h"

@@ -1,6 +1,8 @@
 /* nightshift status: how far the work is, what went wrong, and what a run is doing now. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -13,7 +15,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
-#include "tools/aside.h"
+#include "tools/stages_aside.h"
 #include "tools/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/text.h"
@@ -21,12 +23,16 @@
 
 #define FAILURES_SHOWN 10
 #define JOBS_SHOWN 5
+#define WATCH_US 2000000
+#define SCREEN_BYTES 65536
 #define LABEL 12 /* columns of the labels on the left */
 
 static const char help[] =
     "Usage: nightshift status [OPTION]...\n"
     "How far the work is, what went wrong, and what a run is doing now.\n"
     "\n"
+    "  -w, --watch          again every two seconds until the run ends: in place on\n"
+    "                       a terminal, else a line each time\n"
     "  -f, --failures       list every failure with its reason, not just ten\n"
     "  -j, --jobs           list every job, not just the last five with tasks\n"
     "  -e, --events         also what happened in the last runs\n"
@@ -40,10 +46,11 @@ static const char help[] =
     "  nightshift status --json | jq .archive.failed\n";
 
 struct wanted {
-    bool failures, jobs, events;
+    bool watch, failures, jobs, events;
 };
 
 static const struct option longs[] = {
+    {"watch", no_argument, NULL, 'w'},
     {"failures", no_argument, NULL, 'f'},
     {"jobs", no_argument, NULL, 'j'},
     {"events", no_argument, NULL, 'e'},
@@ -56,7 +63,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
     (void)value;
     (void)err;
-    if (option == 'f')
+    if (option == 'w')
+        w->watch = true;
+    else if (option == 'f')
         w->failures = true;
     else if (option == 'j')
         w->jobs = true;
@@ -67,7 +76,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
 struct report {
     struct store *store;
-    struct aside *aside;
+    struct stages_aside *aside;
     struct store_totals totals;
     uint32_t transcriptions; /* stages that are */
     uint64_t speechless;     /* recordings that are done and have no text */
@@ -193,6 +202,10 @@ static void print_run(const struct report *r, struct buf *b)
         if (l->speed > 0)
             buf_printf(b, "; %s of audio at %.1f x real time",
                        text_length((int64_t)l->audio_done_ms, c), l->speed);
+        if (l->note[0] && !l->draining)
+            buf_printf(b, "; %s", l->note);
+        if (l->hours[0])
+            buf_printf(b, "; it works %s", l->hours);
         if (l->low_ms >= 0) {
             progress_range(l->low_ms, l->high_ms, left);
             buf_printf(b, "; %s left", left);
@@ -292,8 +305,8 @@ static int print_stage(void *arg, const struct read_progress *p)
     if (p->settling > 0)
         buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
     put_superseded(r, p, &b);
-    if (aside_why(r->aside, p))
-        buf_printf(&b, "; put aside by the last run: %s", aside_why(r->aside, p));
+    if (stages_aside_why(r->aside, p))
+        buf_printf(&b, "; put aside by the last run: %s", stages_aside_why(r->aside, p));
     buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
     line(r->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
@@ -503,7 +516,7 @@ static int print_jobs(struct report *r, struct err *err)
 static int print_ways_out(struct report *r, struct err *err)
 {
     struct buf b = BUF_INIT;
-    int rc = aside_ways_out(r->store, r->aside, &b, err);
+    int rc = stages_aside_ways_out(r->store, r->aside, &b, err);
 
     if (rc == 0 && b.len > 0) {
         buf_printf(&b, "; else the next run tries again");
@@ -536,10 +549,10 @@ static int print_report(struct report *r, struct err *err)
     r->shown = 0;
     if (rc == 0)
         rc = store_tuning_each(r->store, print_device, r, err);
-    if (rc == 0)
+    if (rc == 0 && (!r->wanted->watch || r->wanted->jobs))
         rc = print_jobs(r, err);
     r->shown = r->skipped = 0;
-    if (rc == 0)
+    if (rc == 0 && (!r->wanted->watch || r->wanted->failures))
         rc = read_failures(r->store, NULL, 0, print_failure, r, err);
     if (r->skipped > 0)
         printf("... and %s more: nightshift status --failures\n", text_count(r->skipped, n));
@@ -547,6 +560,33 @@ static int print_report(struct report *r, struct err *err)
     if (rc == 0 && r->wanted->events)
         rc = read_events(r->store, 0, 40, print_event, r, err);
     return rc;
+}
+
+/* As the run's own line. */
+static void print_line(const struct report *r)
+{
+    const struct store_archive *a = &r->totals.archive;
+    const struct progress p = {
+        .done = a->done,
+        .all = store_archive_all(a),
+        .failed = a->failed,
+        .paused = a->paused,
+        .cancelled = a->cancelled,
+        .gone = a->absent,
+        .audio_done_ms = a->audio_done_ms,
+        .audio_all_ms = -1,
+        .speed = r->live.speed,
+        .low_ms = r->running ? r->live.low_ms : -1,
+        .high_ms = r->running ? r->live.high_ms : -1,
+        .note = r->running ? r->live.note : "no run is on",
+        .work = r->live.work[0] ? r->live.work : NULL,
+        .work_percent = (int)r->live.work_percent,
+        .work_more = r->live.work_more,
+    };
+    char text[PROGRESS_LINE];
+
+    progress_line(&p, 160, text);
+    puts(text);
 }
 
 /* ------------------------------------------------------------------------------- for programs */
@@ -576,7 +616,7 @@ static int json_stage(void *arg, const struct read_progress *p)
                        (json_int_t)p->cancelled, "paused", (json_int_t)p->paused, "superseded",
                        (json_int_t)unused, "current_still", (json_int_t)(p->superseded - unused),
                        "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
-                       (json_int_t)p->audio_done_ms, "put_aside", aside_why(r->aside, p)));
+                       (json_int_t)p->audio_done_ms, "put_aside", stages_aside_why(r->aside, p)));
 }
 
 static int json_job(void *arg, const struct read_job *j)
@@ -637,13 +677,13 @@ static json_t *json_run(const struct report *r)
     if (!r->running)
         return json_null();
     clock_iso8601(l->started_ms, at);
-    return json_pack("{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:o}", "pid",
-                     (json_int_t)l->pid, "started_at", at, "workers", (int)l->workers,
-                     "workers_ready", (int)l->workers_ready, "audio_done_ms",
-                     (json_int_t)l->audio_done_ms, "speed", l->speed, "eta_ms",
-                     json_time(l->low_ms < 0 ? -1 : progress_middle(l->low_ms, l->high_ms)),
-                     "eta_low_ms", json_time(l->low_ms), "eta_high_ms", json_time(l->high_ms),
-                     "draining", (int)l->draining, "in_work", json_work(l));
+    return json_pack(
+        "{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:s, s:s, s:o}", "pid",
+        (json_int_t)l->pid, "started_at", at, "workers", (int)l->workers, "workers_ready",
+        (int)l->workers_ready, "audio_done_ms", (json_int_t)l->audio_done_ms, "speed", l->speed,
+        "eta_ms", json_time(l->low_ms < 0 ? -1 : progress_middle(l->low_ms, l->high_ms)),
+        "eta_low_ms", json_time(l->low_ms), "eta_high_ms", json_time(l->high_ms), "draining",
+        (int)l->draining, "note", l->note, "hours", l->hours, "in_work", json_work(l));
 }
 
 static json_t *json_totals(const struct report *r)
@@ -720,19 +760,70 @@ static int print_json(struct report *r, struct err *err)
     if (r->no_memory)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0) {
-        json_dumpf(o, stdout, JSON_INDENT(2));
+        json_dumpf(o, stdout, r->wanted->watch ? JSON_COMPACT : JSON_INDENT(2));
         putchar('\n');
     }
     json_decref(o);
     return rc;
 }
 
+/* Everything, once. *running: a run is on. */
+static int look(const struct cli *cli, const struct wanted *w, bool *running, struct err *err)
+{
+    struct report r = {.wanted = w};
+    int rc = store_open(cli->catalog, STORE_READ, &r.store, err);
+
+    *running = false;
+    if (rc == 0) {
+        look_at_run(&r, cli->catalog);
+        *running = r.running;
+        rc = store_totals(r.store, &r.totals, err);
+    }
+    if (rc == 0)
+        rc = stages_aside_read(r.store, &r.aside, err);
+    if (rc == 0)
+        rc = store_speechless(r.store, &r.speechless, err);
+    if (rc == 0)
+        rc = store_gone(r.store, &r.gone, err);
+    if (rc == 0)
+        rc = read_correction_counts(r.store, 0, &r.corrections, err);
+    if (rc == 0 && cli->json)
+        rc = print_json(&r, err);
+    else if (rc == 0 && w->watch && !isatty(STDOUT_FILENO))
+        print_line(&r);
+    else if (rc == 0)
+        rc = print_report(&r, err);
+    free(r.command);
+    stages_aside_free(r.aside);
+    store_close(r.store);
+    return rc;
+}
+
+/* Until the run ends. A terminal gets each look in one write over the last one. */
+static int watch(const struct cli *cli, const struct wanted *w, struct err *err)
+{
+    const bool redraw = isatty(STDOUT_FILENO) && !cli->json;
+    bool running;
+    int rc;
+
+    if (redraw)
+        setvbuf(stdout, NULL, _IOFBF, SCREEN_BYTES);
+    for (;;) {
+        if (redraw)
+            fputs("\033[H\033[J", stdout);
+        rc = look(cli, w, &running, err);
+        if (rc != 0 || !running || fflush(stdout) != 0)
+            return rc;
+        usleep(WATCH_US);
+    }
+}
+
 int cmd_status(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "fje", longs, take, true, NULL};
+    const struct cli_spec spec = {help, "wfje", longs, take, true, NULL};
     struct wanted w = {0};
-    struct report r = {.wanted = &w};
     struct err err = {0};
+    bool running;
     int status = cli_parse(cli, &spec, &w, argc, argv);
 
     if (status >= 0)
@@ -742,19 +833,9 @@ int cmd_status(struct cli *cli, int argc, char **argv)
                          argv[optind]);
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
-    if (store_open(cli->catalog, STORE_READ, &r.store, &err) != 0)
-        return cli_fail("open the catalog", &err, NULL);
-    look_at_run(&r, cli->catalog);
-    if (store_totals(r.store, &r.totals, &err) != 0 || aside_read(r.store, &r.aside, &err) != 0 ||
-        store_speechless(r.store, &r.speechless, &err) != 0 ||
-        store_gone(r.store, &r.gone, &err) != 0 ||
-        read_correction_counts(r.store, 0, &r.corrections, &err) != 0 ||
-        (cli->json ? print_json(&r, &err) : print_report(&r, &err)) != 0)
+    if ((w.watch ? watch(cli, &w, &err) : look(cli, &w, &running, &err)) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else
         status = EX_OK;
-    free(r.command);
-    aside_free(r.aside);
-    store_close(r.store);
     return cli_flush(status);
 }

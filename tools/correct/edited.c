@@ -7,6 +7,7 @@
 #include "store/read/find.h"
 #include "tools/correct/labels.h"
 #include "tools/correct/place_cues.h"
+#include "tools/export/formats.h"
 #include "tools/export/transcript.h"
 
 /* ---- the file */
@@ -21,10 +22,10 @@ static bool has_known_ending(const char *path)
     return false;
 }
 
-static int check_times(const char *path, enum format format, const struct cues *cues,
+static int check_times(const char *path, enum cues_format format, const struct cues *cues,
                        struct err *err)
 {
-    for (size_t i = 0; (format == FORMAT_SRT || format == FORMAT_VTT) && i < cues->count; i++)
+    for (size_t i = 0; (format == CUES_SRT || format == CUES_VTT) && i < cues->count; i++)
         if (cues->list[i].start_ms < 0)
             return err_set(err, ERR_INPUT,
                            "line %llu of '%.300s' is no time as in \"0:00:01.000 --> 0:00:02.500\"",
@@ -62,7 +63,7 @@ static int strip_names(struct store *st, int64_t media_id, const struct labels *
 }
 
 static int read_cues(struct store *st, int64_t media_id, const struct labels *who, const char *path,
-                     enum format *format, struct cues *ret, struct err *err)
+                     enum cues_format *format, struct cues *ret, struct err *err)
 {
     int rc;
 
@@ -79,25 +80,27 @@ static int read_cues(struct store *st, int64_t media_id, const struct labels *wh
 
 /* ---- the transcript, in the words that the file's format has for it */
 
-static int render(enum format format, const struct current_segment *s, char **ret, struct err *err)
+static int render(enum cues_format format, const struct current_segment *s, char **ret,
+                  struct err *err)
 {
-    const struct format_segment segment = {.start_ms = s->start_ms,
-                                           .end_ms = s->end_ms,
-                                           .text = s->text,
-                                           .language = "",
-                                           .speaker = "",
-                                           .reason = ""};
+    const struct document_segment segment = {.start_ms = s->start_ms,
+                                             .end_ms = s->end_ms,
+                                             .text = s->text,
+                                             .language = "",
+                                             .speaker = "",
+                                             .reason = ""};
+    const struct document d = {.path = "", .member = "", .segments = &segment, .segment_count = 1};
+    const struct format_options plain = {.plain = true};
     struct cues cues = {0};
     struct buf b = BUF_INIT;
     const char *text = s->text;
     int rc = 0;
 
-    if (format == FORMAT_TSV)
-        format_begin(&b, format, NULL);
-    if (format != FORMAT_JSON) {
-        format_segment(&b, format, 0, &segment);
-        rc = buf_cstr(&b) ? cues_parse(format, buf_cstr(&b), &cues, err)
-                          : err_set(err, ERR_NOMEM, "out of memory");
+    if (format != CUES_JSON) {
+        rc = formats_find(cues_format_name(format))->write(&d, &plain, &b, err);
+        if (rc == 0)
+            rc = buf_cstr(&b) ? cues_parse(format, buf_cstr(&b), &cues, err)
+                              : err_set(err, ERR_NOMEM, "out of memory");
         text = rc == 0 && cues.count > 0 ? (const char *)cues.text.data + cues.list[0].at : "";
     }
     *ret = rc == 0 ? strdup(text) : NULL;
@@ -113,7 +116,7 @@ static void free_segments(struct place_segment *segments, size_t count)
     free(segments);
 }
 
-static int render_all(enum format format, const struct current *c, struct place_segment **ret,
+static int render_all(enum cues_format format, const struct current *c, struct place_segment **ret,
                       struct err *err)
 {
     struct place_segment *segments = calloc(c->count + 1, sizeof(*segments));
@@ -149,7 +152,7 @@ int edited_read(struct store *st, int64_t media_id, const char *path, struct cha
     struct cues cues = {0};
     struct placed p = {0};
     struct place_segment *segments = NULL;
-    enum format format = FORMAT_TXT;
+    enum cues_format format = CUES_TXT;
     int rc = current_read(st, media_id, &c, err);
 
     if (rc == 0 && c.count == 0)

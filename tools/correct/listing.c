@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tools/cli.h"
 #include "tools/correct/preview.h"
-#include "tools/marked.h"
+#include "tools/highlight.h"
 
 #define HEAD_COLUMNS 22 /* the number and the time */
 
@@ -62,7 +62,7 @@ static char *in_context(const struct read_correction *row, const char *words)
 static void print_line(const char *label, const char *text)
 {
     printf("%*s%s", HEAD_COLUMNS, "", label);
-    marked_print(text, HEAD_COLUMNS + strlen(label));
+    highlight_print(text, HEAD_COLUMNS + strlen(label));
 }
 
 static void print_origin(const struct read_correction *row)
@@ -89,7 +89,7 @@ static int print_row(const struct read_correction *row, struct err *err)
         rc = preview_pair(said, meant, HEAD_COLUMNS, err);
     } else if (rc == 0) {
         printf("= ");
-        marked_print(row->meant, HEAD_COLUMNS + 2);
+        highlight_print(row->meant, HEAD_COLUMNS + 2);
     }
     free(said);
     free(meant);

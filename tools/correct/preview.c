@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "store/corrections/hunks.h"
 #include "tools/cli.h"
-#include "tools/marked.h"
+#include "tools/highlight.h"
 
 #define TIME_COLUMNS 12
 
@@ -58,7 +58,7 @@ static int print_side(const char *sign, const struct side *s, const struct hunks
         put_marked(&out, s, h);
     if (buf_cstr(&out)) {
         printf("%s ", sign);
-        marked_print(buf_cstr(&out), column + 2);
+        highlight_print(buf_cstr(&out), column + 2);
     } else
         rc = err_set(err, ERR_NOMEM, "out of memory");
     buf_free(&out);
@@ -89,7 +89,7 @@ static int preview_change(const struct change *x, struct err *err)
     if (strcmp(x->now, x->text) != 0)
         return preview_pair(x->now, x->text, TIME_COLUMNS + 2, err);
     printf("= ");
-    marked_print(x->text, TIME_COLUMNS + 4);
+    highlight_print(x->text, TIME_COLUMNS + 4);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/enqueue/enqueue_file.h"
-#include "tools/foresee.h"
+#include "tools/dry_run.h"
 #include "tools/writer.h"
 
 /* Something that is there and is not taken: what the catalog knows of it must not vanish. */
@@ -159,7 +159,7 @@ static int begin_all(struct enqueue_work *q, struct err *err)
                                        .options = k->options,
                                        .replaces = k->replaces};
 
-            rc = batch_begin(q->writer, q->foresee, &rq, &q->sets[i].of[j], err);
+            rc = batch_begin(q->writer, q->dry_run, &rq, &q->sets[i].of[j], err);
         }
     q->first = q->sets[0].of[0];
     return rc;
@@ -171,7 +171,7 @@ static void free_all(struct enqueue_work *q)
         for (uint32_t j = 0; j < STAGE_COUNT; j++)
             batch_free(q->sets[i].of[j]);
     free(q->sets);
-    foresee_free(q->foresee);
+    dry_run_free(q->dry_run);
 }
 
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
@@ -188,7 +188,7 @@ int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct
     if (!walked || !q.sets)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0 && !writer)
-        rc = foresee_new(known, &q.foresee, err);
+        rc = dry_run_new(known, &q.dry_run, err);
     if (rc == 0)
         rc = begin_all(&q, err);
     if (rc == 0)

@@ -8,9 +8,9 @@
 #include "tools/cli.h"
 #include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
-#include "workers/media/source/archive.h"
-#include "workers/media/source/fingerprint.h"
-#include "workers/media/source/sniff.h"
+#include "workers/media/stream/archive.h"
+#include "workers/media/stream/fingerprint.h"
+#include "workers/media/stream/sniff.h"
 
 /* Something new for every stage. */
 static int found(struct enqueue_work *q, const struct store_found *f, struct err *err)

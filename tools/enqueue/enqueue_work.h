@@ -10,7 +10,7 @@
 #include "tools/enqueue/groups.h"
 #include "tools/enqueue/walk.h"
 
-struct foresee;
+struct dry_run;
 struct writer;
 
 struct enqueue_options {
@@ -49,7 +49,7 @@ struct enqueue_work {
     const struct groups_group *group;  /* and its group */
     struct writer *writer;
     struct store *known; /* in a dry run; borrowed; NULL: nothing is known */
-    struct foresee *foresee;
+    struct dry_run *dry_run;
     int64_t shown_ms; /* when the progress line was drawn last */
     bool line;        /* it stands on the terminal now */
     uint32_t lines;

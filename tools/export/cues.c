@@ -11,6 +11,13 @@
 
 #define TIME_MAX_S ((int64_t)100000 * 3600)
 
+const char *cues_format_name(enum cues_format format)
+{
+    static const char *const names[] = {"txt", "srt", "vtt", "tsv", "json"};
+
+    return names[format];
+}
+
 void cues_free(struct cues *c)
 {
     free(c->list);
@@ -300,11 +307,21 @@ static int64_t tsv_time(const char *s)
     return ms >= 0 && ms <= TIME_MAX_S * 1000 ? ms : -1;
 }
 
+/* As Whisper has it, and with the speaker behind the text. */
+static bool is_tsv_head(struct line line, bool *speakers)
+{
+    static const char head[] = "start\tend\ttext\tspeaker";
+
+    *speakers = line.len == sizeof(head) - 1;
+    return (line.len == 14 || *speakers) && memcmp(line.s, head, line.len) == 0;
+}
+
 static int from_tsv(const char *text, struct cues *ret, struct err *err)
 {
     struct line line;
+    bool speakers = false;
 
-    if (next_line(&text, &line) && (line.len != 14 || memcmp(line.s, "start\tend\ttext", 14) != 0))
+    if (next_line(&text, &line) && !is_tsv_head(line, &speakers))
         return err_set(err, ERR_INPUT,
                        "it does not begin with a line of \"start\", \"end\" and \"text\"");
     for (uint64_t number = 2; next_line(&text, &line); number++) {
@@ -317,6 +334,8 @@ static int from_tsv(const char *text, struct cues *ret, struct err *err)
         if (!tab)
             return err_set(err, ERR_INPUT, "line %llu of it has less than three columns",
                            (unsigned long long)number);
+        if (speakers && memchr(tab + 1, '\t', (size_t)(end - (tab + 1))))
+            end = memchr(tab + 1, '\t', (size_t)(end - (tab + 1)));
         if (add(ret, tsv_time(line.s), tsv_time(second + 1), number))
             append(ret, tab + 1, (size_t)(end - (tab + 1)));
     }
@@ -392,17 +411,17 @@ static int from_json(const char *text, struct cues *ret, struct err *err)
     return rc;
 }
 
-int cues_parse(enum format format, const char *text, struct cues *ret, struct err *err)
+int cues_parse(enum cues_format format, const char *text, struct cues *ret, struct err *err)
 {
     int rc = 0;
 
     if (strncmp(text, "\xEF\xBB\xBF", 3) == 0)
         text += 3;
-    if (format == FORMAT_SRT || format == FORMAT_VTT)
-        rc = from_cues(text, format == FORMAT_VTT, ret, err);
-    else if (format == FORMAT_TSV)
+    if (format == CUES_SRT || format == CUES_VTT)
+        rc = from_cues(text, format == CUES_VTT, ret, err);
+    else if (format == CUES_TSV)
         rc = from_tsv(text, ret, err);
-    else if (format == FORMAT_JSON)
+    else if (format == CUES_JSON)
         rc = from_json(text, ret, err);
     else
         rc = from_lines(text, ret);

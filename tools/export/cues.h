@@ -1,6 +1,6 @@
 /* tools/export/cues.h - the texts of a transcript file, with their times: txt, srt, vtt, tsv, json.
  *
- * Takes what tools/export/formats.h and openai-whisper write, and what editors of subtitles make of
+ * Takes what `nightshift export` and openai-whisper write, and what editors of subtitles make of
  * it: texts over several lines, cues without number or without an empty line before them, empty
  * lines inside a text. Tags (<i>, <v NAME>, {\an8}), times inside a text, settings of a cue, notes
  * and styles are no text. Pure; any thread. */
@@ -13,7 +13,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "tools/export/formats.h"
+
+enum cues_format { CUES_TXT, CUES_SRT, CUES_VTT, CUES_TSV, CUES_JSON };
+/* The ending of its files, and the name of the format of export that it is. */
+const char *cues_format_name(enum cues_format format);
 
 struct cue {
     int64_t start_ms, end_ms; /* -1: not known; else 0 <= start <= end */
@@ -32,7 +35,7 @@ void cues_free(struct cues *c);
 
 /* text: valid UTF-8, NUL-terminated. A cue whose times cannot be read has none. ERR_INPUT: not of
  * this format, with the line. ERR_NOMEM. What was read before an error stays to be freed. */
-int cues_parse(enum format format, const char *text, struct cues *ret, struct err *err);
+int cues_parse(enum cues_format format, const char *text, struct cues *ret, struct err *err);
 
 /* The time that s begins with, [[H:]M:]S[.mmm], also with a comma; *end is behind it. -1: none, or
  * more than a hundred thousand hours. */

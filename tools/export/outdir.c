@@ -1,5 +1,6 @@
 #include "tools/export/outdir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -134,8 +135,30 @@ static void hold_signals(struct outdir *d)
     sigprocmask(SIG_BLOCK, &wait, &d->mask);
 }
 
+struct content {
+    const void *data;
+    size_t len;
+    int fd; /* >= 0: the file that has it, instead */
+};
+
+static int copy_all(int to, int from)
+{
+    char chunk[1 << 16];
+    off_t at = 0;
+    ssize_t n;
+
+    while ((n = pread(from, chunk, sizeof(chunk), at)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 || write_all(to, chunk, (size_t)n) != 0)
+            return -1;
+        at += n;
+    }
+    return 0;
+}
+
 /* The file under its temporary name in the open folder `dir`. */
-static int write_temp(int dir, const char *name, const void *data, size_t len, const char *temp,
+static int write_temp(int dir, const char *name, const struct content *c, const char *temp,
                       struct err *err)
 {
     int error = 0, fd;
@@ -144,7 +167,7 @@ static int write_temp(int dir, const char *name, const void *data, size_t len, c
     fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return err_sys(err, errno, "write '%s'", name);
-    if (write_all(fd, data, len) != 0)
+    if ((c->fd >= 0 ? copy_all(fd, c->fd) : write_all(fd, c->data, c->len)) != 0)
         error = errno;
     if (close(fd) != 0 && error == 0)
         error = errno;
@@ -161,7 +184,8 @@ static bool is_folder(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err)
+static int write_content(struct outdir *d, const char *name, const struct content *c,
+                         struct err *err)
 {
     const char *last = NULL;
     struct pending *p;
@@ -182,7 +206,7 @@ int outdir_write(struct outdir *d, const char *name, const void *data, size_t le
     else if (is_folder(dir, last))
         rc = err_set(err, ERR_INPUT, "'%s' is there and is a folder", last);
     else
-        rc = write_temp(dir, name, data, len, p->temp, err);
+        rc = write_temp(dir, name, c, p->temp, err);
     close(dir);
     if (rc != 0)
         free(p->name);
@@ -190,6 +214,81 @@ int outdir_write(struct outdir *d, const char *name, const void *data, size_t le
         d->count++;
     if (d->count == 0)
         sigprocmask(SIG_SETMASK, &d->mask, NULL);
+    return rc;
+}
+
+int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err)
+{
+    return write_content(d, name, &(struct content){data, len, -1}, err);
+}
+
+int outdir_copy(struct outdir *d, const char *name, int fd, struct err *err)
+{
+    return write_content(d, name, &(struct content){NULL, 0, fd}, err);
+}
+
+static bool same_bytes(int fd, const char *data, size_t len)
+{
+    char chunk[1 << 16];
+    size_t at = 0;
+    ssize_t n;
+
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0) {
+        if ((size_t)n > len - at || memcmp(chunk, data + at, (size_t)n) != 0)
+            return false;
+        at += (size_t)n;
+    }
+    return n == 0 && at == len;
+}
+
+/* The file, or folder, below the output folder; -1: it is not there. */
+static int open_inside(struct outdir *d, const char *name, int flags)
+{
+    const char *slash = strchr(name, '/');
+    int dir = -1, fd;
+    char part[256];
+
+    if (!slash)
+        return openat(d->fd, name, flags | O_NOFOLLOW | O_CLOEXEC);
+    snprintf(part, sizeof(part), "%.*s", (int)(slash - name), name);
+    dir = openat(d->fd, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    fd = dir < 0 ? -1 : openat(dir, slash + 1, flags | O_NOFOLLOW | O_CLOEXEC);
+    if (dir >= 0)
+        close(dir);
+    return fd;
+}
+
+bool outdir_has(struct outdir *d, const char *name, const void *data, size_t len)
+{
+    int fd = open_inside(d, name, O_RDONLY | O_NONBLOCK);
+    struct stat st;
+    bool has = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+
+    if (has && data)
+        has = (uint64_t)st.st_size == len && same_bytes(fd, data, len);
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
+int outdir_prune(struct outdir *d, const char *folder, bool (*keep)(void *arg, const char *name),
+                 void *arg, struct err *err)
+{
+    int fd = open_inside(d, folder, O_RDONLY | O_DIRECTORY), rc = 0;
+    struct dirent *entry;
+    DIR *dir;
+
+    if (fd < 0)
+        return 0;
+    dir = fdopendir(fd);
+    if (!dir) {
+        close(fd);
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    while (rc == 0 && (entry = readdir(dir)))
+        if (!keep(arg, entry->d_name) && unlinkat(fd, entry->d_name, 0) != 0)
+            rc = err_sys(err, errno, "remove '%s/%.200s'", folder, entry->d_name);
+    closedir(dir);
     return rc;
 }
 

@@ -8,6 +8,7 @@
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_OUTDIR_H
 #define NIGHTSHIFT_TOOLS_EXPORT_OUTDIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,15 @@ void outdir_close(struct outdir *d); /* drops what was not flushed; NULL is fine
  * On error this file is not in the group and the old one, if any, is as it was. ERR_INPUT:
  * something that is no folder, or no file, has this name. */
 int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err);
+/* The same with what the open file `fd` (borrowed) has from its beginning. */
+int outdir_copy(struct outdir *d, const char *name, int fd, struct err *err);
+/* Is a file of that name there already, with exactly these bytes? data NULL: with any. What waits
+ * in the group is not there yet. */
+bool outdir_has(struct outdir *d, const char *name, const void *data, size_t len);
+/* Removes files of a folder ("recordings") that keep() does not want. ERR_IO; a folder that is not
+ * there is well. */
+int outdir_prune(struct outdir *d, const char *folder, bool (*keep)(void *arg, const char *name),
+                 void *arg, struct err *err);
 /* Syncs and renames the group; outdir_write does it when the group is full. All are tried, the old
  * files of those that fail stay as they were, and fn hears of each. Returns what went wrong with
  * the disk, not ERR_INPUT: names that it does not take are those files' own trouble. */

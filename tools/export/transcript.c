@@ -49,17 +49,19 @@ static int read_file(const char *path, struct buf *b, struct err *err)
     return rc;
 }
 
-static enum format format_of(const char *path)
+static enum cues_format format_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
 
     for (size_t i = 0; dot && transcript_endings[i]; i++)
         if (strcasecmp(dot + 1, transcript_endings[i]) == 0)
-            return (enum format)format_from_name(transcript_endings[i]);
-    return FORMAT_TXT;
+            for (int f = CUES_TXT; f <= CUES_JSON; f++)
+                if (strcmp(transcript_endings[i], cues_format_name((enum cues_format)f)) == 0)
+                    return (enum cues_format)f;
+    return CUES_TXT;
 }
 
-int transcript_cues(const char *path, enum format *format, struct cues *ret, struct err *err)
+int transcript_cues(const char *path, enum cues_format *format, struct cues *ret, struct err *err)
 {
     struct buf file = BUF_INIT;
     int rc = read_file(path, &file, err);
@@ -75,7 +77,7 @@ int transcript_read(const char *path, char **ret, char language[CUES_LANGUAGE_LE
 {
     struct cues cues = {0};
     struct buf out = BUF_INIT;
-    enum format format;
+    enum cues_format format;
     int rc = transcript_cues(path, &format, &cues, err);
 
     for (size_t i = 0; rc == 0 && i < cues.count; i++) {

@@ -10,7 +10,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
-#include "tools/aside.h"
+#include "tools/stages_aside.h"
 #include "tools/plan/plan.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
@@ -41,7 +41,7 @@ struct reading {
     struct plan *p;
     const struct plan_options *o;
     struct store *st;
-    struct aside *aside;
+    struct stages_aside *aside;
     struct err err;
 };
 
@@ -122,7 +122,8 @@ static int on_stage(void *arg, const struct read_progress *row)
     s->known_left_ms += row->audio_left_ms;
     s->known_ms += row->audio_known_ms;
     s->known += row->pending - row->unknown + row->done;
-    if (!s->aside && aside_why(r->aside, row) && !(s->aside = strdup(aside_why(r->aside, row))))
+    if (!s->aside && stages_aside_why(r->aside, row) &&
+        !(s->aside = strdup(stages_aside_why(r->aside, row))))
         return ERR_NOMEM;
     if (row->waiting && add_waiting(r, row->stage_id, s) < 0)
         return ERR_IO;
@@ -198,10 +199,10 @@ static int read_catalog(const struct plan_options *o, struct plan *p, struct err
         rc = store_totals(st, &totals, err);
     r.st = st;
     if (rc == 0)
-        rc = aside_read(st, &r.aside, err);
+        rc = stages_aside_read(st, &r.aside, err);
     if (rc == 0)
         rc = read_progress(st, on_stage, &r, err);
-    aside_free(r.aside);
+    stages_aside_free(r.aside);
     if (r.err.code)
         *err = r.err;
     if (rc == 0)

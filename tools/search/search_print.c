@@ -8,8 +8,9 @@
 #include "base/utf8.h"
 #include "store/read/find.h"
 #include "tools/cli.h"
-#include "tools/export/formats.h"
-#include "tools/marked.h"
+#include "tools/export/escape.h"
+#include "tools/highlight.h"
+#include "tools/search/search_last.h"
 #include "tools/text.h"
 
 #define SPEAKERS_COLUMNS 40 /* of the names before a hit */
@@ -28,7 +29,7 @@ static void print_snippet(const char *before, const char *snippet, bool more, si
 
     buf_printf(&line, "%s %s%s", before, snippet, more ? " ..." : "");
     text = buf_cstr(&line);
-    marked_print(text ? text : "", indent);
+    highlight_print(text ? text : "", indent);
     buf_free(&line);
 }
 
@@ -49,7 +50,7 @@ static void put_ways(struct buf *b, const struct search_result *r)
         buf_printf(b, ", \"likeness\": %.6g", r->likeness);
     if (r->sound[0] != 0) {
         buf_printf(b, ", \"sound\": ");
-        format_json_string(b, r->sound);
+        escape_json(b, r->sound);
         buf_printf(b, ", \"sound_score\": %.6g", r->sound_score);
     }
     if (r->sound_end_ms > 0)
@@ -61,14 +62,14 @@ static void put_ways(struct buf *b, const struct search_result *r)
 static void put_who(struct buf *b, const struct search_result *r)
 {
     buf_printf(b, ", \"speaker\": ");
-    format_json_string(b, r->speaker);
+    escape_json(b, r->speaker);
     buf_printf(b, ", \"speakers\": [");
     for (size_t i = 0; i < r->speaker_count; i++) {
         buf_printf(b, "%s", i > 0 ? ", " : "");
-        format_json_string(b, r->speakers[i]);
+        escape_json(b, r->speakers[i]);
     }
     if (r->speaker_count == 0 && r->speaker[0] != 0)
-        format_json_string(b, r->speaker);
+        escape_json(b, r->speaker);
     buf_printf(b, "]");
 }
 
@@ -81,17 +82,17 @@ static void print_json(const struct search_result *r, bool first)
         *s = *s == MARK_BEGIN[0] ? '[' : *s == MARK_END[0] ? ']' : *s;
     buf_printf(&b, "%s\n  {\"recording\": %lld, \"path\": ", first ? "[" : ",",
                (long long)r->media_id);
-    format_json_string(&b, r->path);
+    escape_json(&b, r->path);
     buf_printf(&b, ", \"member\": ");
-    format_json_string(&b, r->member);
+    escape_json(&b, r->member);
     buf_printf(&b, ", \"start_ms\": %lld, \"end_ms\": %lld, \"language\": ", (long long)r->start_ms,
                (long long)r->end_ms);
-    format_json_string(&b, r->language);
+    escape_json(&b, r->language);
     put_who(&b, r);
     buf_printf(&b, ", \"text\": ");
-    format_json_string(&b, r->text);
+    escape_json(&b, r->text);
     buf_printf(&b, ", \"hit\": ");
-    format_json_string(&b, marked ? marked : "");
+    escape_json(&b, marked ? marked : "");
     put_ways(&b, r);
     buf_printf(&b, "}");
     fwrite(b.data, 1, b.len, stdout);
@@ -187,7 +188,7 @@ static void print_one(struct search_page *p, const struct search_result *r)
     }
     print_name(p, r);
     clock_hms(r->start_ms, at);
-    printf("%12s  ", at);
+    printf("%-3llu %8s  ", (unsigned long long)p->shown, at);
     before = before_of(r);
     print_snippet(before ? before : "", r->snippet[0] ? r->snippet : r->text, says_more(r), 14);
     free(before);
@@ -220,6 +221,8 @@ int search_print(struct search_page *p, const struct search_result *r)
         return 1;
     }
     p->shown++;
+    search_last_put(&p->hits, r->media_id, r->sound_end_ms > 0 ? r->sound_start_ms : r->start_ms,
+                    r->end_ms);
     if (p->path && find_place(p->store, r->media_id, p->path, on_place, &x, &err) != 0)
         return err_set(&p->err, err.code, "%s", err.msg);
     if (!x.printed)

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "tools/search/search_result.h"
 
-struct search_page { /* zero at first but for the first four; owned: buf_free(&last) */
+struct search_page { /* zero at first but for the first four; owned: both buffers */
     struct store *store;
     const char *path; /* only there; NULL: everywhere */
     bool json;
@@ -15,6 +15,7 @@ struct search_page { /* zero at first but for the first four; owned: buf_free(&l
     uint64_t shown;
     bool more, heard; /* heard: something like the sound, which a text is to be near */
     struct err err;   /* why a hit could not be printed */
+    struct buf hits;  /* what is shown, for search_last.h */
     struct buf last;  /* the recording whose name was printed last */
 };
 

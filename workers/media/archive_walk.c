@@ -8,9 +8,9 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
-#include "workers/media/source/archive.h"
-#include "workers/media/source/fingerprint.h"
-#include "workers/media/source/sniff.h"
+#include "workers/media/stream/archive.h"
+#include "workers/media/stream/fingerprint.h"
+#include "workers/media/stream/sniff.h"
 #include "workers/media/wire.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -35,7 +35,7 @@ struct met {
 struct level {
     struct walk *walk;
     const char *prefix; /* name of the archive inside the outer one; NULL: the outer one */
-    struct archive_source *src;
+    struct archive_reader *src;
     /* Of the current entry: */
     struct buf name; /* in full, with the archive's inside */
     uint32_t nth;    /* of that name */
@@ -102,7 +102,7 @@ static int read_head(struct level *l, struct err *err)
 {
     while (l->head_len < SNIFF_HEAD_BYTES) {
         int64_t got =
-            archive_source_read(l->src, l->head + l->head_len, SNIFF_HEAD_BYTES - l->head_len, err);
+            archive_reader_read(l->src, l->head + l->head_len, SNIFF_HEAD_BYTES - l->head_len, err);
 
         if (got < 0)
             return (int)got;
@@ -128,7 +128,7 @@ static int take_fingerprint(struct level *l, int64_t size, uint8_t ret[16], stru
         return rc;
     fingerprint_feed(f, l->head, l->head_len);
     while (got > 0) {
-        got = archive_source_read(l->src, l->walk->chunk, CHUNK_BYTES, err);
+        got = archive_reader_read(l->src, l->walk->chunk, CHUNK_BYTES, err);
         if (got > 0)
             fingerprint_feed(f, l->walk->chunk, (size_t)got);
     }
@@ -178,7 +178,7 @@ static int open_inner(struct level *l, const struct archive_item *item, uint8_t 
     memcpy(*data, l->head, l->head_len);
     /* One byte more than it should have: its checksum is compared behind the last one. */
     while (got > 0 && done <= item->size) {
-        got = archive_source_read(l->src, *data + done, (size_t)(item->size - done + 1), err);
+        got = archive_reader_read(l->src, *data + done, (size_t)(item->size - done + 1), err);
         if (got < 0)
             return (int)got;
         done += got;
@@ -266,23 +266,23 @@ static int walk_level(struct walk *w, struct stream *s, const char *prefix, stru
 {
     struct level l = {.walk = w, .prefix = prefix, .name = BUF_INIT};
     struct archive_item item;
-    int rc = archive_source_open(s, w->task->max_bytes - w->unpacked, &l.src, err);
+    int rc = archive_reader_open(s, w->task->max_bytes - w->unpacked, &l.src, err);
 
     while (rc == 0) {
-        rc = archive_source_next(l.src, &item, err);
+        rc = archive_reader_next(l.src, &item, err);
         if (rc != 0)
             break;
         if (++w->entries > w->task->max_entries) {
             rc = err_set(err, ERR_LIMIT, "the archive has more than %llu entries",
                          (unsigned long long)w->task->max_entries);
         } else if (item.is_file) {
-            rc = archive_source_measure(l.src, &item, err);
+            rc = archive_reader_measure(l.src, &item, err);
             rc = rc == 0 ? walk_item(&l, &item, err) : rc;
         }
     }
     if (l.src) {
-        w->unpacked += archive_source_unpacked(l.src);
-        archive_source_close(l.src);
+        w->unpacked += archive_reader_unpacked(l.src);
+        archive_reader_close(l.src);
     }
     buf_free(&l.name);
     if (w->unpacked > w->task->max_bytes)

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "workers/media/decoder.h"
-#include "workers/media/source/stream.h"
+#include "workers/media/stream/stream.h"
 
 struct archive_walk_task {
     /* A fresh stream of the archive's bytes, owned by the walk. Called again for large archives

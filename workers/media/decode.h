@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "workers/media/decoder.h"
-#include "workers/media/source/stream.h"
+#include "workers/media/stream/stream.h"
 
 struct decode_task {
     /* Once, before the first samples; for a recording of no length before the end. */

@@ -56,7 +56,7 @@ struct decoder_entry {
     uint32_t nth;       /* how many of that name were listed before it */
     uint64_t size_bytes;
     int64_t mtime_ms;        /* -1 unknown */
-    uint8_t fingerprint[16]; /* as workers/media/source/fingerprint.h */
+    uint8_t fingerprint[16]; /* as workers/media/stream/fingerprint.h */
     uint8_t head[64];        /* its first bytes, for sniffing */
     size_t head_len;
     int code; /* 0, or why this member cannot be read (encrypted, damaged) */

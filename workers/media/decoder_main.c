@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "workers/wire/frame.h"
 #include "workers/media/decode.h"
-#include "workers/media/source/fingerprint.h"
+#include "workers/media/stream/fingerprint.h"
 #include "workers/media/sandbox.h"
-#include "workers/media/source/stream.h"
+#include "workers/media/stream/stream.h"
 #include "workers/media/archive_walk.h"
 #include "workers/media/wire.h"
 

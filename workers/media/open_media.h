@@ -12,8 +12,8 @@
 
 #include "base/err.h"
 #include "workers/media/decoder.h"
-#include "workers/media/source/riff_chunk.h"
-#include "workers/media/source/stream.h"
+#include "workers/media/stream/riff_chunk.h"
+#include "workers/media/stream/stream.h"
 
 struct media_ear {   /* a track that is heard */
     AVStream *track; /* of fmt */

@@ -98,11 +98,12 @@ static void copy_out(const struct pcm_lane *l, uint32_t source, int64_t at, size
     }
 }
 
-int64_t pcm_lane_read(struct pcm_lane *l, uint32_t source, int64_t at, size_t n, float *out)
+int64_t pcm_lane_read(struct pcm_lane *l, uint32_t source, int64_t at, size_t n, bool ahead,
+                      float *out)
 {
     int64_t want = at + (int64_t)n;
 
-    if (want > l->asked)
+    if (want > l->asked && (want <= l->end || !ahead || pcm_pool_has_room(l->pool)))
         l->asked = want;
     if (want > l->end) {
         if (!l->closed)

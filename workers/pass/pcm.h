@@ -22,6 +22,12 @@
  * the first, does not starve and holds more than PCM_LAG_BYTES in its lanes when the pool is over
  * its budget loses its open shard (feed.c), and leaves it to its stage's own turn.
  *
+ * A lane of several sources has a reader for each, and holds what is between the last and the
+ * first of them, of all sources and their mix: stride times a window. All readers of a shard begin
+ * together (process/engine.c), and over the budget only the one furthest behind is fed: so they
+ * stay within a window, or what voice activity looks ahead, of each other. None waits for ever: who
+ * is behind gets what it asks for, moves on, and then is not the one behind.
+ *
  * Not locked: the caller holds the worker's lock. */
 #ifndef NIGHTSHIFT_WORKERS_PASS_PCM_H
 #define NIGHTSHIFT_WORKERS_PASS_PCM_H
@@ -68,8 +74,10 @@ void pcm_lane_cut(struct pcm_lane *l);
 void pcm_lane_close(struct pcm_lane *l);
 
 /* As lane_source in workers/stages/transcribe/transcribe.h: samples [at, at + n) of one source
- * (below stride) as floats in [-1, 1). */
-int64_t pcm_lane_read(struct pcm_lane *l, uint32_t source, int64_t at, size_t n, float *out);
+ * (below stride) as floats in [-1, 1). ahead: another one who reads the lane wants audio before
+ * this one's: then nothing is asked for that the pool has no room for. */
+int64_t pcm_lane_read(struct pcm_lane *l, uint32_t source, int64_t at, size_t n, bool ahead,
+                      float *out);
 /* Audio before `at` may go. True when memory became free. */
 bool pcm_lane_release(struct pcm_lane *l, int64_t at);
 

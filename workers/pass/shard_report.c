@@ -8,7 +8,7 @@
 #include "workers/wire/frame.h"
 #include "workers/stages/stage.h"
 #include "workers/pass/lease.h"
-#include "workers/pass/parts.h"
+#include "workers/pass/shard_sources.h"
 
 #define SAMPLES_PER_MS 16
 
@@ -115,7 +115,7 @@ int report_encode_parts(const struct shard *s, struct buf *out, struct err *err)
 
     for (uint32_t i = 0; i < s->part_count; i++)
         of[i] = s->parts[i].kept;
-    rc = parts_merge(of, s->part_count, &m, err);
+    rc = shard_sources_merge(of, s->part_count, &m, err);
     /* What may have been found out since the first was kept. */
     m.end_ms = now.end_ms;
     m.wall_ms = now.wall_ms;
@@ -123,6 +123,6 @@ int report_encode_parts(const struct shard *s, struct buf *out, struct err *err)
     m.total_ms = now.total_ms;
     if (rc == 0)
         rc = encode(&m, out, err);
-    parts_free(&m);
+    shard_sources_free(&m);
     return rc;
 }

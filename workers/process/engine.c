@@ -112,6 +112,17 @@ static void on_lane_done(void *arg, const struct stage_result *result, const str
         report(p->shard, result, err);
 }
 
+/* Does another part that is in work still want audio from before this one's? (pcm.h) */
+static bool is_ahead(const struct shard_part *p)
+{
+    const struct shard *s = p->shard;
+
+    for (uint32_t i = 0; i < s->part_count; i++)
+        if (s->parts[i].added && !s->parts[i].ended && s->parts[i].released < p->released)
+            return true;
+    return false;
+}
+
 static int64_t lane_read(void *arg, int64_t at, size_t n, float *out)
 {
     const struct shard_part *p = arg;
@@ -123,7 +134,7 @@ static int64_t lane_read(void *arg, int64_t at, size_t n, float *out)
     if (!s->dropped) {
         int64_t asked = s->pcm.asked;
 
-        got = pcm_lane_read(&s->pcm, p->source, at, n, out);
+        got = pcm_lane_read(&s->pcm, p->source, at, n, is_ahead(p), out);
         if (got >= 0)
             s->begun = true;
         else if (s->pcm.asked > asked)
@@ -187,12 +198,24 @@ static struct engine_stage *stage_of(struct engine_stages *e, const struct shard
     return &e->of[s->track->stage];
 }
 
+/* Is there a lane for its next part? All parts of a shard get theirs together, for what one has
+ * heard is kept for those that have not: pcm.h. */
+static bool has_lane(struct engine_stages *e, const struct shard *s)
+{
+    const struct engine_stage *stage = stage_of(e, s);
+
+    return s->parts[0].added || stage->lanes == 0 ||
+           stage->lanes + s->part_count <= stage->capacity;
+}
+
 enum task { TASK_NONE, TASK_REMOVE, TASK_EMPTY, TASK_ADD };
 
-/* The next thing to do with a shard. Lock held; the shard stays ours, since only this thread
- * settles shards. */
+/* The next thing to do with a shard. One that waits for lanes has no younger one of its stage
+ * before it. Lock held; the shard stays ours, since only this thread settles shards. */
 static enum task next_task(struct engine_stages *e, struct shard **ret)
 {
+    bool waits[SETUP_MAX_STAGES] = {false};
+
     for (struct shard *s = e->w->shards; s; s = s->next) {
         if (s->settled)
             continue;
@@ -203,8 +226,9 @@ static enum task next_task(struct engine_stages *e, struct shard **ret)
             continue;
         if (is_empty(s) && next_part(s) == s->parts)
             return TASK_EMPTY;
-        if (stage_of(e, s)->lanes < stage_of(e, s)->capacity)
+        if (!waits[s->track->stage] && has_lane(e, s))
             return TASK_ADD;
+        waits[s->track->stage] = true;
     }
     return TASK_NONE;
 }

@@ -14,6 +14,6 @@ uint64_t footprint_bytes(const struct footprint *f, const struct footprint_devic
     if (f->voice)
         bytes += silero_predict_bytes(d->gpu && !d->deterministic ? 0 : 1);
     if (d->gpu)
-        bytes += whisper_predict_branch_bytes(f->config, precision) + FOOTPRINT_GPU_BYTES;
+        bytes += FOOTPRINT_GPU_BYTES;
     return bytes;
 }

@@ -9,9 +9,9 @@
 #include "gpu/precision.h"
 #include "workers/models/whisper/whisper.h"
 
-/* What a GPU's backend allocates beside models and sessions: the workspace of its libraries, and
- * scratch of convolutions and attention. */
-#define FOOTPRINT_GPU_BYTES (UINT64_C(384) << 20)
+/* What a GPU's backend and its fork allocate beside models and sessions: a workspace each of their
+ * libraries, and scratch of convolutions and attention. */
+#define FOOTPRINT_GPU_BYTES (UINT64_C(448) << 20)
 
 struct footprint {
     const struct whisper_config *config; /* borrowed */
@@ -20,7 +20,7 @@ struct footprint {
 };
 
 struct footprint_device {
-    bool gpu; /* its steps are recorded, which takes one more decoder cache */
+    bool gpu; /* its libraries want memory of their own */
     bool deterministic;
 };
 

@@ -489,11 +489,13 @@ static int diarization_whole(const char *dir, struct err *err)
     return rc;
 }
 
-/* A window a second: its frames, and a vector of each voice. */
+/* A window a second: its frames, and a vector of each voice, or of each source where these are
+ * heard apart: how many there are only the recording says. */
 static uint32_t diarization_bytes_per_s(const char *params)
 {
-    (void)params;
-    return PYANNET_FRAMES + PYANNET_SPEAKERS * (4u + 4u * VOICE_VALUES);
+    uint32_t voices = stage_hears_apart("diarize", params) ? HEARING_SOURCES_MAX : PYANNET_SPEAKERS;
+
+    return PYANNET_FRAMES + voices * (4u + 4u * VOICE_VALUES);
 }
 
 const struct stage_kind stage_diarize = {

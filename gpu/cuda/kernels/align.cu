@@ -40,6 +40,8 @@ __global__ __launch_bounds__(32 * SCORE_WARPS) void score_rows(struct tensor q, 
     int key = (int)blockIdx.x * SCORE_KEYS + (int)threadIdx.x / 32 * KEYS + lane / LANES;
     float query[DIMS];
 
+    if (rows[row].slot < 0) /* the whole block */
+        return;
 #pragma unroll
     for (int d = 0; d < DIMS; d++)
         query[d] = to_f32(row_of<T>(q, row)[head * HEAD + part + d]) * 0.125f;

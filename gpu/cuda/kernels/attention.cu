@@ -149,13 +149,14 @@ __global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, st
     constexpr int STEP = WARPS * KEYS; /* keys that the block reads by one access */
     __shared__ float sums[WARPS][HEAD], highs[WARPS], totals[WARPS];
     const int chunk = (int)blockIdx.x, head = (int)blockIdx.y, row = (int)blockIdx.z;
-    const int keys = fixed ? (int)fixed : rows[row].pos + 1, chunks = (keys + CHUNK - 1) / CHUNK;
+    const struct token_row who = rows[row];
+    const int keys = fixed ? (int)fixed : who.pos + 1, chunks = (keys + CHUNK - 1) / CHUNK;
     const int to = min(keys, (chunk + 1) * CHUNK);
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
 
-    if (chunk >= chunks) /* the whole block */
+    if (chunk >= chunks || who.slot < 0) /* the whole block; of nobody's row all blocks */
         return;
-    const int slot = fixed ? rows[row].cross : rows[row].slot;
+    const int slot = fixed ? who.cross : who.slot;
     const T *base = reinterpret_cast<const T *>(static_cast<const char *>(kv.data) +
                                                 (size_t)slot * kv.slot_stride) +
                     2 * (size_t)head * kv.capacity * HEAD + lane % LANES * DIMS;

@@ -38,6 +38,8 @@ __global__ __launch_bounds__(256) void store_keys(struct kv kv, const struct tok
     if (rows) {
         slot = rows[row].slot;
         key = rows[row].pos;
+        if (slot < 0)
+            return;
     } else {
         slot = slots.slot[row / n];
         key = row % n;
@@ -82,14 +84,16 @@ int store_any(cudaStream_t s, const struct kv &kv, const struct token_row *rows,
               const struct slot_list &slots, int64_t n, const struct tensor &k,
               const struct tensor &v)
 {
-    return by_type(kv.type, [&](auto a) {
-        using T = decltype(a);
-        constexpr int N = width<T, T>::wide;
+    return by_type(
+        kv.type,
+        [&](auto a) {
+            using T = decltype(a);
+            constexpr int N = width<T, T>::wide;
 
-        if (in_packs(k, N) && in_packs(v, N))
-            return store_by<T, N>(s, kv, rows, slots, n, k, v);
-        return store_by<T, 1>(s, kv, rows, slots, n, k, v);
-    });
+            if (in_packs(k, N) && in_packs(v, N))
+                return store_by<T, N>(s, kv, rows, slots, n, k, v);
+            return store_by<T, 1>(s, kv, rows, slots, n, k, v);
+        });
 }
 
 /* blockIdx.y: keys or values of a head; z: the move. half: bytes of all keys of a head; packs: of
@@ -105,15 +109,13 @@ __global__ __launch_bounds__(COPY_THREADS) void copy_slots(struct kv kv, struct 
     sixteen v[COPY_DEEP];
 
 #pragma unroll
-    for (int i = 0; i < COPY_DEEP; i++) {
+    for (int i = 0; i < COPY_DEEP; i++)
         if (first + i * COPY_THREADS < packs)
             v[i] = from[first + i * COPY_THREADS];
-    }
 #pragma unroll
-    for (int i = 0; i < COPY_DEEP; i++) {
+    for (int i = 0; i < COPY_DEEP; i++)
         if (first + i * COPY_THREADS < packs)
             to[first + i * COPY_THREADS] = v[i];
-    }
 }
 
 /* `rows` rows of t from row `from`. */

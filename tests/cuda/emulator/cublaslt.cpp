@@ -7,6 +7,7 @@
  * algorithm asks for is filled with NaN, so that nobody keeps anything there. */
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -208,6 +209,14 @@ void check_memory(const char *what, const void *p, const layout &l, uint32_t ali
         fail("cublasLtMatmul: %s leaves its piece of device memory", what);
 }
 
+void touch_matrix(const void *p, const layout &l, bool write)
+{
+    for (int32_t b = 0; b < l.batch; b++)
+        for (int64_t c = 0; c < l.cols; c++)
+            touch((const char *)p + (size_t)(b * l.step + c * l.ld) * number_size(l.type),
+                  (size_t)l.rows * number_size(l.type), write);
+}
+
 float gelu_tanh(float x)
 {
     return 0.5f * x * (1.0f + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
@@ -278,6 +287,20 @@ void compute(const problem &p, float alpha, const char *a, const char *b, float 
         product(ra.data(), rb.data(), sums.data(), p.m, p.n, p.k);
         finish(p, sums, alpha, beta, bc, bd);
     }
+}
+
+/* "product TYPE INTO COMPUTE EPILOGUE, m n k, leading dimensions, batch, alignments": numbers as
+ * the library's headers have them. */
+void ask(const problem &p, const preference &q)
+{
+    std::string line = "product";
+
+    for (int64_t n :
+         {(int64_t)p.a.type, (int64_t)p.d.type, (int64_t)p.op.compute, (int64_t)p.op.epilogue, p.m,
+          p.n, p.k, p.a.ld, p.b.ld, p.d.ld, (int64_t)p.d.batch, (int64_t)q.align_a,
+          (int64_t)q.align_b, (int64_t)q.align_d})
+        line += " " + std::to_string(n);
+    question(line);
 }
 
 template <class T> bool take(T *at, const void *value, size_t bytes)
@@ -446,7 +469,11 @@ EMULATED_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     uint64_t workspace = workspace_for(p);
     uint32_t least = p.a.type == CUDA_R_8I ? 4 : p.a.type == CUDA_R_8F_E4M3 ? 16 : 1;
 
+    ask(p, q);
     *count = 0;
+    const char *told = getenv("NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES"); /* for tests: "epilogues" */
+    if (told && strcmp(told, "epilogues") == 0 && p.op.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+        return refuse("told to refuse");
     if (status == CUBLAS_STATUS_SUCCESS &&
         (q.align_a < least || q.align_b < least || q.align_d < least))
         status = refuse("8-bit matrices that are not aligned");
@@ -516,7 +543,15 @@ EMULATED_API cublasStatus_t cublasLtMatmul(
         return invalid("in place, with different layouts");
     if (biased(p.op) && !on_device(p.op.bias, (size_t)p.m * number_size(bias_type(p))))
         fail("cublasLtMatmul: the bias is not device memory");
-    cudaError_t e = enqueue(stream, [=] {
+    cudaError_t e = enqueue(stream, "cublasLtMatmul", [=] {
+        touch_matrix(a, p.a, false);
+        touch_matrix(b, p.b, false);
+        if (fb != 0.0f)
+            touch_matrix(c, p.c, false);
+        if (biased(p.op))
+            touch(p.op.bias, (size_t)p.m * number_size(bias_type(p)), false);
+        touch(workspace, how.workspace, true);
+        touch_matrix(d, p.d, true);
         if (how.workspace > 0)
             memset(workspace, 0xff, how.workspace);
         compute(p, fa, (const char *)a, (const char *)b, fb, (const char *)c, (char *)d);

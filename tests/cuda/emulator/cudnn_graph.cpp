@@ -166,6 +166,19 @@ cudnnStatus_t finalize_graph(descriptor &d)
     return CUDNN_STATUS_SUCCESS;
 }
 
+/* "attention bf16 WINDOWS HEADS N SIZE", and the strides of q, k, v and of what comes out. */
+void ask(const attention &a)
+{
+    std::string line = a.q.type == CUDA_R_16F ? "attention f16" : "attention bf16";
+
+    for (int64_t dim : a.q.dims)
+        line += " " + std::to_string(dim);
+    for (const tensor4 *t : {&a.q, &a.k, &a.v, &a.o})
+        for (int64_t stride : t->strides)
+            line += " " + std::to_string(stride);
+    question(line);
+}
+
 /* What the fused kernels take: 16 bit, head sizes of multiples of 8 up to 128, dense along them. */
 cudnnStatus_t finalize_heuristic(descriptor &d)
 {
@@ -177,6 +190,7 @@ cudnnStatus_t finalize_heuristic(descriptor &d)
         return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a heuristic lacks its graph or its mode");
     const attention &a = *graph->op;
 
+    ask(a);
     const char *refusal =
         getenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES"); /* for tests: "memory", "all" */
     if (refusal && strcmp(refusal, "memory") == 0)
@@ -237,6 +251,17 @@ bool reachable(const tensor4 &t, const void *p)
         last += (t.dims[i] - 1) * t.strides[i];
     return (uintptr_t)p % (size_t)t.alignment == 0 &&
            on_device(p, (size_t)last * number_size(t.type));
+}
+
+void touch_tensor(const tensor4 &t, const void *p, bool write)
+{
+    for (int64_t b = 0; b < t.dims[0]; b++)
+        for (int64_t h = 0; h < t.dims[1]; h++)
+            for (int64_t i = 0; i < t.dims[2]; i++)
+                touch((const char *)p +
+                          (size_t)(b * t.strides[0] + h * t.strides[1] + i * t.strides[2]) *
+                              number_size(t.type),
+                      (size_t)t.dims[3] * number_size(t.type), write);
 }
 
 /* [n][64] of one batch and head as floats. */
@@ -469,7 +494,12 @@ EMULATED_API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBacken
     if (!on_device(workspace, (size_t)WORKSPACE))
         fail("cudnnBackendExecute: the workspace is too small");
     memcpy(&factor, scale, sizeof(factor)); /* host memory: by value */
-    return dnn_queued(enqueue(handle->stream, [=] {
+    return dnn_queued(enqueue(handle->stream, "cudnnBackendExecute", [=] {
+        touch_tensor(a->q, q, false);
+        touch_tensor(a->k, k, false);
+        touch_tensor(a->v, vv, false);
+        touch_tensor(a->o, o, true);
+        touch(workspace, (size_t)WORKSPACE, true);
         memset(workspace, 0xff, (size_t)WORKSPACE);
         attend(*a, q, k, vv, o, factor);
     }));

@@ -101,7 +101,7 @@ EMULATED_API cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t h, cudnnSoftmaxAlgo
         return only(false);
     must_be_device(x, count, "x");
     must_be_device(y, count, "y");
-    return dnn_queued(enqueue(h->stream, [=] {
+    return dnn_queued(enqueue(h->stream, "cuDNN", [=] {
         for (int i = 0; i < n * inner; i++) {
             const float *px = (const float *)x + i / inner * c * inner + i % inner;
             float *py = (float *)y + i / inner * c * inner + i % inner, high = -INFINITY, sum = 0;
@@ -173,7 +173,7 @@ EMULATED_API cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t h, const void *
     must_be_device(x, (size_t)(xs.dims[0] * xs.dims[1] * xs.dims[2] * xs.dims[3]), "x");
     must_be_device(w, (size_t)(fs.k * fs.c * fs.h * fs.w), "w");
     must_be_device(y, (size_t)(ys.dims[0] * ys.dims[1] * ys.dims[2] * ys.dims[3]), "y");
-    return dnn_queued(enqueue(h->stream, [=] {
+    return dnn_queued(enqueue(h->stream, "cuDNN", [=] {
         float *out = (float *)y;
 
         for (int n = 0; n < ys.dims[0]; n++)
@@ -286,7 +286,7 @@ EMULATED_API cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescrip
     must_be_device(hx, (size_t)d.hidden, "hx");
     must_be_device(cx, (size_t)d.hidden, "cx");
     must_be_device(weights, weights_of(d), "weights");
-    return dnn_queued(enqueue(handle->stream, [=] {
+    return dnn_queued(enqueue(handle->stream, "cuDNN", [=] {
         std::vector<float> h((const float *)hx, (const float *)hx + d.hidden);
         std::vector<float> c((const float *)cx, (const float *)cx + d.hidden);
 

@@ -1,20 +1,27 @@
 /* tests/cuda/emulator/machine.h - what the emulator's files share: devices, memory, queues.
  *
  * Environment, read once, at the first call:
- *   NIGHTSHIFT_EMULATED_GPUS="24GiB,8GiB"  devices and their memory (default one of 24 GiB)
- *   NIGHTSHIFT_EMULATED_CC="9.0,7.5"       compute capabilities; the last one holds for the rest
- *   NIGHTSHIFT_EMULATED_ASYNC=1            queue everything, and run it as late as is legal;
- * threads of a block then run from the last to the first NIGHTSHIFT_EMULATED_GUARD=1 device memory
- * cannot be touched by the host's code NIGHTSHIFT_EMULATED_FAIL="malloc:17"   the 17th cudaMalloc
- * fails; "hostalloc:N" the same of pinned memory; "launch:N" an illegal address from the Nth kernel
- * on, for good; "nodriver"; "nodevice"; "olddriver" CUDA_VISIBLE_DEVICES                   as the
- * real run time takes it
+ *
+ * - NIGHTSHIFT_EMULATED_GPUS="24GiB,8GiB": devices and their memory (default one of 24 GiB)
+ * - NIGHTSHIFT_EMULATED_CC="9.0,7.5": compute capabilities; the last one holds for the rest
+ * - NIGHTSHIFT_EMULATED_DRY=1: everything is checked and nothing is computed or moved, for models
+ *   whose shapes alone are wanted
+ * - NIGHTSHIFT_EMULATED_QUESTIONS=FILE: what cuBLASLt and cuDNN are asked for goes there, once each
+ * - NIGHTSHIFT_EMULATED_RACES=1: accesses of streams without an order are counted (races.cpp)
+ * - NIGHTSHIFT_EMULATED_ASYNC=1: queue everything, and run it as late as is legal; threads of a
+ *   block then run from the last to the first
+ * - NIGHTSHIFT_EMULATED_GUARD=1: device memory cannot be touched by the host's code
+ * - NIGHTSHIFT_EMULATED_FAIL="malloc:17": the 17th cudaMalloc fails; "hostalloc:N" the same of
+ *   pinned memory; "launch:N" an illegal address from the Nth kernel on, for good; "nodriver";
+ *   "nodevice"; "olddriver"
+ * - CUDA_VISIBLE_DEVICES: as the real run time takes it
  *
  * All state is behind one lock, which is held while kernels run: several threads may use several
  * devices, but nothing of theirs overlaps. */
 #ifndef NIGHTSHIFT_TESTS_CUDA_MACHINE_H
 #define NIGHTSHIFT_TESTS_CUDA_MACHINE_H
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,13 +37,17 @@
 
 /* For tests. A spec as in NIGHTSHIFT_EMULATED_FAIL, counted from now; "" for none. */
 EMULATED_API void nightshift_emulated_fail(const char *spec);
-/* "mallocs", "hostallocs", "launches": how many there were; "blocks", "pinned", "streams",
+/* "mallocs", "hostallocs", "launches", "races": how many there were; "blocks", "pinned", "streams",
  * "events", "graphs": how many there are; "bytes": device memory held. -1: no such thing. */
 EMULATED_API int64_t nightshift_emulated_count(const char *what);
 
 namespace emulated
 {
 enum { RED = 256 }; /* bytes before and behind each piece of device memory */
+
+/* How many operations of each stream come before something; races.cpp. */
+enum { RACE_STREAMS = 12 };
+typedef std::array<uint32_t, RACE_STREAMS> clock_of;
 
 struct queue_point { /* everything in `stream` up to the n-th operation */
     struct CUstream_st *stream;
@@ -46,6 +57,7 @@ struct queue_point { /* everything in `stream` up to the n-th operation */
 struct operation {
     std::function<void()> run;
     std::vector<queue_point> after;
+    clock_of clock; /* with itself */
 };
 
 struct device {
@@ -61,7 +73,8 @@ struct machine {
     std::recursive_mutex lock;
     cudaError_t absent; /* cudaSuccess, or why there is no device */
     int driver;
-    bool async, guard;
+    bool async, guard, dry, races;
+    clock_of host; /* what the host has waited for */
     std::vector<device> devices;
     std::map<char *, size_t> pinned;
     std::vector<struct CUstream_st *> streams;
@@ -88,8 +101,18 @@ struct touching {
     ~touching();
 };
 
-/* Puts an operation on a stream (or into its capture). When it cannot: the error. */
-cudaError_t enqueue(cudaStream_t stream, std::function<void()> run);
+/* Puts an operation on a stream (or into its capture). When it cannot: the error. name: a literal.
+ */
+cudaError_t enqueue(cudaStream_t stream, const char *name, std::function<void()> run);
+
+/* Races: memory that is watched, that begins anew, what runs from now on, and what it touches. */
+void races_device(const char *base, size_t bytes);
+void races_forget(const void *p, size_t bytes);
+void races_begin(int stream, const clock_of &clock, const char *name);
+void races_name(const char *name);
+void races_end(void);
+int64_t races_found(void);
+void touch(const void *p, size_t bytes, bool write);
 void run_until(queue_point p);
 void drain(int device);
 void drain_all(void);
@@ -97,6 +120,9 @@ void drain_all(void);
  * capture. */
 cudaError_t unless_capturing(const char *call);
 bool capturing(cudaStream_t stream);
+
+/* A line for the file of questions: once. */
+void question(const std::string &line);
 
 /* Runs a grid now. */
 void run_grid(const char *name, dim3 grid, dim3 block, size_t shared, char *shared_begin,
@@ -113,7 +139,9 @@ void poison_memory(char *begin, char *end);
 
 struct CUstream_st {
     int device;
-    bool blocking; /* with the legacy stream */
+    int number;               /* for races; with more than RACE_STREAMS they cannot be looked for */
+    emulated::clock_of clock; /* of its last operation */
+    bool blocking;            /* with the legacy stream */
     bool legacy;
     std::vector<emulated::operation> ops; /* of which `done` have run; cleared when all have */
     uint64_t first, done;                 /* numbers: ops[0] is number first + 1 */
@@ -124,6 +152,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     emulated::queue_point at;
+    emulated::clock_of clock; /* of what it marks */
     struct CUgraph_st *capture;
     int device;
     bool timing;

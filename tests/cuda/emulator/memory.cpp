@@ -136,7 +136,9 @@ void set_up(machine &m)
 
     m.driver = CUDART_VERSION;
     m.async = setting("NIGHTSHIFT_EMULATED_ASYNC", "0") == "1";
+    m.dry = setting("NIGHTSHIFT_EMULATED_DRY", "0") == "1";
     m.guard = setting("NIGHTSHIFT_EMULATED_GUARD", "0") == "1";
+    m.races = setting("NIGHTSHIFT_EMULATED_RACES", "0") == "1";
     physical() = visible((int)sizes.size());
     for (int p : physical()) {
         device d = {};
@@ -155,6 +157,8 @@ void set_up(machine &m)
             madvise(d.base, d.reserved, MADV_HUGEPAGE);
             mprotect(d.base, d.reserved, PROT_NONE);
         }
+        if (m.races)
+            races_device(d.base, d.reserved);
         m.devices.push_back(d);
     }
     m.absent = m.devices.empty() ? cudaErrorNoDevice : cudaSuccess;
@@ -180,8 +184,11 @@ char *find_gap(device &d, size_t bytes)
     return (size_t)(d.base + d.reserved - at) >= bytes + 2 * RED ? at + RED : nullptr;
 }
 
+/* Where nothing is computed it stays zero: what nobody wrote must not look like a fault. */
 void fill(char *p, size_t bytes, int byte)
 {
+    if (the_machine().dry)
+        return;
     memset(p, byte, std::min(bytes, (size_t)FILLED));
     if (bytes > FILLED)
         memset(p + bytes - std::min(bytes - FILLED, (size_t)MIB), byte,
@@ -322,6 +329,7 @@ EMULATED_API int64_t nightshift_emulated_count(const char *what)
         {"mallocs", m.mallocs},
         {"hostallocs", m.hostallocs},
         {"launches", m.launches},
+        {"races", races_found()},
         {"blocks", blocks},
         {"bytes", bytes},
         {"pinned", (int64_t)m.pinned.size()},
@@ -520,6 +528,7 @@ EMULATED_API cudaError_t cudaMalloc(void **ret, size_t bytes)
     fill(p, bytes, FRESH);
     memset(p + bytes, RED_BYTE, rounded - bytes + RED);
     d->blocks[p] = bytes;
+    races_forget(p, bytes);
     d->held += rounded;
     *ret = p;
     return cudaSuccess;
@@ -569,7 +578,7 @@ EMULATED_API cudaError_t cudaHostAlloc(void **ret, size_t bytes, unsigned)
                   : (char *)aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095);
     if (p == nullptr)
         return remember(cudaErrorMemoryAllocation);
-    memset(p, FRESH, bytes);
+    memset(p, m.dry ? 0 : FRESH, bytes);
     m.pinned[p] = bytes;
     *ret = p;
     return cudaSuccess;

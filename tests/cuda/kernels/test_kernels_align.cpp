@@ -17,7 +17,7 @@ static void check_scores(enum dtype type, uint32_t capacity, uint32_t keys, int6
     std::vector<double> want;
 
     for (int32_t c : cross) {
-        rows.push_back({-1, -1, -1, c});
+        rows.push_back({0, -1, -1, c});
         for (size_t i = 0; i < keys * HEAD; i++)
             cache[(size_t)c * stride + 2 * head * capacity * HEAD + i] = normal();
     }

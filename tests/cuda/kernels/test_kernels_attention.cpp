@@ -100,9 +100,10 @@ TEST(test_kv_append)
             const uint32_t heads = 5;
             caches c(type, heads, 448, 9);
             matrix device = c.on_device();
-            std::vector<struct token_row> rows = {{8, 0, 0, 0}, {0, 447, 0, 0}, {3, 5, 0, 0}};
-            std::vector<float> k = normals(3 * heads * HEAD), v = normals(k.size());
-            matrix mk(type, 3, heads * HEAD, k, 7, shift), mv(type, 3, heads * HEAD, v, 0, shift);
+            std::vector<struct token_row> rows = {
+                {8, 0, 0, 0}, {0, 447, 0, 0}, {3, 5, 0, 0}, {-1, 3, 0, 0}}; /* nobody's at last */
+            std::vector<float> k = normals(4 * heads * HEAD), v = normals(k.size());
+            matrix mk(type, 4, heads * HEAD, k, 7, shift), mv(type, 4, heads * HEAD, v, 0, shift);
             array<struct token_row> where(rows);
 
             k = mk.get();
@@ -159,7 +160,7 @@ struct problem {
             uint32_t slot = (uint32_t)(counts.size() - r);
 
             if (fixed) /* nothing but `cross` may be looked at, and the other way round */
-                rows.push_back({-1, -1, -1, (int32_t)slot});
+                rows.push_back({INT32_MAX, -1, -1, (int32_t)slot});
             else
                 rows.push_back({(int32_t)slot, counts[r] - 1, -1, -1});
             for (int32_t i = 0; i < counts[fixed ? 0 : r]; i++) {
@@ -299,6 +300,24 @@ TEST(test_attention_shares_slots)
         assert_near(p.run(6), p.expected(), precision_of(type), 2e-6, TYPE_NAMES[type]);
         cross.rows[0].cross = cross.rows[2].cross;
         assert_near(cross.run(3), cross.expected(), precision_of(type), 2e-6, TYPE_NAMES[type]);
+    }
+}
+
+/* Nobody's row is left as it is, wherever its numbers point. */
+TEST(test_attention_nobodys_row)
+{
+    for (bool fixed : {false, true}) {
+        problem p(DTYPE_F32, 2, 300, {300, 300, 300}, fixed, 1.0f);
+        std::vector<float> whole = p.run(3), got;
+        const size_t cols = 2 * HEAD;
+
+        p.rows[1] = {-1, INT32_MAX - 1, 0, INT32_MAX};
+        got = p.run(3);
+        for (size_t i = 0; i < 3 * cols; i++)
+            if (i / cols == 1)
+                assert_true(got[i] != whole[i]); /* as it was before */
+            else
+                assert_true(got[i] == whole[i]);
     }
 }
 

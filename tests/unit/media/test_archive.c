@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/media/media_util.h"
-#include "workers/media/source/fingerprint.h"
+#include "workers/media/stream/fingerprint.h"
 
 static void fingerprint_of(const char *path, uint8_t ret[16])
 {

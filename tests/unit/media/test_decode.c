@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "tests/unit/media/media_util.h"
-#include "workers/media/source/fingerprint.h"
+#include "workers/media/stream/fingerprint.h"
 
 /* The tool's own answer. */
 static int16_t *reference(const char *path, size_t *n)

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "tests/common/test.h"
-#include "workers/media/source/fingerprint.h"
+#include "workers/media/stream/fingerprint.h"
 
 static const uint64_t sizes[] = {0,      1,      16383,  16384,  16385,  131071, 131072,  131073,
                                  147456, 180000, 229376, 262144, 262145, 270001, 1000003, 5242880};

@@ -1,6 +1,6 @@
 /* What a file seems to be: names first, bytes where names are silent. */
 #include "tests/common/test.h"
-#include "workers/media/source/sniff.h"
+#include "workers/media/stream/sniff.h"
 
 static int by_name(const char *name)
 {

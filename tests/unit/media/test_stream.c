@@ -3,7 +3,7 @@
 #include <xxhash.h>
 
 #include "tests/unit/media/media_util.h"
-#include "workers/media/source/stream.h"
+#include "workers/media/stream/stream.h"
 #include "workers/media/archive_walk.h"
 
 static const struct unpack_limits plenty = {.max_bytes = UINT64_MAX};

@@ -415,6 +415,8 @@ TEST(a_status_makes_sense_or_is_refused)
                              .speed = 12.5,
                              .low_ms = -1,
                              .high_ms = -1,
+                             .note = "resting until 22:00",
+                             .hours = "22:00-06:00",
                              .work = "/a/one.wav",
                              .work_percent = 45,
                              .work_more = 3},
@@ -426,6 +428,8 @@ TEST(a_status_makes_sense_or_is_refused)
     golden_holds(CONTROL_LIVE, "live", &b);
     assert_ok(control_live_get(b.data, b.len, &got, &e), e);
     assert_true(got.speed == 12.5);
+    assert_string_equal(got.note, "resting until 22:00");
+    assert_string_equal(got.hours, "22:00-06:00");
     assert_string_equal(got.work, "/a/one.wav");
     assert_int_equal(got.work_percent, 45);
     assert_int_equal(got.work_more, 3);

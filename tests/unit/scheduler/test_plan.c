@@ -773,7 +773,7 @@ TEST(a_run_waits_before_the_disk_is_full)
     const struct room_limits l = {.log_bytes = 100, .free_bytes = 50};
     struct room r = {0};
 
-    /* A disk that is short for another reason is not this one's business. */
+    /* A disk that is short for another reason, but not nearly full. */
     for (int i = 0; i < 3; i++)
         assert_int_equal(room_look(&r, &l, 10, 0), ROOM_NOTHING);
     assert_false(r.waiting);
@@ -789,6 +789,33 @@ TEST(a_run_waits_before_the_disk_is_full)
     assert_int_equal(room_look(&r, &l, 0, 10), ROOM_AGAIN); /* the reader has ended */
     assert_false(r.waiting);
     assert_int_equal(room_look(&r, &l, 0, 10), ROOM_NOTHING);
+}
+
+TEST(a_disk_that_is_nearly_full)
+{
+    const struct room_limits l = {.log_bytes = 100, .free_bytes = 50, .full_bytes = 20};
+    struct room r = {0};
+
+    assert_int_equal(room_look(&r, &l, 10, 20), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 10, 19), ROOM_FULL); /* at once: nobody is just passing */
+    assert_true(r.waiting);
+    assert_int_equal(room_look(&r, &l, 10, 0), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 10, 39), ROOM_NOTHING);
+    assert_true(r.waiting);
+    assert_int_equal(room_look(&r, &l, 10, 40), ROOM_AGAIN);
+    assert_false(r.waiting);
+    /* Both, one after the other. */
+    assert_int_equal(room_look(&r, &l, 200, 30), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 200, 30), ROOM_SHORT);
+    assert_int_equal(room_look(&r, &l, 200, 10), ROOM_FULL);
+    assert_int_equal(room_look(&r, &l, 0, 10), ROOM_NOTHING);
+    assert_true(r.waiting);
+    assert_int_equal(room_look(&r, &l, 0, 40), ROOM_AGAIN);
+    assert_false(r.waiting);
+    /* Both at once. */
+    assert_int_equal(room_look(&r, &l, 200, 41), ROOM_NOTHING);
+    assert_int_equal(room_look(&r, &l, 200, 1), ROOM_SHORT);
+    assert_int_equal(room_look(&r, &l, 200, 100), ROOM_AGAIN);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -26,6 +26,7 @@ struct fake_slot {
     uint32_t start;                      /* position of the start token */
     uint32_t attempt;                    /* which one is being played */
     bool begun;
+    bool encoding; /* not there yet */
     struct fake_prompt prompt;
 };
 
@@ -34,6 +35,7 @@ struct whisper_session {
     struct backend *be; /* for the rules alone */
     struct rules *rules;
     float *logits; /* [slots][VOCAB] */
+    uint32_t asks; /* to go; 0: nothing is under way */
     struct fake_slot slot[64];
 };
 
@@ -116,10 +118,24 @@ static uint32_t script_of(const struct whisper_window *w)
     return FAKE_SCRIPTS;
 }
 
-int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
-                   struct err *err)
+int whisper_encoded(struct whisper_session *s, bool wait, bool *done, struct err *err)
+{
+    (void)err;
+    fake.encode_waits += wait && s->asks > 0;
+    s->asks = wait || s->asks == 0 ? 0 : s->asks - 1;
+    *done = s->asks == 0;
+    for (uint32_t i = 0; *done && i < s->slots; i++)
+        s->slot[i].encoding = false;
+    return 0;
+}
+
+int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
+                         uint32_t n, struct err *err)
 {
     fake.encode_calls++;
+    if (s->asks > 0)
+        return err_set(err, ERR_DEVICE, "others are on their way");
+    s->asks = fake.encode_asks;
     if (fake.vram_gone || (fake.encode_max && s->slots > fake.encode_max) ||
         (fake.windows_max && s->windows > fake.windows_max))
         return err_set(err, ERR_VRAM, "no room to encode %u", n);
@@ -132,8 +148,9 @@ int whisper_encode(struct whisper_session *s, const struct whisper_window *windo
         if (windows[i].slot >= s->slots || !windows[i].n || windows[i].n > WHISPER_WINDOW_SAMPLES ||
             script >= FAKE_SCRIPTS)
             return err_set(err, ERR_DEVICE, "a window that cannot be");
-        s->slot[windows[i].slot] =
-            (struct fake_slot){.script = &fake.scripts[script], .prompt = {.script = script}};
+        s->slot[windows[i].slot] = (struct fake_slot){.script = &fake.scripts[script],
+                                                      .encoding = fake.encode_asks > 0,
+                                                      .prompt = {.script = script}};
         if (fake.on_window)
             fake.on_window(&windows[i]);
         fake.windows_encoded++;
@@ -170,7 +187,7 @@ static int play(struct fake_slot *slot, const struct whisper_row *row, float *lo
     const struct fake_attempt *a;
     uint32_t at;
 
-    if (!slot->script || row->pos > slot->seen[row->branch])
+    if (!slot->script || slot->encoding || row->pos > slot->seen[row->branch])
         return err_set(err, ERR_DEVICE, "position %u of %u", row->pos, slot->seen[row->branch]);
     slot->seen[row->branch] = row->pos + 1;
     if (row->pos == 0 && row->token != SOT && row->token != SOT_PREV)

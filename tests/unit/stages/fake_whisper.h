@@ -50,6 +50,8 @@ struct fake_state {
     bool vram_gone;          /* ERR_VRAM from every new session and every encoding */
     int64_t device_fails_at; /* the step call that returns ERR_DEVICE; -1: none */
     uint32_t encode_ms;      /* that a window takes, at least */
+    uint32_t encode_asks;    /* how often one has to ask for windows before they are there */
+    uint32_t encode_waits;   /* how often somebody waited for them */
     uint32_t encode_calls, windows_encoded, step_calls;
     uint32_t largest_encode;
     uint32_t largest_step;

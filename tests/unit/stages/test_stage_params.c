@@ -182,6 +182,9 @@ TEST(stages_are_known_by_name)
     assert_int_equal(stage_tail("sounds"), 15600);
     assert_int_equal(stage_bytes_per_s("transcribe", "{}"), 0);
     assert_int_equal(stage_bytes_per_s("diarize", "{}"), 589 + 3 * 1028);
+    assert_int_equal(stage_bytes_per_s("diarize", "{\"channels\":\"auto\"}"), 589 + 8 * 1028);
+    assert_int_equal(stage_bytes_per_s("diarize", "{\"tracks\":\"all\"}"), 589 + 8 * 1028);
+    assert_int_equal(stage_bytes_per_s("diarize", "{\"tracks\":\"2\"}"), 589 + 3 * 1028);
     assert_int_equal(stage_bytes_per_s("sounds", "{}"), 0);
     assert_int_equal(stage_bytes_per_s("sounds", "{\"vectors\":true}"), 4112 * 100 / 48 + 1);
     assert_int_equal(stage_bytes_per_s("embed-audio", "{\"hop_ms\":100}"), 20641);

@@ -471,6 +471,35 @@ TEST_SETUP(test_batching, setup)
     assert_true(fake.largest_step > 4);
 }
 
+/* On a device that encodes beside its steps: the same, however late windows are there, and whatever
+ * memory is refused meanwhile; the others are stepped, and nobody waits while there are any. */
+TEST_SETUP(test_encoding_beside, setup)
+{
+    static const struct {
+        uint32_t slots, asks, encode_max, step_max;
+    } cases[] = {{1, 2, 0, 0},  {2, 3, 0, 0},  {5, 40, 0, 0},
+                 {12, 7, 0, 0}, {16, 5, 2, 0}, {8, 9, 0, 3}};
+    static struct recording first[12], again[12];
+    uint32_t alone;
+
+    script_four();
+    run_twelve(1, first);
+    alone = fake.step_calls;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fake.encode_asks = cases[i].asks;
+        fake.encode_max = cases[i].encode_max;
+        fake.step_max = cases[i].step_max;
+        fake.encode_waits = fake.encode_calls = fake.step_calls = 0;
+        run_twelve(cases[i].slots, again);
+        assert_memory_equal(first, again, sizeof(first));
+        if (cases[i].slots == 1)
+            assert_int_equal(fake.encode_waits, fake.encode_calls); /* nothing else to do */
+        else
+            assert_true(fake.encode_waits < fake.encode_calls);
+        assert_true(fake.step_calls <= alone);
+    }
+}
+
 /* What was in flight begins again with less at once: first in the encoder, then in slots. */
 TEST_SETUP(test_lack_of_memory, setup)
 {
@@ -695,6 +724,37 @@ TEST_SETUP(test_remove, setup)
     add(t, &a);
     transcriber_free(t); /* with a lane left */
     assert_int_equal(a.told, 0);
+}
+
+/* A slot whose window goes while it is encoded is free once the encoder is through with it. */
+TEST_SETUP(test_remove_while_encoding, setup)
+{
+    struct recording a = recording(0, 5), b = recording(0, 5);
+    struct transcriber *t = make(1);
+    struct lane *la;
+    bool progress;
+    struct err e;
+
+    SAY(0, T(0), FARMER, T(4));
+    fake.encode_asks = 3;
+    la = add(t, &a);
+    assert_ok(transcriber_step(t, &progress, &e), e); /* waits for it */
+    add(t, &b);
+    transcriber_remove(t, la);
+    finish(t);
+    assert_int_equal(a.told, 0);
+    assert_string_equal(b.text, "[0-4000 farmer]");
+    transcriber_free(t);
+    t = make(2);
+    a = b = recording(0, 5);
+    la = add(t, &a);
+    assert_ok(transcriber_step(t, &progress, &e), e);
+    add(t, &b);
+    assert_ok(transcriber_step(t, &progress, &e), e); /* a is stepped, b on its way */
+    transcriber_remove(t, la);
+    finish(t);
+    assert_string_equal(b.text, "[0-4000 farmer]");
+    transcriber_free(t);
 }
 
 /* done may add the next lane. */

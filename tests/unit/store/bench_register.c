@@ -4,43 +4,29 @@
  * the current folder: what an upgrade compares, what one recording more does, one name more, and
  * the listing. Not a test: it prints times, and asserts that each voice was grouped with its own.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <sqlite3.h>
 
 #include "store/read/find.h"
 #include "store/register/groups.h"
 #include "store/register/likeness.h"
 #include "store/requests/request.h"
-#include "tests/common/random.h"
+#include "tests/unit/store/bench.h"
 
 #define CATALOG "bench-register.db"
 #define SIZE 256u
 #define EACH 4 /* recordings of a voice */
 #define FROM 0.7
 
-static uint64_t mix(uint64_t x) { return random_next(&x); }
-
-static float noise(uint64_t x) { return (float)(mix(x) >> 40) / 8388608.0f - 1; }
-
 /* Of voice i of so many: its person's direction, and a quarter of that of its own. */
 static void voice_of(uint64_t i, uint64_t voices, float *ret)
 {
-    uint64_t person = mix(i % (voices / EACH)) | 1;
+    uint64_t person = bench_mix(i % (voices / EACH)) | 1;
 
     for (uint32_t k = 0; k < SIZE; k++)
-        ret[k] = noise(person * SIZE + k) + 0.25f * noise((i + (UINT64_C(1) << 32)) * SIZE + k);
+        ret[k] = bench_noise(person * SIZE + k) +
+                 0.25f * bench_noise((i + (UINT64_C(1) << 32)) * SIZE + k);
     likeness_unit(ret, SIZE);
-}
-
-static void stop(const char *why)
-{
-    fprintf(stderr, "%s\n", why);
-    exit(1);
 }
 
 /* Of the processor: others use it, too. */
@@ -58,7 +44,7 @@ static void group(struct groups_voice *list, size_t count, int64_t *last)
     struct err err = {0};
 
     if (groups_settle(list, count, SIZE, FROM, last, &err) != 0)
-        stop(err.msg);
+        bench_stop(err.msg);
 }
 
 static void bench_groups(uint64_t voices)
@@ -69,7 +55,7 @@ static void bench_groups(uint64_t voices)
     clock_t began;
 
     if (!vectors || !list)
-        stop("out of memory");
+        bench_stop("out of memory");
     for (uint64_t i = 0; i < voices; i++) {
         voice_of(i, voices, vectors + i * SIZE);
         list[i] = (struct groups_voice){(int64_t)(i / 2), 0, vectors + i * SIZE, true};
@@ -79,7 +65,7 @@ static void bench_groups(uint64_t voices)
     say("groups of all voices at once", began);
     for (uint64_t i = 0; i < voices; i++) {
         if (!list[i].group || list[i].group != list[i % (voices / EACH)].group)
-            stop("a voice is not with its own");
+            bench_stop("a voice is not with its own");
         list[i].due = i == voices - 1;
     }
     list[voices - 1].group = 0;
@@ -87,7 +73,7 @@ static void bench_groups(uint64_t voices)
     group(list, voices, &last);
     say("one voice more", began);
     if (list[voices - 1].group != list[voices / EACH - 1].group)
-        stop("the new voice is not with its own");
+        bench_stop("the new voice is not with its own");
     free(list);
     free(vectors);
 }
@@ -95,50 +81,22 @@ static void bench_groups(uint64_t voices)
 /* -------------------------------------------------------------------------------------- a catalog
  */
 
-static void run_sql(sqlite3 *db, const char *sql)
-{
-    char *why = NULL;
-
-    if (sqlite3_exec(db, sql, NULL, NULL, &why) != SQLITE_OK)
-        stop(why);
-}
-
-static const char sql_archive[] =
-    "PRAGMA synchronous = OFF; BEGIN;"
-    "INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) VALUES "
-    "('diarize', 'm', '/', '%s', '{}', '2026');"
-    "INSERT INTO job (stage_id, language, command, created_at) VALUES (1, '', '', '2026');"
-    "CREATE TEMP TABLE m AS WITH RECURSIVE m(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM m "
-    "WHERE i < %d) SELECT i FROM m;"
-    "INSERT INTO media (media_id, size_bytes, fingerprint, created_at) "
-    "SELECT i, i, randomblob(16), '2026' FROM m;"
-    "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, mtime_ns, "
-    "inode, device, state, job_id, seen_job) SELECT i, printf('/a/%%d.wav', i), "
-    "CAST(printf('/a/%%d.wav', i) AS BLOB), '', x'', i, 1, i, 1, 'present', 1, 1 FROM m;"
-    "INSERT INTO task (task_id, media_id, stage_id, job_id, language, state, waits, shards_total) "
-    "SELECT i, i, 1, 1, '', iif(i = %d, 'pending', 'done'), iif(i = %d, 'settling', NULL), 1 FROM "
-    "m;"
-    "INSERT INTO speaker_due SELECT 2 * i - k FROM m, (SELECT 0 AS k UNION ALL SELECT 1)";
-
 /* The last recording is still to be settled. */
 static void fill(uint64_t voices)
 {
     int recordings = (int)(voices / 2);
-    char *sql = sqlite3_mprintf(sql_archive, likeness_measures[0].model_hash, recordings,
-                                recordings, recordings);
-    struct store *st = NULL;
-    struct err err = {0};
+    sqlite3 *db = bench_begin(CATALOG, recordings);
     sqlite3_stmt *stmt = NULL;
     float row[SIZE];
-    sqlite3 *db;
 
-    unlink(CATALOG);
-    if (store_open(CATALOG, STORE_WRITE, &st, &err) != 0)
-        stop(err.msg);
-    store_close(st);
-    if (sqlite3_open(CATALOG, &db) != SQLITE_OK)
-        stop("cannot open the catalog");
-    run_sql(db, sql);
+    bench_sql(db,
+              "INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) VALUES "
+              "('diarize', 'm', '/', '%s', '{}', '2026');"
+              "INSERT INTO task (task_id, media_id, stage_id, job_id, language, state, waits, "
+              "shards_total) SELECT i, i, 1, 1, '', iif(i = %d, 'pending', 'done'), "
+              "iif(i = %d, 'settling', NULL), 1 FROM m;"
+              "INSERT INTO speaker_due SELECT 2 * i - k FROM m, (SELECT 0 AS k UNION ALL SELECT 1)",
+              likeness_measures[0].model_hash, recordings, recordings);
     sqlite3_prepare_v2(
         db,
         "INSERT INTO speaker (speaker_id, task_id, media_id, label, speech_ms, vector) "
@@ -149,14 +107,9 @@ static void fill(uint64_t voices)
         sqlite3_bind_int64(stmt, 1, (int64_t)i + 1);
         sqlite3_bind_int64(stmt, 2, (int64_t)(i / 2) + 1);
         sqlite3_bind_blob(stmt, 3, row, sizeof(row), SQLITE_STATIC);
-        if (sqlite3_step(stmt) != SQLITE_DONE)
-            stop(sqlite3_errmsg(db));
-        sqlite3_reset(stmt);
+        bench_row(db, stmt);
     }
-    sqlite3_finalize(stmt);
-    run_sql(db, "COMMIT");
-    sqlite3_close(db);
-    sqlite3_free(sql);
+    bench_end(db, stmt);
 }
 
 static void ask(struct store *st, const struct request *rq)
@@ -165,7 +118,7 @@ static void ask(struct store *st, const struct request *rq)
     struct err err = {0};
 
     if (request_apply(st, rq, &reply, &err) != 0)
-        stop(err.msg);
+        bench_stop(err.msg);
 }
 
 static int count_row(void *arg, const struct find_speaker *row)
@@ -187,9 +140,9 @@ static void bench_catalog(uint64_t voices, uint64_t people)
 
     fill(voices);
     if (store_open(CATALOG, STORE_WRITE, &st, &err) != 0)
-        stop(err.msg);
+        bench_stop(err.msg);
     began = clock();
-    ask(st, &(struct request){.type = REQUEST_PAUSE, .select_path = "/a/1.wav"});
+    ask(st, &(struct request){.type = REQUEST_PAUSE, .select_path = "/1/1.wav"});
     say("an older catalog's first change", began);
     began = clock();
     for (uint64_t i = 0; i < people; i++) {
@@ -206,11 +159,11 @@ static void bench_catalog(uint64_t voices, uint64_t people)
     voice_of(voices - 1, voices, values[1]);
     began = clock();
     if (store_settled(st, (int64_t)(voices / 2), &last, &err) != 0)
-        stop(err.msg);
+        bench_stop(err.msg);
     say("one recording more", began);
     began = clock();
     if (find_speakers(st, &(struct find_people){0}, count_row, &proposed, &err) != 0)
-        stop(err.msg);
+        bench_stop(err.msg);
     say("the listing of all speakers", began);
     printf("%llu proposed\n", (unsigned long long)proposed);
     store_close(st);
@@ -223,7 +176,7 @@ int main(int argc, char **argv)
 
     voices -= voices % (2 * EACH);
     if (voices < 4 * EACH || voices > 2000000 || people > voices / EACH)
-        stop("16 voices at least, and no more people than a quarter of them");
+        bench_stop("16 voices at least, and no more people than a quarter of them");
     bench_groups(voices);
     bench_catalog(voices, people);
     return 0;

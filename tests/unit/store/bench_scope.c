@@ -4,18 +4,13 @@
  * recordings. Each question is asked of everything and of the scope alone, in turn, three times;
  * the answers must be the same. Not a test: it prints times, and asserts the answers. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
-
-#include <sqlite3.h>
 
 #include "base/clock.h"
 #include "store/read/find.h"
 #include "store/vectors/vectors.h"
-#include "tests/common/random.h"
+#include "tests/unit/store/bench.h"
 
 #define CATALOG "bench-scope.db"
 #define SIZE 384u
@@ -23,48 +18,21 @@
 #define WANTED 100u
 #define RARE "SPEAKER_07"
 
-static uint64_t mix(uint64_t x) { return random_next(&x); }
-
-static float unit(uint64_t x) { return (float)(mix(x) >> 40) / 8388608.0f - 1; }
-
 static void row_of(uint64_t id, float *ret)
 {
-    uint64_t cluster = mix(id) % 5000 + (UINT64_C(1) << 40);
+    uint64_t cluster = bench_mix(id) % 5000 + (UINT64_C(1) << 40);
 
     for (uint32_t i = 0; i < SIZE; i++)
-        ret[i] = unit(cluster * SIZE + i) + 0.8f * unit(id * SIZE + i);
+        ret[i] = bench_noise(cluster * SIZE + i) + 0.8f * bench_noise(id * SIZE + i);
 }
 
-static void stop(const char *why)
-{
-    fprintf(stderr, "%s\n", why);
-    exit(1);
-}
-
-static void run_sql(sqlite3 *db, const char *sql)
-{
-    char *why = NULL;
-
-    if (sqlite3_exec(db, sql, NULL, NULL, &why) != SQLITE_OK)
-        stop(why);
-}
-
-/* Everything but the vectors. ?: recordings. Task 4 m - 3 transcribes recording m, then come who
- * speaks, sounds and vectors. */
+/* Task 4 m - 3 transcribes recording m, then come who speaks, sounds and vectors. ?: recordings. */
 static const char sql_archive[] =
-    "PRAGMA synchronous = OFF; BEGIN;"
     "INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) VALUES "
     "('transcribe', 'm', '/', 'a', '{}', '2026'), ('diarize', 'm', '/', 'a', '{}', '2026'), "
     "('sounds', 'm', '/', 'a', '{}', '2026'), ('embed-text', 'm', '/', 'a', '{}', '2026');"
-    "INSERT INTO job (stage_id, language, command, created_at) VALUES (1, '', '', '2026');"
-    "CREATE TEMP TABLE m AS WITH RECURSIVE m(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM m "
-    "WHERE i < %d) SELECT i FROM m; CREATE TEMP TABLE k AS WITH RECURSIVE k(i) AS (SELECT 0 UNION "
-    "ALL SELECT i + 1 FROM k WHERE i < 99) SELECT i FROM k;"
-    "INSERT INTO media (media_id, size_bytes, fingerprint, created_at) "
-    "SELECT i, i, randomblob(16), '2026' FROM m;"
-    "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, mtime_ns, "
-    "inode, device, state, job_id, seen_job) SELECT i, printf('/%%d/%%d.wav', i %% 2, i), "
-    "CAST(printf('/%%d/%%d.wav', i %% 2, i) AS BLOB), '', x'', i, 1, i, 1, 'present', 1, 1 FROM m;"
+    "CREATE TEMP TABLE k AS WITH RECURSIVE k(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM k "
+    "WHERE i < 99) SELECT i FROM k;"
     "INSERT INTO task (task_id, media_id, stage_id, job_id, language, state, shards_total) "
     "SELECT 4 * m.i - 3 + k.i, m.i, k.i + 1, 1, '', 'done', 7 FROM m JOIN k WHERE k.i < 4;"
     "INSERT INTO shard SELECT task_id, k.i, k.i * 300000, (k.i + 1) * 300000, '', 0, 1, 1, '', "
@@ -76,24 +44,16 @@ static const char sql_archive[] =
     "SELECT 4 * m.i - 3, k.i / 15, k.i, k.i * 20000, k.i * 20000 + 15000, 'said so', 'en', "
     "iif(m.i %% (%d / 3) = 1 AND k.i %% 5 = 0, 3 * m.i + 2, 3 * m.i + k.i %% 2) FROM m JOIN k;"
     "INSERT INTO sound SELECT 4 * m.i - 1, k.i / 15, k.i, k.i * 20000, k.i * 20000 + 15000, 0, "
-    "'Speech', abs(random() %% 1000) / 1000.0 FROM m JOIN k; COMMIT; BEGIN";
+    "'Speech', abs(random() %% 1000) / 1000.0 FROM m JOIN k";
 
 static void fill(uint64_t rows)
 {
     int recordings = (int)(rows / EACH);
-    char *sql = sqlite3_mprintf(sql_archive, recordings, recordings, recordings);
-    struct store *st = NULL;
-    struct err err = {0};
-    float row[SIZE];
+    sqlite3 *db = bench_begin(CATALOG, recordings);
     sqlite3_stmt *stmt = NULL;
-    sqlite3 *db;
+    float row[SIZE];
 
-    if (store_open(CATALOG, STORE_WRITE, &st, &err) != 0)
-        stop(err.msg);
-    store_close(st);
-    if (sqlite3_open(CATALOG, &db) != SQLITE_OK)
-        stop("cannot open the catalog");
-    run_sql(db, sql);
+    bench_sql(db, sql_archive, recordings, recordings);
     sqlite3_prepare_v2(db, "INSERT INTO embedding VALUES (NULL, ?, ?, ?, ?, ?, 'said so', ?)", -1,
                        &stmt, NULL);
     for (uint64_t i = 0; i < rows; i++) {
@@ -106,14 +66,9 @@ static void fill(uint64_t rows)
         sqlite3_bind_int64(stmt, 4, k * 20000);
         sqlite3_bind_int64(stmt, 5, k * 20000 + 15000);
         sqlite3_bind_blob(stmt, 6, row, sizeof(row), SQLITE_STATIC);
-        if (sqlite3_step(stmt) != SQLITE_DONE)
-            stop(sqlite3_errmsg(db));
-        sqlite3_reset(stmt);
+        bench_row(db, stmt);
     }
-    sqlite3_finalize(stmt);
-    run_sql(db, "COMMIT");
-    sqlite3_close(db);
-    sqlite3_free(sql);
+    bench_end(db, stmt);
 }
 
 /* ------------------------------------------------------------------------------------ questions */
@@ -157,11 +112,11 @@ static void nearest(struct store *st, const struct scope *scope, const float *qu
         struct vectors_hit *hits = NULL;
 
         if (vectors_search(st, &q, &hits, &n, &err) != 0)
-            stop(err.msg);
+            bench_stop(err.msg);
         for (; seen < n && a->count < WANTED; seen++) {
             a->id = hits[seen].embedding_id;
             if (find_passage(st, a->id, on_passage, a, &err) != 0)
-                stop(err.msg);
+                bench_stop(err.msg);
         }
         free(hits);
     } while (n == q.limit && a->count < WANTED && (q.limit *= 4) > 0);
@@ -184,7 +139,7 @@ static void sounds(struct store *st, const struct scope *scope, const float *que
     (void)query;
     *a = (struct answer){.st = st};
     if (find_sounds(st, "speech", scope, 0, on_sound, a, &err) < 0)
-        stop(err.msg);
+        bench_stop(err.msg);
 }
 
 /* Without a scope all vectors of the catalog are compared one by one, which is the least that a
@@ -203,7 +158,7 @@ static void below(struct store *st, const struct scope *scope, const float *quer
 
     *a = (struct answer){.st = st};
     if (vectors_search(st, &q, &hits, &n, &err) != 0)
-        stop(err.msg);
+        bench_stop(err.msg);
     a->count = n;
     free(hits);
 }
@@ -243,7 +198,7 @@ static void compare(struct store *st, const char *what, ask_fn ask, const struct
         was = measure(st, ask, &(struct scope){0}, query, &all);
         if (ask != below &&
             (all.count != some.count || memcmp(all.found, some.found, sizeof(all.found)) != 0))
-            stop("the answers differ");
+            bench_stop("the answers differ");
         printf("    looking at everything: %.3f s (%.3f s of processors)\n", was.wall, was.cpu);
         fflush(stdout);
     }
@@ -262,7 +217,7 @@ int main(int argc, char **argv)
     if (access(CATALOG, F_OK) != 0)
         fill(rows);
     if (store_open(CATALOG, STORE_READ, &st, &err) != 0)
-        stop(err.msg);
+        bench_stop(err.msg);
     row_of(1, query);
     printf("the index, made or read: %.3f s\n",
            measure(st, below, &(struct scope){.path = "/1"}, query, &a).wall);

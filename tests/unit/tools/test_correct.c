@@ -69,7 +69,7 @@ TEST(known_names_are_no_words)
     assert_ok(labels_add(&l, "Ana", &err), err);
     assert_int_equal(l.count, 2);
     assert_ok(
-        cues_parse(FORMAT_TXT,
+        cues_parse(CUES_TXT,
                    "Ana: hello\nhello: you\n[Music] hello\nEva: hello\nAna:\n[SPEAKER_00]  hello\n",
                    &c, &err),
         err);

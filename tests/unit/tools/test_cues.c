@@ -6,7 +6,7 @@
 #include "tools/export/cues.h"
 
 /* All cues as "from-to:text|", without times as "text|", or what is wrong behind "!". */
-static const char *cues_of(enum format format, const char *text)
+static const char *cues_of(enum cues_format format, const char *text)
 {
     static struct buf said;
     struct cues c = {0};
@@ -63,7 +63,7 @@ TEST(subrip)
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        assert_string_equal(cues_of(FORMAT_SRT, table[i][0]), table[i][1]);
+        assert_string_equal(cues_of(CUES_SRT, table[i][0]), table[i][1]);
 }
 
 TEST(web_vtt)
@@ -82,19 +82,22 @@ TEST(web_vtt)
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        assert_string_equal(cues_of(FORMAT_VTT, table[i][0]), table[i][1]);
+        assert_string_equal(cues_of(CUES_VTT, table[i][0]), table[i][1]);
 }
 
 TEST(lines_and_columns)
 {
-    assert_string_equal(cues_of(FORMAT_TXT, "\xEF\xBB\xBF"
-                                            "a b\n\n  \r\nc\r\nd"),
+    assert_string_equal(cues_of(CUES_TXT, "\xEF\xBB\xBF"
+                                          "a b\n\n  \r\nc\r\nd"),
                         "a b|c|d|");
-    assert_string_equal(cues_of(FORMAT_TSV, "start\tend\ttext\n0\t1500\ta\tb\n\n1500\tx\tc\n"),
+    assert_string_equal(cues_of(CUES_TSV, "start\tend\ttext\n0\t1500\ta\tb\n\n1500\tx\tc\n"),
                         "0-1500:a\tb|c|");
-    assert_string_equal(cues_of(FORMAT_TSV, "0\t1\ta\n"),
+    assert_string_equal(
+        cues_of(CUES_TSV, "start\tend\ttext\tspeaker\n0\t1500\ta\tAna\n1500\t2000\tc\n2\t3\t\t\n"),
+        "0-1500:a|1500-2000:c|2-3:|");
+    assert_string_equal(cues_of(CUES_TSV, "0\t1\ta\n"),
                         "!it does not begin with a line of \"start\", \"end\" and \"text\"");
-    assert_string_equal(cues_of(FORMAT_TSV, "start\tend\ttext\n1\t2\n"),
+    assert_string_equal(cues_of(CUES_TSV, "start\tend\ttext\n1\t2\n"),
                         "!line 2 of it has less than three columns");
 }
 
@@ -112,9 +115,9 @@ TEST(json)
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        assert_string_equal(cues_of(FORMAT_JSON, table[i][0]), table[i][1]);
-    assert_int_equal(cues_of(FORMAT_JSON, "[[[[")[0], '!');
-    assert_says(cues_of(FORMAT_JSON, "{\"text\": \"a\\u0000b\"}"), "!it is no JSON: line 1");
+        assert_string_equal(cues_of(CUES_JSON, table[i][0]), table[i][1]);
+    assert_int_equal(cues_of(CUES_JSON, "[[[[")[0], '!');
+    assert_says(cues_of(CUES_JSON, "{\"text\": \"a\\u0000b\"}"), "!it is no JSON: line 1");
 }
 
 TEST(times)
@@ -137,7 +140,7 @@ TEST(times)
 static int parse_all(void *arg, struct err *err)
 {
     struct cues c = {0};
-    int rc = cues_parse(FORMAT_SRT, arg, &c, err);
+    int rc = cues_parse(CUES_SRT, arg, &c, err);
 
     cues_free(&c);
     return rc;

@@ -1,23 +1,25 @@
 /* Transcripts as files: byte for byte. */
 #include "tests/common/test.h"
+#include "tests/common/nomem.h"
 
 #include <math.h>
 
 #include <jansson.h>
 
+#include "tools/export/escape.h"
 #include "tools/export/formats.h"
 
-static const struct format_recording recording = {.id = 7,
-                                                  .duration_ms = 5000,
-                                                  .path = "/a/\"x\"\\n.wav",
-                                                  .member = "in/side.mp3",
-                                                  .state = "done",
-                                                  .language = "en",
-                                                  .title = "tab\there",
-                                                  .recorded_on = "2003-05",
-                                                  .damage = ""};
+static const struct document recording = {.id = 7,
+                                          .duration_ms = 5000,
+                                          .path = "/a/\"x\"\\n.wav",
+                                          .member = "in/side.mp3",
+                                          .state = "done",
+                                          .language = "en",
+                                          .title = "tab\there",
+                                          .recorded_on = "2003-05",
+                                          .damage = ""};
 
-static const struct format_segment segments[] = {
+static const struct document_segment segments[] = {
     {.start_ms = 0,
      .end_ms = 1234,
      .text = "hello <i>there</i> & you --> me",
@@ -44,65 +46,71 @@ static const struct format_segment segments[] = {
      .reason = ""},
 };
 
-static char *written(enum format format, size_t n)
+/* The file of it, freed with the next one's. */
+static char *file_of(const char *format, const struct document *d, const struct format_options *o)
 {
-    static char out[4096];
-    struct buf b = BUF_INIT;
+    static const struct format_options none = {.plain = true};
+    static struct buf b;
+    struct err err = {0};
 
-    format_begin(&b, format, &recording);
-    for (size_t i = 0; i < n; i++)
-        format_segment(&b, format, i, &segments[i]);
-    format_end(&b, format, n);
-    assert_false(b.failed);
-    snprintf(out, sizeof(out), "%s", n == 0 && b.len == 0 ? "" : buf_cstr(&b));
-    buf_free(&b);
-    return out;
+    buf_clear(&b);
+    assert_ok(formats_find(format)->write(d, o ? o : &none, &b, &err), err);
+    assert_non_null(buf_cstr(&b));
+    return buf_cstr(&b);
+}
+
+static char *written(const char *format, size_t n)
+{
+    struct document d = recording;
+
+    d.segments = segments;
+    d.segment_count = n;
+    return file_of(format, &d, NULL);
 }
 
 TEST(txt)
 {
-    assert_string_equal(written(FORMAT_TXT, 2), "hello <i>there</i> & you --> me\n"
-                                                "A <B>: two lines and  a gap  \n");
-    assert_string_equal(written(FORMAT_TXT, 0), "");
+    assert_string_equal(written("txt", 2), "hello <i>there</i> & you --> me\n"
+                                           "A <B>: two lines and  a gap  \n");
+    assert_string_equal(written("txt", 0), "");
 }
 
 TEST(srt)
 {
-    assert_string_equal(written(FORMAT_SRT, 2), "1\n"
-                                                "00:00:00,000 --> 00:00:01,234\n"
-                                                "hello <i>there</i> & you -> me\n"
-                                                "\n"
-                                                "2\n"
-                                                "100:00:00,000 --> 100:00:00,001\n"
-                                                "[A <B>] two lines and  a gap  \n"
-                                                "\n");
+    assert_string_equal(written("srt", 2), "1\n"
+                                           "00:00:00,000 --> 00:00:01,234\n"
+                                           "hello <i>there</i> & you -> me\n"
+                                           "\n"
+                                           "2\n"
+                                           "100:00:00,000 --> 100:00:00,001\n"
+                                           "[A <B>] two lines and  a gap  \n"
+                                           "\n");
 }
 
 TEST(vtt)
 {
-    assert_string_equal(written(FORMAT_VTT, 2),
-                        "WEBVTT\n"
-                        "\n"
-                        "00:00:00.000 --> 00:00:01.234\n"
-                        "hello &lt;i&gt;there&lt;/i&gt; &amp; you --&gt; me\n"
-                        "\n"
-                        "100:00:00.000 --> 100:00:00.001\n"
-                        "<v A &lt;B&gt;>two lines and  a gap  \n"
-                        "\n");
-    assert_string_equal(written(FORMAT_VTT, 0), "WEBVTT\n\n");
+    assert_string_equal(written("vtt", 2), "WEBVTT\n"
+                                           "\n"
+                                           "00:00:00.000 --> 00:00:01.234\n"
+                                           "hello &lt;i&gt;there&lt;/i&gt; &amp; you --&gt; me\n"
+                                           "\n"
+                                           "100:00:00.000 --> 100:00:00.001\n"
+                                           "<v A &lt;B&gt;>two lines and  a gap  \n"
+                                           "\n");
+    assert_string_equal(written("vtt", 0), "WEBVTT\n\n");
 }
 
 TEST(tsv)
 {
-    assert_string_equal(written(FORMAT_TSV, 2), "start\tend\ttext\n"
-                                                "0\t1234\thello <i>there</i> & you --> me\n"
-                                                "360000000\t360000000\ttwo lines and  a gap  \n");
+    assert_string_equal(written("tsv", 2), "start\tend\ttext\tspeaker\n"
+                                           "0\t1234\thello <i>there</i> & you --> me\t\n"
+                                           "360000000\t360000000\ttwo lines and  a gap  \tA <B>\n");
 }
 
 TEST(json)
 {
     json_error_t e;
-    json_t *o = json_loads(written(FORMAT_JSON, 2), 0, &e), *s;
+    json_t *o = json_loads(written("json", 2), 0, &e), *s;
 
     assert_non_null(o);
     assert_string_equal(json_string_value(json_object_get(o, "path")), recording.path);
@@ -116,85 +124,76 @@ TEST(json)
     assert_null(json_object_get(s, "heard"));
     assert_true(fabs(json_number_value(json_object_get(s, "avg_logprob")) + 0.25) < 1e-6);
     json_decref(o);
-    o = json_loads(written(FORMAT_JSON, 0), 0, &e);
+    o = json_loads(written("json", 0), 0, &e);
     assert_non_null(o);
     assert_int_equal(json_array_size(json_object_get(o, "segments")), 0);
     json_decref(o);
 }
 
-static const struct format_word words[] = {
-    {1000, 1500, " Fish", 0.5, "", 0, 0}, {1500, 1500, " &", 0.25, "", 0, 0},
-    {1500, 1800, " chips", 1, "", 0, 0},  {1800, 2600, "-to-go.", NAN, "", 0, 0},
-    {2600, 2700, " Yes. ", 0, "", 0, 0},
+static const struct document_word words[] = {
+    {1000, 1500, " Fish", 0.5, ""},   {1500, 1500, " &", 0.25, ""},  {1500, 1800, " chips", 1, ""},
+    {1800, 2600, "-to-go.", NAN, ""}, {2600, 2700, " Yes. ", 0, ""},
 };
-static const struct format_segment spoken = {.start_ms = 1000,
-                                             .end_ms = 2600,
-                                             .text = "Fish & chips-to-go. Yes.",
-                                             .language = "en",
-                                             .speaker = "",
-                                             .reason = "",
-                                             .words = words,
-                                             .word_count = 5,
-                                             .time_words = true};
+static const struct document_segment spoken = {.start_ms = 1000,
+                                               .end_ms = 2600,
+                                               .text = "Fish & chips-to-go. Yes.",
+                                               .language = "en",
+                                               .speaker = "",
+                                               .reason = "",
+                                               .words = words,
+                                               .word_count = 5};
 
-static const char *cue_of(const struct format_segment *s)
+static const char *cue_of(const struct document_segment *s, bool timed)
 {
-    static char out[1024];
-    struct buf b = BUF_INIT;
+    const struct document d = {.path = "", .member = "", .segments = s, .segment_count = 1};
+    const struct format_options o = {.words = timed, .plain = true};
 
-    format_segment(&b, FORMAT_VTT, 0, s);
-    snprintf(out, sizeof(out), "%s", buf_cstr(&b));
-    buf_free(&b);
-    return strchr(out, '\n') + 1;
+    return strchr(file_of("vtt", &d, &o) + strlen("WEBVTT\n\n"), '\n') + 1;
 }
 
 /* A time only where it is later than the last and before the cue's end; the text as it was. */
 TEST(vtt_with_times_of_words)
 {
-    struct format_segment s = spoken;
+    struct document_segment s = spoken;
 
-    assert_string_equal(cue_of(&s), "<c>Fish</c><00:00:01.500><c> &amp;</c><c> chips</c>"
-                                    "<00:00:01.800><c>-to-go.</c><c> Yes. </c>\n\n");
-    s.time_words = false;
-    assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go. Yes.\n\n");
+    assert_string_equal(cue_of(&s, true), "<c>Fish</c><00:00:01.500><c> &amp;</c><c> chips</c>"
+                                          "<00:00:01.800><c>-to-go.</c><c> Yes. </c>\n\n");
+    assert_string_equal(cue_of(&s, false), "Fish &amp; chips-to-go. Yes.\n\n");
     /* A text that was corrected by hand, shortened, or made longer is not the words'. */
-    s.time_words = true;
     s.text = "Fish & chips to go. Yes.";
-    assert_string_equal(cue_of(&s), "Fish &amp; chips to go. Yes.\n\n");
+    assert_string_equal(cue_of(&s, true), "Fish &amp; chips to go. Yes.\n\n");
     s.text = "Fish & chips-to-go.";
-    assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go.\n\n");
+    assert_string_equal(cue_of(&s, true), "Fish &amp; chips-to-go.\n\n");
     s.text = "Fish & chips-to-go. Yes. No.";
-    assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go. Yes. No.\n\n");
+    assert_string_equal(cue_of(&s, true), "Fish &amp; chips-to-go. Yes. No.\n\n");
     s.word_count = 0;
-    assert_string_equal(cue_of(&s), "Fish &amp; chips-to-go. Yes. No.\n\n");
+    assert_string_equal(cue_of(&s, true), "Fish &amp; chips-to-go. Yes. No.\n\n");
 }
 
 TEST(json_with_words)
 {
-    struct buf b = BUF_INIT;
+    const struct document_segment both[] = {spoken, segments[0]};
+    struct document d = recording;
     json_error_t e;
-    json_t *o, *list;
+    json_t *o, *all, *list;
 
-    format_segment(&b, FORMAT_JSON, 0, &spoken);
-    o = json_loads(buf_cstr(&b), 0, &e);
-    assert_non_null(o);
+    d.segments = both;
+    d.segment_count = 2;
+    all = json_loads(file_of("json", &d, NULL), 0, &e);
+    assert_non_null(all);
+    o = json_array_get(json_object_get(all, "segments"), 0);
     list = json_object_get(o, "words");
     assert_int_equal(json_array_size(list), 5);
     assert_string_equal(json_string_value(json_object_get(json_array_get(list, 1), "word")), " &");
     assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 2), "end_ms")), 1800);
     assert_true(json_is_null(json_object_get(json_array_get(list, 3), "probability")));
     assert_true(json_is_null(json_object_get(o, "attempts")));
-    json_decref(o);
-    buf_clear(&b);
-    format_segment(&b, FORMAT_JSON, 0, &segments[0]);
-    o = json_loads(buf_cstr(&b), 0, &e);
-    assert_non_null(o);
+    o = json_array_get(json_object_get(all, "segments"), 1);
     assert_null(json_object_get(o, "words"));
     assert_int_equal(json_integer_value(json_object_get(o, "attempts")), 2);
     assert_true(json_real_value(json_object_get(o, "speech_prob")) == 0.25);
     assert_string_equal(json_string_value(json_object_get(o, "reason")), segments[0].reason);
-    json_decref(o);
-    buf_free(&b);
+    json_decref(all);
 }
 
 TEST(every_character_survives_json)
@@ -207,7 +206,7 @@ TEST(every_character_survives_json)
     for (int i = 1; i < 128; i++)
         all[i - 1] = (char)i;
     memcpy(all + 127, "\xC3\xA9\xE2\x80\xA8\xF0\x9F\x8E\xA4", 10);
-    format_json_string(&b, all);
+    escape_json(&b, all);
     o = json_loads(buf_cstr(&b), JSON_DECODE_ANY, &e);
     assert_non_null(o);
     assert_string_equal(json_string_value(o), all);
@@ -215,124 +214,157 @@ TEST(every_character_survives_json)
     buf_free(&b);
 }
 
+static void assert_turn(const struct document *of, struct document_turn turn, const char *line)
+{
+    struct document d = *of;
+
+    d.segments = segments;
+    d.segment_count = 1;
+    d.turns = &turn;
+    d.turn_count = 1;
+    assert_string_equal(file_of("rttm", &d, NULL), line);
+}
+
 TEST(rttm_of_turns)
 {
-    const struct format_recording odd = {.path = "/a/tape\t3\xc2\xa0x.b.wav", .member = ""};
-    const struct format_recording wide = {.path = "/a/\xe4\xbc\x9a\xe8\xad\xb0\xe3\x80\x80"
-                                                  "2020.wav",
-                                          .member = ""};
-    const struct format_recording second = {.path = "/a/t.tar", .member = "in/take.wav (2)"};
-    const struct format_recording hidden = {.path = "/a/.wav", .member = ""};
-    struct buf b = BUF_INIT;
+    const struct document odd = {.path = "/a/tape\t3\xc2\xa0x.b.wav", .member = ""};
+    const struct document wide = {.path = "/a/\xe4\xbc\x9a\xe8\xad\xb0\xe3\x80\x80"
+                                          "2020.wav",
+                                  .member = ""};
+    const struct document second = {.path = "/a/t.tar", .member = "in/take.wav (2)"};
+    const struct document hidden = {.path = "/a/.wav", .member = ""};
 
-    format_begin(&b, FORMAT_RTTM, &odd);
-    format_segment(&b, FORMAT_RTTM, 0, &segments[0]);
-    format_turn(&b, FORMAT_RTTM, &second, 0, &(struct format_turn){0, 1, "x", "A"});
-    format_turn(&b, FORMAT_RTTM, &odd, 0,
-                &(struct format_turn){0, 1234, "Ana Ruiz\n\xc2\x9b", "A"});
-    format_turn(&b, FORMAT_RTTM, &recording, 1, &(struct format_turn){3600000, 3600050, "", "A"});
-    format_turn(&b, FORMAT_RTTM, &hidden, 2, &(struct format_turn){5, 5, "x", "A"});
-    format_turn(&b, FORMAT_SRT, &odd, 3, &(struct format_turn){0, 1, "x", "A"});
-    format_list(&b, FORMAT_RTTM, "sounds", 4);
-    format_sound(&b, FORMAT_RTTM, 0, &(struct format_sound){0, 1, "x", 1});
-    format_turn(
-        &b, FORMAT_RTTM, &wide, 4,
-        &(struct format_turn){
-            0, 1000,
-            "\xe1\x9a\x80\xe2\x80\x80\xe2\x80\x8a\xe2\x80\x8b\xe2\x80\xa8\xe2\x80\xa9\xe2\x80"
-            "\xaf\xe2\x81\x9f\xe3\x80\x80\xe3\x80",
-            "A"});
-    format_end(&b, FORMAT_RTTM, 5);
-    assert_string_equal(buf_cstr(&b),
-                        "SPEAKER take.wav_(2) 1 0.000 0.001 <NA> <NA> x <NA> <NA>\n"
-                        "SPEAKER tape_3_x.b 1 0.000 1.234 <NA> <NA> Ana_Ruiz__ <NA> <NA>\n"
-                        "SPEAKER side 1 3600.000 0.050 <NA> <NA> _ <NA> <NA>\n"
-                        "SPEAKER .wav 1 0.005 0.000 <NA> <NA> x <NA> <NA>\n"
-                        "SPEAKER \xe4\xbc\x9a\xe8\xad\xb0_2020 1 0.000 1.000 <NA> <NA> "
-                        "___\xe2\x80\x8b_____\xe3\x80 <NA> <NA>\n");
-    buf_free(&b);
+    assert_turn(&second, (struct document_turn){0, 1, "x", "A"},
+                "SPEAKER take.wav_(2) 1 0.000 0.001 <NA> <NA> x <NA> <NA>\n");
+    assert_turn(&odd, (struct document_turn){0, 1234, "Ana Ruiz\n\xc2\x9b", "A"},
+                "SPEAKER tape_3_x.b 1 0.000 1.234 <NA> <NA> Ana_Ruiz__ <NA> <NA>\n");
+    assert_turn(&recording, (struct document_turn){3600000, 3600050, "", "A"},
+                "SPEAKER side 1 3600.000 0.050 <NA> <NA> _ <NA> <NA>\n");
+    assert_turn(&hidden, (struct document_turn){5, 5, "x", "A"},
+                "SPEAKER .wav 1 0.005 0.000 <NA> <NA> x <NA> <NA>\n");
+    assert_turn(&wide,
+                (struct document_turn){
+                    0, 1000,
+                    "\xe1\x9a\x80\xe2\x80\x80\xe2\x80\x8a\xe2\x80\x8b\xe2\x80\xa8\xe2\x80\xa9\xe2"
+                    "\x80\xaf\xe2\x81\x9f\xe3\x80\x80\xe3\x80",
+                    "A"},
+                "SPEAKER \xe4\xbc\x9a\xe8\xad\xb0_2020 1 0.000 1.000 <NA> <NA> "
+                "___\xe2\x80\x8b_____\xe3\x80 <NA> <NA>\n");
 }
 
 /* Behind the segments, however many there are of each. */
-TEST(json_of_turns_and_sounds)
+TEST(json_of_lists)
 {
-    for (unsigned n = 0; n < 27; n++) {
-        const unsigned counts[] = {n % 3, n / 3 % 3, n / 9};
-        static const char *const lists[] = {"segments", "turns", "sounds"};
-        struct buf b = BUF_INIT;
+    static const char *const lists[] = {"segments", "turns", "sounds", "tags", "chapters"};
+    static const struct document_turn turns[] = {{0, 1000, "\"Ana\"", "SPEAKER_01"},
+                                                 {1, 1001, "\"Ana\"", "SPEAKER_01"}};
+    static const struct document_sound sounds[] = {{0, 2000, "Bell\n", 0.25}, {1, 2001, "", 1}};
+    static const struct document_tag tags[] = {{"csv", "\"box\"", "7\n8"}, {"bext", "a", "b"}};
+    static const struct document_chapter chapters[] = {{0, 9, "Harbour"}, {9, 10, ""}};
+
+    for (unsigned n = 0; n < 243; n++) {
+        struct document d = recording;
+        size_t *const counts[] = {&d.segment_count, &d.turn_count, &d.sound_count, &d.tag_count,
+                                  &d.chapter_count};
         json_error_t e;
         json_t *o;
 
-        format_begin(&b, FORMAT_JSON, &recording);
-        for (unsigned i = 0; i < counts[0]; i++)
-            format_segment(&b, FORMAT_JSON, i, &segments[i]);
-        format_list(&b, FORMAT_JSON, "turns", counts[0]);
-        for (unsigned i = 0; i < counts[1]; i++)
-            format_turn(&b, FORMAT_JSON, &recording, i,
-                        &(struct format_turn){i, 1000 + i, "\"Ana\"", "SPEAKER_01"});
-        format_list(&b, FORMAT_JSON, "sounds", counts[1]);
-        for (unsigned i = 0; i < counts[2]; i++)
-            format_sound(&b, FORMAT_JSON, i, &(struct format_sound){i, 2000 + i, "Bell\n", 0.25});
-        format_end(&b, FORMAT_JSON, counts[2]);
-        o = json_loads(buf_cstr(&b), JSON_REJECT_DUPLICATES, &e);
+        d.segments = segments;
+        d.turns = turns;
+        d.sounds = sounds;
+        d.tags = tags;
+        d.chapters = chapters;
+        for (unsigned k = 0, left = n; k < 5; k++, left /= 3)
+            *counts[k] = left % 3;
+        o = json_loads(file_of("json", &d, NULL), JSON_REJECT_DUPLICATES, &e);
         assert_non_null(o);
-        for (int k = 0; k < 3; k++)
-            assert_int_equal(json_array_size(json_object_get(o, lists[k])), counts[k]);
+        for (unsigned k = 0; k < 5; k++)
+            assert_int_equal(json_array_size(json_object_get(o, lists[k])), *counts[k]);
+        assert_string_equal(json_string_value(json_object_get(o, "recorded_on")), "2003-05");
         json_decref(o);
-        if (n == 13)
+        if (n == 121)
             assert_non_null(strstr(
-                buf_cstr(&b),
+                file_of("json", &d, NULL),
                 "}\n  ],\n  \"turns\": [\n    {\"start_ms\": 0, \"end_ms\": 1000, \"speaker\": "
                 "\"\\\"Ana\\\"\", \"label\": \"SPEAKER_01\"}\n  ],\n  \"sounds\": [\n    "
-                "{\"start_ms\": 0, "
-                "\"end_ms\": 2000, \"sound\": \"Bell\\n\", \"score\": 0.25}\n  ]\n}\n"));
-        buf_free(&b);
+                "{\"start_ms\": 0, \"end_ms\": 2000, \"sound\": \"Bell\\n\", \"score\": 0.25}\n"
+                "  ],\n  \"tags\": [\n    {\"key\": \"\\\"box\\\"\", \"value\": \"7\\n8\", "
+                "\"source\": \"csv\"}\n  ],\n  \"chapters\": [\n    {\"start_ms\": 0, \"end_ms\": "
+                "9, \"title\": \"Harbour\"}\n  ]\n}\n"));
     }
 }
 
-/* What is known of it comes last. */
-TEST(json_of_tags_and_chapters)
+/* Of what was not believed there is nothing beside it, and the file says what it is. */
+TEST(dropped)
 {
-    for (unsigned n = 0; n < 9; n++) {
+    struct document d = recording;
+
+    d.segments = segments;
+    d.segment_count = 1;
+    d.dropped = true;
+    assert_non_null(strstr(file_of("json", &d, NULL), "\"dropped\": [\n"));
+    assert_null(strstr(file_of("json", &d, NULL), "chapters"));
+    assert_non_null(strstr(file_of("vtt", &d, NULL), "\n\nNOTE What was not believed"));
+}
+
+TEST(the_table)
+{
+    char names[256];
+    struct err err = {0};
+    struct buf help = BUF_INIT;
+
+    for (unsigned f = 0; f < formats_count; f++) {
+        assert_ptr_equal(formats_find(formats[f].name), &formats[f]);
+        assert_true(strlen(formats[f].about) <= 56);
+        assert_true(!formats[f].write != !formats[f].folder);
+        assert_true(formats[f].needs & (FORMAT_TEXT | FORMAT_TURNS));
+    }
+    assert_null(formats_find("txtx"));
+    assert_null(formats_find(""));
+    formats_names(FORMAT_OPTION_WORDS, false, names, sizeof(names));
+    assert_string_equal(names, "vtt or json");
+    formats_names(0, false, names, 12);
+    assert_string_equal(names, "txt, srt, v");
+    assert_int_equal(formats_take("xyz", true, NULL, &err), ERR_USAGE);
+    assert_non_null(strstr(err.msg, "--format is txt, srt, "));
+    formats_help(&help, true);
+    assert_non_null(strstr(buf_cstr(&help), "      txt              a line"));
+    buf_free(&help);
+}
+
+static int write_all(void *arg, struct err *err)
+{
+    static const struct document_word word = {0, 9, " said", 0.5, "A"};
+    static const struct document_segment s = {.text = "\"said\"",
+                                              .language = "en",
+                                              .speaker = "A",
+                                              .reason = "",
+                                              .words = &word,
+                                              .word_count = 1};
+    static const struct document_turn turn = {0, 9, "A", "SPEAKER_00"};
+    static const struct document_sound sound = {0, 9, "Dog", 0.5};
+    struct document d = recording;
+    int rc = 0;
+
+    (void)arg;
+    d.segments = &s;
+    d.turns = &turn;
+    d.sounds = &sound;
+    d.segment_count = d.turn_count = d.sound_count = 1;
+    for (unsigned f = 0; rc == 0 && f < formats_count; f++) {
+        const struct format_options o = {.words = true};
         struct buf b = BUF_INIT;
-        json_error_t e;
-        json_t *o;
 
-        format_begin(&b, FORMAT_JSON, &recording);
-        format_list(&b, FORMAT_JSON, "tags", 0);
-        for (unsigned i = 0; i < n % 3; i++)
-            format_tag(&b, FORMAT_JSON, i, &(struct format_tag){"csv", "\"box\"", "7\n8"});
-        format_list(&b, FORMAT_JSON, "chapters", n % 3);
-        for (unsigned i = 0; i < n / 3; i++)
-            format_chapter(&b, FORMAT_JSON, i, &(struct format_chapter){i, 9, "Harbour"});
-        format_end(&b, FORMAT_JSON, n / 3);
-        o = json_loads(buf_cstr(&b), JSON_REJECT_DUPLICATES, &e);
-        assert_non_null(o);
-        assert_string_equal(json_string_value(json_object_get(o, "recorded_on")), "2003-05");
-        assert_int_equal(json_array_size(json_object_get(o, "tags")), n % 3);
-        assert_int_equal(json_array_size(json_object_get(o, "chapters")), n / 3);
-        json_decref(o);
-        if (n == 4)
-            assert_non_null(strstr(buf_cstr(&b),
-                                   "\"tags\": [\n    {\"key\": \"\\\"box\\\"\", \"value\": "
-                                   "\"7\\n8\", \"source\": \"csv\"}\n  ],\n  \"chapters\": "
-                                   "[\n    {\"start_ms\": 0, \"end_ms\": 9, \"title\": "
-                                   "\"Harbour\"}\n  ]\n}\n"));
+        if (formats[f].write)
+            rc = formats[f].write(&d, &o, &b, err);
+        if (rc == 0 && b.failed)
+            rc = err_set(err, ERR_NOMEM, "format %u", f);
         buf_free(&b);
     }
-    struct buf b = BUF_INIT;
-
-    format_tag(&b, FORMAT_SRT, 0, &(struct format_tag){"csv", "box", "7"});
-    format_chapter(&b, FORMAT_TSV, 0, &(struct format_chapter){0, 9, "Harbour"});
-    assert_int_equal(b.len, 0);
+    return rc;
 }
 
-TEST(names_round_trip)
-{
-    for (int f = FORMAT_TXT; f <= FORMAT_RTTM; f++)
-        assert_int_equal(format_from_name(format_name((enum format)f)), f);
-    assert_int_equal(format_from_name("docx"), -1);
-    assert_int_equal(format_from_name(""), -1);
-}
+/* Whoever puts into a buffer looks at it in the end: nothing is lost silently before. */
+TEST(no_memory) { assert_true(nomem_each(write_all, NULL) > 5); }
 
 TEST_MAIN(NULL, NULL)

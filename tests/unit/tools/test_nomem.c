@@ -8,7 +8,6 @@
 #include "tests/common/nomem.h"
 #include "tools/cli.h"
 #include "tools/enqueue/walk.h"
-#include "tools/export/formats.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
 #include "tools/search/fuse.h"
@@ -144,47 +143,6 @@ TEST(outdir)
 
     assert_true(nomem_each(write_files, path) > 3);
 }
-
-/* Whoever puts into a buffer looks at it in the end: nothing is lost silently before. */
-static int format_all(void *arg, struct err *err)
-{
-    static const struct format_recording r = {.path = "/a/x.wav",
-                                              .member = "",
-                                              .state = "done",
-                                              .language = "en",
-                                              .title = "",
-                                              .recorded_on = "",
-                                              .damage = ""};
-    static const struct format_word word = {0, 9, " said", 0.5, "A", 0, 0};
-    static const struct format_segment s = {.text = "\"said\"",
-                                            .language = "en",
-                                            .speaker = "A",
-                                            .reason = "",
-                                            .words = &word,
-                                            .word_count = 1};
-    static const struct format_turn turn = {0, 9, "A", "SPEAKER_00"};
-    static const struct format_sound sound = {0, 9, "Dog", 0.5};
-    int rc = 0;
-
-    (void)arg;
-    for (int f = FORMAT_TXT; rc == 0 && f <= FORMAT_RTTM; f++) {
-        struct buf b = BUF_INIT;
-
-        format_begin(&b, (enum format)f, &r);
-        format_segment(&b, (enum format)f, 0, &s);
-        format_list(&b, (enum format)f, "turns", 1);
-        format_turn(&b, (enum format)f, &r, 0, &turn);
-        format_list(&b, (enum format)f, "sounds", 1);
-        format_sound(&b, (enum format)f, 0, &sound);
-        format_end(&b, (enum format)f, 1);
-        if (b.failed)
-            rc = err_set(err, ERR_NOMEM, "format %d", f);
-        buf_free(&b);
-    }
-    return rc;
-}
-
-TEST(formats) { assert_true(nomem_each(format_all, NULL) > 5); }
 
 static int fuse_lists(void *arg, struct err *err)
 {

@@ -16,8 +16,8 @@ static const struct place_segment talk[] = {
 
 /* For each segment: "." the file does not say, "=" as it is, else what it is to read in brackets;
  * how many words belong nowhere; or what is wrong behind "!". */
-static const char *placed_in(const struct place_segment *segments, size_t count, enum format format,
-                             const char *file)
+static const char *placed_in(const struct place_segment *segments, size_t count,
+                             enum cues_format format, const char *file)
 {
     static struct buf said;
     struct cues cues = {0};
@@ -58,18 +58,18 @@ static const char *placed_in(const struct place_segment *segments, size_t count,
 
 TEST(nothing_is_changed)
 {
-    assert_placed(FORMAT_SRT, S1 S2 S3 S4 S5, "=====");
+    assert_placed(CUES_SRT, S1 S2 S3 S4 S5, "=====");
     /* White space, line breaks, markup and other times are no change. */
-    assert_placed(FORMAT_SRT, T1 "<i>Good morning\nand  welcome</i> to the market.\n\n" S2 S3 S4 S5,
+    assert_placed(CUES_SRT, T1 "<i>Good morning\nand  welcome</i> to the market.\n\n" S2 S3 S4 S5,
                   "=====");
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   "00:01:00,000 --> 00:01:04,000\nGood morning and welcome to the market.\n\n"
                   "00:01:04,100 --> 00:01:09,000\nThe Sanches family came from the harbour.\n\n"
                   "00:01:09,000 --> 00:01:12,000\nThey sold fish, bread and oranges.\n\n"
                   "00:01:12,000 --> 00:01:16,000\nNobody knew where the money went.\n\n"
                   "00:01:16,000 --> 00:01:20,000\nIn winter it was closed.\n\n",
                   "=====");
-    assert_placed(FORMAT_TXT,
+    assert_placed(CUES_TXT,
                   "Good morning and welcome to the market. The Sanches family came from\n"
                   "the harbour. They sold fish, bread and oranges. Nobody knew where the\n"
                   "money went. In winter it was closed.",
@@ -78,40 +78,40 @@ TEST(nothing_is_changed)
 
 TEST(words_are_changed)
 {
-    assert_placed(FORMAT_SRT, S1 T2 "The Sánchez family came from the harbour.\n\n" S3 S4 S5,
+    assert_placed(CUES_SRT, S1 T2 "The Sánchez family came from the harbour.\n\n" S3 S4 S5,
                   "=[The Sánchez family came from the harbour.]===");
     /* Case and punctuation are a change, though the same word. */
-    assert_placed(FORMAT_SRT, S1 T2 "The Sanches family came from the Harbour!\n\n" S3 S4 S5,
+    assert_placed(CUES_SRT, S1 T2 "The Sanches family came from the Harbour!\n\n" S3 S4 S5,
                   "=[The Sanches family came from the Harbour!]===");
     /* The first and the last word of neighbours. */
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   T1 "Good morning and welcome to the supermarket.\n\n" T2
                      "A Sanches family came from the harbour.\n\n" S3 S4 S5,
                   "[Good morning and welcome to the supermarket.][A Sanches family came from the "
                   "harbour.]===");
     assert_placed(
-        FORMAT_TXT,
+        CUES_TXT,
         "Good morning and welcome to the supermarket.\nA Sanches family came from the harbour.\n"
         "They sold fish, bread and oranges.\nNobody knew where the money went.\nIn winter it was "
         "closed.\n",
         "[Good morning and welcome to the supermarket.][A Sanches family came from the "
         "harbour.]===");
     /* Taken out and put in; a whole one rewritten, and two side by side. */
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   T1 "Good morning.\n\n" S2 T3
                      "They sold fresh fish, bread and also oranges.\n\n" S4 S5,
                   "[Good morning.]=[They sold fresh fish, bread and also oranges.]==");
-    assert_placed(FORMAT_SRT, S1 T2 "Something else was said.\n\n" S3 S4 S5,
+    assert_placed(CUES_SRT, S1 T2 "Something else was said.\n\n" S3 S4 S5,
                   "=[Something else was said.]===");
-    assert_placed(FORMAT_SRT, S1 T2 "Something else.\n\n" T3 "Yes, one hears that.\n\n" S4 S5,
+    assert_placed(CUES_SRT, S1 T2 "Something else.\n\n" T3 "Yes, one hears that.\n\n" S4 S5,
                   "=[Something else.][Yes, one hears that.]==");
-    assert_placed(FORMAT_TXT,
+    assert_placed(CUES_TXT,
                   "Good morning and welcome to the market.\nSomething else.\nYes, one hears that.\n"
                   "Nobody knew where the money went.\nIn winter it was closed.\n",
                   "=[Something else.][Yes, one hears that.]==");
-    assert_placed(FORMAT_SRT, T1 "Hello.\n\n" S2 S3 S4 T5 "Cold!\n\n", "[Hello.]===[Cold!]");
+    assert_placed(CUES_SRT, T1 "Hello.\n\n" S2 S3 S4 T5 "Cold!\n\n", "[Hello.]===[Cold!]");
     assert_placed(
-        FORMAT_TXT,
+        CUES_TXT,
         "Hello.\nThe Sanches family came from the harbour.\nThey sold fish, bread and oranges.\n"
         "Nobody knew where the money went.\nCold!",
         "[Hello.]===[Cold!]");
@@ -119,39 +119,39 @@ TEST(words_are_changed)
 
 TEST(cues_are_merged_split_put_in_and_taken_out)
 {
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   S1 "2\n00:00:04,000 --> 00:00:12,000\nThe Sanches family came from a port. We "
                      "sold fish, bread and oranges.\n\n" S4 S5,
                   "=[The Sanches family came from a port.][We sold fish, bread and oranges.]==");
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   S1 "2\n00:00:04,000 --> 00:00:06,000\nThe Sánchez family\n\n3\n00:00:06,000 --> "
                      "00:00:09,000\nfled from the harbour.\n\n" S3 S4 S5,
                   "=[The Sánchez family fled from the harbour.]===");
     /* All of a segment rewritten that was merged with the one before. */
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   S1 "2\n00:00:04,000 --> 00:00:12,000\nThe Sanches family came from the harbour. "
                      "Some things were sold.\n\n" S4 S5,
                   "==[Some things were sold.]==");
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   S1 "2\n00:00:04,000 --> 00:00:12,000\nThe Sanches family came from the "
                      "harbour. Nothing else matters.\n\n" S4 S5,
                   "==[Nothing else matters.]==");
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   "1\n00:00:00,000 --> 00:00:09,000\nHello, you all! The Sanches family came from "
                   "the harbour.\n\n" S3 S4 S5,
                   "[Hello, you all!]====");
     /* All of two rewritten: in the shares that they had. */
-    assert_placed(FORMAT_SRT,
+    assert_placed(CUES_SRT,
                   S1 "2\n00:00:04,000 --> 00:00:12,000\nNothing else matters now, or did ever "
                      "before.\n\n" S4 S5,
                   "=[Nothing else matters now,][or did ever before.]==");
     /* Put in: to the nearer one. */
-    assert_placed(FORMAT_SRT, S1 S2 S3 "9\n00:00:12,000 --> 00:00:12,500\n(laughs)\n\n" S4 S5,
+    assert_placed(CUES_SRT, S1 S2 S3 "9\n00:00:12,000 --> 00:00:12,500\n(laughs)\n\n" S4 S5,
                   "===[(laughs) Nobody knew where the money went.]=");
     /* Taken out between two that are there. */
-    assert_placed(FORMAT_SRT, S1 S2 S4 S5, "==[]==");
-    assert_placed(FORMAT_SRT, S1 S2 T3 "\n" S4 S5, "==[]==");
-    assert_placed(FORMAT_TXT, "Good morning and welcome to the market.\nIn winter it was closed.\n",
+    assert_placed(CUES_SRT, S1 S2 S4 S5, "==[]==");
+    assert_placed(CUES_SRT, S1 S2 T3 "\n" S4 S5, "==[]==");
+    assert_placed(CUES_TXT, "Good morning and welcome to the market.\nIn winter it was closed.\n",
                   "=[][][]=");
 }
 
@@ -161,32 +161,32 @@ TEST(what_was_taken_out_comes_back)
         {0, 4000, "Good morning and welcome."}, {4000, 9000, ""}, {9000, 12000, "They sold fish."}};
 
     assert_string_equal(
-        placed_in(left, 3, FORMAT_TXT, "Good morning and welcome.\nHello.\nThey sold fish."),
+        placed_in(left, 3, CUES_TXT, "Good morning and welcome.\nHello.\nThey sold fish."),
         "=[Hello.]=");
-    assert_string_equal(placed_in(left, 3, FORMAT_SRT,
+    assert_string_equal(placed_in(left, 3, CUES_SRT,
                                   T1 "Good morning and welcome.\n\n" T2 "Hello.\n\n" T3
                                      "They sold fish.\n"),
                         "=[Hello.]=");
-    assert_string_equal(
-        placed_in(left, 3, FORMAT_TXT, "Good morning and welcome.\nThey sold fish."), "===");
+    assert_string_equal(placed_in(left, 3, CUES_TXT, "Good morning and welcome.\nThey sold fish."),
+                        "===");
 }
 
 TEST(a_part_changes_that_part)
 {
-    assert_placed(FORMAT_SRT, T2 "The Sánchez family came from the harbour.\n\n" S3,
+    assert_placed(CUES_SRT, T2 "The Sánchez family came from the harbour.\n\n" S3,
                   ".[The Sánchez family came from the harbour.]=..");
-    assert_placed(FORMAT_SRT, S3, "..=..");
-    assert_placed(FORMAT_TXT, "They sold fish and oranges.\n", "..[They sold fish and oranges.]..");
-    assert_placed(FORMAT_SRT, T4 "Nobody knew where the gold went.\n\n" T5 "Cold!\n\n",
+    assert_placed(CUES_SRT, S3, "..=..");
+    assert_placed(CUES_TXT, "They sold fish and oranges.\n", "..[They sold fish and oranges.]..");
+    assert_placed(CUES_SRT, T4 "Nobody knew where the gold went.\n\n" T5 "Cold!\n\n",
                   "...[Nobody knew where the gold went.][Cold!]");
     /* It begins and ends within segments. */
     assert_placed(
-        FORMAT_SRT,
+        CUES_SRT,
         "1\n00:00:06,000 --> 00:00:09,000\nfamily came from that harbour.\n\n" S3
         "2\n00:00:12,000 --> 00:00:14,000\nNobody knew that\n\n",
         ".[The Sanches family came from that harbour.]=[Nobody knew that the money went.].");
     /* A heading is nobody's words. */
-    assert_placed(FORMAT_TXT,
+    assert_placed(CUES_TXT,
                   "Interview, tape 7\nSide A\n\nThe Sánchez family came from the harbour.\nThey "
                   "sold fish, bread and oranges.\n",
                   ".[The Sánchez family came from the harbour.]=.. 5 nowhere");
@@ -194,12 +194,12 @@ TEST(a_part_changes_that_part)
 
 TEST(another_recordings_file_is_refused)
 {
-    assert_says(placed_in(talk, TALK, FORMAT_TXT,
+    assert_says(placed_in(talk, TALK, CUES_TXT,
                           "The trains were late again, and nobody said why it was so.\nWe waited."),
                 "!too few of its words (14) are said");
-    assert_placed(FORMAT_TXT, "", "!there is no word in it");
-    assert_placed(FORMAT_SRT, T1 "\n" T2 "\n", "!there is no word in it");
-    assert_says(placed_in(NULL, 0, FORMAT_TXT, "hello"), "!too few of its words (1)");
+    assert_placed(CUES_TXT, "", "!there is no word in it");
+    assert_placed(CUES_SRT, T1 "\n" T2 "\n", "!there is no word in it");
+    assert_says(placed_in(NULL, 0, CUES_TXT, "hello"), "!too few of its words (1)");
 }
 
 TEST(the_time_tells_equal_words_apart)
@@ -211,11 +211,11 @@ TEST(the_time_tells_equal_words_apart)
                                                {30000, 32000, "Well, I do not know."}};
 
     assert_string_equal(
-        placed_in(yes, 5, FORMAT_SRT,
+        placed_in(yes, 5, CUES_SRT,
                   "00:00:00,000 --> 00:00:01,000\nYes.\n\n00:00:10,000 --> 00:00:11,000\nYes!\n\n"
                   "00:00:20,000 --> 00:00:21,000\nYes.\n\n"),
         "=[][Yes!]=.");
-    assert_string_equal(placed_in(yes, 5, FORMAT_SRT, "00:00:10,000 --> 00:00:11,000\nYes!\n\n"),
+    assert_string_equal(placed_in(yes, 5, CUES_SRT, "00:00:10,000 --> 00:00:11,000\nYes!\n\n"),
                         "..[Yes!]..");
 }
 
@@ -224,11 +224,10 @@ TEST(scripts_without_blanks)
     static const struct place_segment harbour[] = {{0, 2000, "今日は港へ行きます。"},
                                                    {2000, 4000, "魚を買いました。"}};
 
-    assert_string_equal(placed_in(harbour, 2, FORMAT_TXT, "今日は港へ行きます。\n魚を食べました。"),
+    assert_string_equal(placed_in(harbour, 2, CUES_TXT, "今日は港へ行きます。\n魚を食べました。"),
                         "=[魚を食べました。]");
-    assert_string_equal(
-        placed_in(harbour, 2, FORMAT_TXT, "今日は市場へ行き ます。魚を買いました。"),
-        "[今日は市場へ行き ます。]=");
+    assert_string_equal(placed_in(harbour, 2, CUES_TXT, "今日は市場へ行き ます。魚を買いました。"),
+                        "[今日は市場へ行き ます。]=");
 }
 
 /* ------------------------------------------------------------------------------- large ones */
@@ -295,7 +294,7 @@ TEST(eight_hours_with_a_change_in_every_fifth)
         put_cue(&t.file, t.segments[i].start_ms + 7000, t.segments[i].end_ms + 7000,
                 i % 5 == 0 ? text : t.segments[i].text);
     }
-    assert_ok(cues_parse(FORMAT_SRT, buf_cstr(&t.file), &cues, &err), err);
+    assert_ok(cues_parse(CUES_SRT, buf_cstr(&t.file), &cues, &err), err);
     assert_ok(place_cues(t.segments, LONG, &cues, &p, &err), err);
     assert_int_equal(p.first, 1000);
     assert_int_equal(p.last, LONG - 1001);
@@ -326,7 +325,7 @@ TEST(a_part_with_a_heading)
     for (size_t i = 5000; i < 5100; i++)
         buf_printf(&t.file, "%s\n", t.segments[i].text);
     buf_printf(&t.file, "w4 w5\n");
-    assert_ok(cues_parse(FORMAT_TXT, buf_cstr(&t.file), &cues, &err), err);
+    assert_ok(cues_parse(CUES_TXT, buf_cstr(&t.file), &cues, &err), err);
     assert_ok(place_cues(t.segments, LONG, &cues, &p, &err), err);
     assert_int_equal(p.first, 5000);
     assert_int_equal(p.last, 5099);
@@ -350,7 +349,7 @@ TEST(eight_hours_of_another_talk)
     for (size_t i = 0; i < LONG; i++)
         put_cue(&other.file, other.segments[i].start_ms, other.segments[i].end_ms,
                 other.segments[i].text);
-    assert_ok(cues_parse(FORMAT_SRT, buf_cstr(&other.file), &cues, &err), err);
+    assert_ok(cues_parse(CUES_SRT, buf_cstr(&other.file), &cues, &err), err);
     assert_int_equal(place_cues(t.segments, LONG, &cues, &p, &err), ERR_INPUT);
     cues_free(&cues);
     free_long_talk(&t);
@@ -424,7 +423,7 @@ static void place_edited(const struct place_segment *segments, uint64_t *seed)
     struct err err = {0};
 
     edit(segments, FEW, seed, &file, &words);
-    assert_ok(cues_parse(FORMAT_SRT, buf_cstr(&file), &cues, &err), err);
+    assert_ok(cues_parse(CUES_SRT, buf_cstr(&file), &cues, &err), err);
     assert_ok(place_cues(segments, FEW, &cues, &p, &err), err);
     assert_int_equal(p.nowhere, 0);
     for (size_t i = 0; i < FEW; i++) {
@@ -466,7 +465,7 @@ static int place_all(void *arg, struct err *err)
 {
     struct cues cues = {0};
     struct placed p = {0};
-    int rc = cues_parse(FORMAT_SRT, arg, &cues, err);
+    int rc = cues_parse(CUES_SRT, arg, &cues, err);
 
     if (rc == 0)
         rc = place_cues(talk, TALK, &cues, &p, err);

@@ -1113,7 +1113,7 @@ class Output(Program):
     def test_help_of_every_command(self):
         with open(PAGE, encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
-        for command in ("enqueue run status show search export retry cancel pause resume plan doctor "
+        for command in ("enqueue run status report show search export retry cancel pause resume plan doctor "
                         "model bench score speakers doubts describe verify correct pin forget split merge slurm "
                         "version").split():
             with self.subTest(command=command):

@@ -248,7 +248,7 @@ class Words(Searching):
                          (hit["speaker"], hit["by"], hit["hit"]))
         page = self.run_it("search", "stock", status=0).out.splitlines()
         self.assertEqual([self.archive + "/money.wav",
-                          "    0:20.000  Bea: Inflation fell, and the [stock] market went up."], page)
+                          "1   0:20.000  Bea: Inflation fell, and the [stock] market went up."], page)
 
     def test_a_text_says_what_is_found(self):
         first, stock, goats = ("childhood.wav", 2), ("money.wav", 1), ("childhood.wav", 0)
@@ -306,7 +306,7 @@ class Words(Searching):
         self.assertIn("... the first hit; --limit 0", page)
         self.assertNotIn("childhood", page)
         self.assertEqual([self.archive + "/money.wav",
-                          "    0:00.000  (to 0:25.000) SPEAKER_00: The central bank raised [interest] rates",
+                          "1   0:00.000  (to 0:25.000) SPEAKER_00: The central bank raised [interest] rates",
                           "              again this quarter. ... Inflation fell, and the [stock] market",
                           "              went up."],
                          self.run_it("search", "--within", "20s", "interest", "stock", status=0).out.splitlines())
@@ -374,7 +374,7 @@ class Words(Searching):
         self.assertEqual([("money.wav", 1)], self.places("--sound", "applause", "--speaker", "SPEAKER_00"))
         page = self.run_it("search", "--sound", "goat", status=0).out.splitlines()
         self.assertEqual([self.archive + "/childhood.wav",
-                          "    0:40.000  (Goat 0:40.000-0:42.000, 0.50) SPEAKER_00: The market was on",
+                          "1   0:40.000  (Goat 0:40.000-0:42.000, 0.50) SPEAKER_00: The market was on",
                           "              Saturdays, and everybody went there."], page)
         self.assertEqual("Nothing that was listened to sounds like that. 1 recording was never asked to be "
                          "listened to for sounds (nightshift enqueue).", self.line("--sound", "100%_"))
@@ -429,7 +429,7 @@ class Words(Searching):
         self.write(meeting)
         self.assertEqual(("SPEAKER_00", ["SPEAKER_00", "Ana Ruiz"]),
                          tuple(self.found("--sound", "goat")[0][2][k] for k in ("speaker", "speakers")))
-        self.assertIn("    0:00.000  (Goat 0:00.000-0:45.000, 0.50) SPEAKER_00, Ana Ruiz: I was",
+        self.assertIn("  0:00.000  (Goat 0:00.000-0:45.000, 0.50) SPEAKER_00, Ana Ruiz: I was",
                       self.run_it("search", "--sound", "goat", status=0).out)
         self.assertIn("Nothing that was listened to sounds like that while that speaker says something. 1 recording",
                       self.line("--sound", "goat", "--speaker", "SPEAKER_19"))
@@ -574,7 +574,7 @@ class Meaning(Searching):
         self.assertEqual([("childhood.wav", 1)], self.places("siblings"))
         self.assertEqual("Nothing was found in these words. By meaning:",
                          self.run_it("search", "siblings", status=0).out.splitlines()[0])
-        self.assertIn("    0:20.000  (to 0:25.000) SPEAKER_01: How many brothers",
+        self.assertIn("  0:20.000  (to 0:25.000) SPEAKER_01: How many brothers",
                       self.run_it("search", "siblings", status=0).out)
         lines = self.run_it("search", "brothers", status=0).out.splitlines()
         self.assertIn("[brothers]", lines[1])

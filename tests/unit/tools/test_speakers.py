@@ -234,7 +234,7 @@ class Speakers(ProgramTest):
         self.run_it("speakers", "name", "interview 12/SPEAKER_01", "Ana Ruiz", status=0)
         self.assertEqual(lines, self.run_it("show", "-f", "rttm", "interview 12", status=0).out.splitlines())
         self.run_it("export", "-o", "out", "-f", "rttm", "-f", "srt", "-f", "vtt", "-f", "json", "-f", "txt",
-                    status=0)
+                    "--style", "plain", status=0)
         texts = {}
         for ending in ("rttm", "srt", "vtt", "json", "txt"):
             with open(os.path.join(self.dir, "out", "interview 12." + ending), encoding="utf-8") as file:

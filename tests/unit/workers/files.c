@@ -49,6 +49,12 @@ char *files_model(void)
 
 char *files_wav(const char *name, const int16_t *pcm, uint32_t n)
 {
+    return files_wav_of(name, pcm, n, 1);
+}
+
+char *files_wav_of(const char *name, const int16_t *pcm, uint32_t frames, uint16_t channels)
+{
+    uint32_t n = frames * channels;
     char *path = files_path(name);
     struct buf b = BUF_INIT;
 
@@ -57,10 +63,10 @@ char *files_wav(const char *name, const int16_t *pcm, uint32_t n)
     buf_put(&b, "WAVEfmt ", 8);
     buf_put_u32(&b, 16);
     buf_put_u16(&b, 1);
-    buf_put_u16(&b, 1);
+    buf_put_u16(&b, channels);
     buf_put_u32(&b, 16000);
-    buf_put_u32(&b, 32000);
-    buf_put_u16(&b, 2);
+    buf_put_u32(&b, 32000u * channels);
+    buf_put_u16(&b, (uint16_t)(2 * channels));
     buf_put_u16(&b, 16);
     buf_put(&b, "data", 4);
     buf_put_u32(&b, 2 * n);

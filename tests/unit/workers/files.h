@@ -12,7 +12,8 @@ char *files_path(const char *name);
 char *files_sample(const char *name);
 /* A folder with the files of any stage's model: hashed, and read by nobody. */
 char *files_model(void);
-/* A wav at 16 kHz, mono. */
+/* A wav at 16 kHz, mono; of so many channels, interleaved. */
 char *files_wav(const char *name, const int16_t *pcm, uint32_t n);
+char *files_wav_of(const char *name, const int16_t *pcm, uint32_t frames, uint16_t channels);
 
 #endif

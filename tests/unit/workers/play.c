@@ -10,7 +10,7 @@
 
 #include "gpu/backend.h"
 #include "workers/media/decoder.h"
-#include "workers/media/source/fingerprint.h"
+#include "workers/media/stream/fingerprint.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/process/settle_main.h"
 #include "workers/stages/stage.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/common/test.h"
-#include "workers/pass/parts.h"
+#include "workers/pass/shard_sources.h"
 
 static struct result_segment left[] = {
     {.start_ms = 0, .end_ms = 900, .text = "one", .language = "en", .attempts = 1},
@@ -38,7 +38,7 @@ TEST(segments_are_by_time_and_say_whose)
     struct msg_shard_done m;
     struct err e = {0};
 
-    assert_ok(parts_merge(of, 2, &m, &e), e);
+    assert_ok(shard_sources_merge(of, 2, &m, &e), e);
     assert_int_equal(m.segment_count, 5);
     for (uint32_t i = 0; i < 5; i++) {
         assert_string_equal(m.segments[i].text, texts[i]);
@@ -48,7 +48,7 @@ TEST(segments_are_by_time_and_say_whose)
     assert_int_equal(m.windows, 4);
     assert_int_equal(m.seq, 3);
     assert_int_equal(m.voices.windows, 0);
-    parts_free(&m);
+    shard_sources_free(&m);
 }
 
 static struct msg_shard_done voice_of(const uint8_t *active, const uint32_t *of, uint32_t n,
@@ -79,7 +79,7 @@ TEST(each_source_is_a_voice)
     struct msg_shard_done m;
     struct err e = {0};
 
-    assert_ok(parts_merge(of, 2, &m, &e), e);
+    assert_ok(shard_sources_merge(of, 2, &m, &e), e);
     assert_int_equal(m.voices.speakers, 2);
     assert_int_equal(m.voices.first, 7);
     assert_memory_equal(m.voices.active, active, sizeof(active));
@@ -88,7 +88,7 @@ TEST(each_source_is_a_voice)
     for (uint32_t i = 0; i < 6; i++)
         assert_true(m.voices.vectors[i] == vectors[i]);
     assert_true(fields_hold(msg_fields(MSG_SHARD_DONE), &m));
-    parts_free(&m);
+    shard_sources_free(&m);
 }
 
 TEST(what_does_not_fit_is_refused)
@@ -99,8 +99,8 @@ TEST(what_does_not_fit_is_refused)
     struct err e = {0};
 
     b.voices.first = 8;
-    assert_int_equal(parts_merge(of, 2, &m, &e), ERR_INPUT);
-    parts_free(&m);
+    assert_int_equal(shard_sources_merge(of, 2, &m, &e), ERR_INPUT);
+    shard_sources_free(&m);
 }
 
 TEST_MAIN(NULL, NULL)

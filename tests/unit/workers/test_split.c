@@ -1,4 +1,5 @@
 /* How a recording is dealt out to shards, and how its audio waits for the engine. */
+#include "tests/common/random.h"
 #include "tests/common/test.h"
 
 #include <limits.h>
@@ -242,23 +243,23 @@ TEST(audio_is_read_as_it_was_written)
     struct pcm_lane l;
 
     pcm_lane_init(&l, &pool, 1, start);
-    assert_int_equal(pcm_lane_read(&l, 0, start, 1, out), -1);
+    assert_int_equal(pcm_lane_read(&l, 0, start, 1, false, out), -1);
     for (int64_t at = 0; at < n; at += 997) {
         size_t m = n - at < 997 ? (size_t)(n - at) : 997;
 
         assert_ok(pcm_lane_append(&l, pcm + at, m, &e), e);
     }
-    assert_int_equal(pcm_lane_read(&l, 0, start, (size_t)n, out), n);
+    assert_int_equal(pcm_lane_read(&l, 0, start, (size_t)n, false, out), n);
     for (int64_t i = 0; i < n; i++)
         assert_true(out[i] == (float)pcm[i] / 32768.0f);
-    assert_int_equal(pcm_lane_read(&l, 0, start + 50000, 60000, out), -1);
+    assert_int_equal(pcm_lane_read(&l, 0, start + 50000, 60000, false, out), -1);
     pcm_lane_close(&l);
-    assert_int_equal(pcm_lane_read(&l, 0, start + 50000, 60000, out), 50000);
+    assert_int_equal(pcm_lane_read(&l, 0, start + 50000, 60000, false, out), 50000);
     assert_true(out[0] == (float)pcm[50000] / 32768.0f);
-    assert_int_equal(pcm_lane_read(&l, 0, start + n, 60000, out), 0);
-    assert_int_equal(pcm_lane_read(&l, 0, start + n + 5, 60000, out), 0);
+    assert_int_equal(pcm_lane_read(&l, 0, start + n, 60000, false, out), 0);
+    assert_int_equal(pcm_lane_read(&l, 0, start + n + 5, 60000, false, out), 0);
     assert_true(pcm_lane_release(&l, start + 70000));
-    assert_int_equal(pcm_lane_read(&l, 0, start + 70000, 30000, out), 30000);
+    assert_int_equal(pcm_lane_read(&l, 0, start + 70000, 30000, false, out), 30000);
     for (int64_t i = 0; i < 30000; i++)
         assert_true(out[i] == (float)pcm[70000 + i] / 32768.0f);
     assert_true(pool.used_bytes > 0);
@@ -285,15 +286,56 @@ TEST(the_engine_is_fed_whatever_the_budget)
             assert_ok(pcm_lane_append(&l, pcm, RATE, &e), e);
         assert_false(pcm_pool_has_room(&pool));
         /* A decoder that waits means a window that is ready. */
-        assert_int_equal(pcm_lane_read(&l, 0, seek, 480000, out), 480000);
+        assert_int_equal(pcm_lane_read(&l, 0, seek, 480000, false, out), 480000);
         assert_true(pool.used_bytes < 3 * 480000 * sizeof(int16_t));
         seek += 29 * RATE;
         pcm_lane_release(&l, seek);
-        assert_int_equal(pcm_lane_read(&l, 0, seek, 480000, out), -1);
+        assert_int_equal(pcm_lane_read(&l, 0, seek, 480000, false, out), -1);
         assert_true(pcm_lane_starves(&l));
     }
     pcm_lane_free(&l);
     assert_int_equal(pool.used_bytes, 0);
+    free(out);
+    free(pcm);
+}
+
+/* Eight sources of ten minutes that are read in any order, with a budget of ten seconds: only who
+ * is behind is fed beyond it, so that nothing is held but what lies between them. */
+#define READERS 8
+TEST(many_who_read_one_shard_keep_together)
+{
+    const int64_t length = INT64_C(600) * RATE, window = 10 * RATE;
+    struct pcm_pool pool = {.budget_bytes = 10 * RATE * (READERS + 1) * sizeof(int16_t)};
+    int16_t *pcm = recording(RATE * (READERS + 1), 23);
+    float *out = malloc((size_t)window * sizeof(*out));
+    int64_t at[READERS] = {0}, behind = 0;
+    uint64_t seed = 24, most = 0;
+    struct err e = {0};
+    struct pcm_lane l;
+
+    pcm_lane_init(&l, &pool, READERS + 1, 0);
+    while (behind < length) {
+        /* One is quicker than all others. */
+        uint32_t k = random_next(&seed) % 4 ? 0 : (uint32_t)(random_next(&seed) % READERS);
+
+        while (!l.closed && (pcm_pool_has_room(&pool) || pcm_lane_starves(&l))) {
+            assert_ok(pcm_lane_append(&l, pcm, RATE, &e), e);
+            if (l.end == length)
+                pcm_lane_close(&l);
+        }
+        most = pool.used_bytes > most ? pool.used_bytes : most;
+        if (at[k] < length &&
+            pcm_lane_read(&l, k + 1, at[k], (size_t)window, at[k] > behind, out) >= 0)
+            at[k] += window;
+        behind = at[0];
+        for (uint32_t i = 1; i < READERS; i++)
+            behind = at[i] < behind ? at[i] : behind;
+        pcm_lane_release(&l, behind);
+    }
+    print_message("at most %.1f MiB of %.1f\n", (double)most / (1 << 20),
+                  (double)pool.budget_bytes / (1 << 20));
+    assert_true(most < pool.budget_bytes + 50 * RATE * (READERS + 1) * sizeof(int16_t));
+    pcm_lane_free(&l);
     free(out);
     free(pcm);
 }

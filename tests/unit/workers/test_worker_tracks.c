@@ -1,6 +1,7 @@
 /* Stages that share a decoding pass, in a real worker with real decoders: what they yield is what
  * each yields alone, whatever is skipped, capped, cancelled or left behind. */
 #include "tests/unit/workers/tracks.h"
+#include "tests/common/random.h"
 #include "tests/unit/workers/files.h"
 
 static const int both[] = {SOUNDS, DIARIZE, -1};
@@ -47,6 +48,39 @@ TEST(one_pass_gives_what_each_stage_gives_alone)
         play_quit(&p); /* and nothing came after LEASE_END */
         assert_int_equal(p.end_count, 0);
     }
+}
+
+/* As many channels as may be heard apart, more than the stage has lanes, with room for all audio
+ * and for none. */
+TEST(channels_heard_apart_need_no_room)
+{
+    enum { CHANNELS = 8, FRAMES = 40 * 16000 };
+    static const int none[] = {-1};
+    int16_t *pcm = malloc(sizeof(*pcm) * CHANNELS * FRAMES);
+    uint64_t seed = 25;
+    struct play p[2];
+    char *path;
+
+    assert_non_null(pcm);
+    for (uint32_t i = 0; i < CHANNELS * FRAMES; i++)
+        pcm[i] = (int16_t)random_below(&seed, 16384);
+    path = files_wav_of("channels.wav", pcm, FRAMES, CHANNELS);
+    for (int tight = 0; tight < 2; tight++) {
+        struct play_options o = tracks_of(DIARIZE, none);
+
+        o.params = "{\"channels\":\"split\"}";
+        o.slots = 1;
+        o.windows = 1;
+        o.pcm_bytes = tight ? 1 : 0;
+        play_ready(&p[tight], &o);
+        tracks_ended(&p[tight], tracks_lease(&p[tight], path, 30000), 0);
+        assert_int_equal(play_shard_of(&p[tight], 1, 0, 0)->voices.speakers, CHANNELS);
+    }
+    assert_int_equal(tracks_same(&p[0], &p[1], 1, 0), p[0].ends[0].shards);
+    for (int tight = 0; tight < 2; tight++)
+        play_quit(&p[tight]);
+    free(path);
+    free(pcm);
 }
 
 /* Two tracks with what each of them has done already. */

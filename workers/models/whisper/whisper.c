@@ -18,6 +18,8 @@ void whisper_free(struct whisper *w)
     if (!w)
         return;
     be = w->be;
+    if (w->encoder_be != be)
+        backend_close(w->encoder_be);
     be->ops->conv2d_free(be, w->conv1);
     be->ops->conv2d_free(be, w->conv2);
     be->ops->release(be, w->encoder_positions.data);

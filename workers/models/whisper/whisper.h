@@ -77,12 +77,9 @@ struct whisper_shape {
  * whisper_session_new allocates. */
 uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
- * planning. Pure. windows 0: 1. On a backend that records no steps. */
+ * planning. Pure. windows 0: 1. */
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
                                struct whisper_shape shape);
-
-/* Of one branch's decoder cache; backends that record steps keep one more. */
-uint64_t whisper_predict_branch_bytes(const struct whisper_config *c, enum precision precision);
 
 int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
                         struct err *err);
@@ -106,6 +103,15 @@ struct whisper_window {
  * start empty. ERR_VRAM: nothing was lost, call again with fewer. */
 int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
                    struct err *err);
+
+/* The same in two parts, so that other slots are stepped meanwhile: `begin` sets it going, and has
+ * taken the audio when it returns; the windows' slots have no window until `encoded` has said that
+ * all of them are there (*done; with none under way it says so, too). wait: it sleeps until then.
+ * A second `begin` waits for the first. On a device that does one thing at a time (the host) they
+ * are there when `begin` returns. */
+int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
+                         uint32_t n, struct err *err);
+int whisper_encoded(struct whisper_session *s, bool wait, bool *done, struct err *err);
 
 /* One decoder position of one hypothesis: `token` at position `pos` (0-based). pos must not be past
  * the number of tokens that this branch has seen since whisper_encode; a lower one overwrites from
@@ -162,7 +168,7 @@ int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *token
 
 /* Time spent since the session was made, from each call to the end of what it set going. */
 struct whisper_times {
-    int64_t encode_ns; /* in whisper_encode */
+    int64_t encode_ns; /* of windows, until that was noticed; steps may run meanwhile */
     /* Its stages; cross: the decoder's keys and values of a window. Where operations go on after
      * their calls (not the host's) only those of calls with whisper_session_stages on: else 0 is
      * added, for to time them is to stop the device between them. */

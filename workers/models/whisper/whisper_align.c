@@ -116,7 +116,7 @@ static int feed(struct whisper_session *s, uint32_t slot, const int32_t *tokens,
         s->to_rows[i] = i < look->rows ? (struct token_row){(int32_t)(slot * s->shape.branches),
                                                             (int32_t)(look->at + i),
                                                             tokens[look->at + i], (int32_t)slot}
-                                       : (struct token_row){.slot = (int32_t)s->own_slots - 1};
+                                       : (struct token_row){.slot = -1};
     rc = be->ops->write(be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
     if (rc == 0)
         rc = whisper_step_layers(s, width, look, err);

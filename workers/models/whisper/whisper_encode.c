@@ -1,5 +1,11 @@
 /* Windows through the encoder, as many at once as the session is made for.
  *
+ * On a device that can do two things at once they run beside the steps, on a fork of the backend,
+ * and two events order what both touch: cross keys and values are stored after all steps that were
+ * begun before (the slot's last window may still be looked at), and steps that are begun once it is
+ * known that the windows are there come after them. The scratch tensors and the log-mel belong to
+ * the fork alone.
+ *
  * Where results must not depend on how windows are grouped that is one: a window then always takes
  * the very same path (1500 rows). On the host several as one matrix would save nothing: 1500 rows
  * fill it. */
@@ -9,7 +15,9 @@
 static int norm(struct whisper_session *s, struct tensor x, const struct norm *n, struct tensor y,
                 struct err *err)
 {
-    return s->w->be->ops->layer_norm(s->w->be, x, n->gamma, n->beta, WHISPER_NORM_EPSILON, y, err);
+    struct backend *be = s->w->encoder_be;
+
+    return be->ops->layer_norm(be, x, n->gamma, n->beta, WHISPER_NORM_EPSILON, y, err);
 }
 
 /* The rows of n windows out of a scratch tensor, each of them `rows` long. */
@@ -21,7 +29,7 @@ static struct tensor of(struct tensor t, uint32_t n, uint32_t rows)
 /* s->audio to s->spectrogram. */
 static int encode_mel(struct whisper_session *s, uint32_t n, struct err *err)
 {
-    struct backend *be = s->w->be;
+    struct backend *be = s->w->encoder_be;
 
     return be->ops->mel(be, s->mel, s->audio, n, of(s->spectrogram, n, WHISPER_FRAMES), err);
 }
@@ -29,7 +37,7 @@ static int encode_mel(struct whisper_session *s, uint32_t n, struct err *err)
 /* s->spectrogram to s->x, as it enters the first layer. */
 static int encode_front(struct whisper_session *s, uint32_t n, struct err *err)
 {
-    struct backend *be = s->w->be;
+    struct backend *be = s->w->encoder_be;
     struct tensor in = of(s->spectrogram, n, WHISPER_FRAMES);
     struct tensor conv1 = of(s->conv1, n, WHISPER_FRAMES);
     struct tensor conv2 = of(s->conv2, n, WHISPER_POSITIONS);
@@ -57,7 +65,7 @@ static int encode_front(struct whisper_session *s, uint32_t n, struct err *err)
 static int encode_layer(struct whisper_session *s, const struct encoder_layer *l, uint32_t n,
                         struct err *err)
 {
-    struct backend *be = s->w->be;
+    struct backend *be = s->w->encoder_be;
     int64_t d = s->w->config.d_model;
     struct tensor x = of(s->x, n, WHISPER_POSITIONS), h = of(s->h, n, WHISPER_POSITIONS);
     struct tensor qkv = of(s->qkv, n, WHISPER_POSITIONS), ffn = of(s->ffn, n, WHISPER_POSITIONS);
@@ -84,7 +92,7 @@ static int encode_layer(struct whisper_session *s, const struct encoder_layer *l
 /* s->x, through the first `layers` of the encoder, to s->output and s->h. */
 static int encode_layers(struct whisper_session *s, uint32_t n, uint32_t layers, struct err *err)
 {
-    struct backend *be = s->w->be;
+    struct backend *be = s->w->encoder_be;
     struct tensor output = of(s->output, n, WHISPER_POSITIONS);
     int rc = 0;
 
@@ -99,19 +107,20 @@ static int encode_layers(struct whisper_session *s, uint32_t n, uint32_t layers,
 
 /* The encoder's output to the keys and values that the slots' first `layers` decoder layers look
  * at. */
-static int encode_cross(struct whisper_session *s, uint32_t n, uint32_t layers, struct err *err)
+static int encode_cross(struct whisper_session *s, const uint32_t *slots, uint32_t n,
+                        uint32_t layers, struct err *err)
 {
-    struct backend *be = s->w->be;
+    struct backend *be = s->w->encoder_be;
     int64_t d = s->w->config.d_model;
     struct tensor h = of(s->h, n, WHISPER_POSITIONS);
     struct tensor kv = tensor_of(s->w->type, s->qkv.data, h.rows, 2 * d);
-    int rc = 0;
+    int rc = be != s->w->be ? be->ops->after(be, s->w->be, err) : 0;
 
     for (uint32_t i = 0; rc == 0 && i < layers; i++) {
         rc = be->ops->linear(be, s->w->decoder[i].cross_kv, h, EPILOGUE_NONE, kv, err);
         if (rc == 0)
-            rc = be->ops->kv_fill(be, whisper_cross_kv(s, i), s->window_slots, n,
-                                  tensor_columns(kv, 0, d), tensor_columns(kv, d, d), err);
+            rc = be->ops->kv_fill(be, whisper_cross_kv(s, i), slots, n, tensor_columns(kv, 0, d),
+                                  tensor_columns(kv, d, d), err);
     }
     return rc;
 }
@@ -125,15 +134,16 @@ static int lap(struct whisper_session *s, int64_t *stage, int64_t *start, struct
 
     if (!s->staged)
         return 0;
-    rc = s->w->be->ops->sync(s->w->be, err);
+    rc = s->w->encoder_be->ops->sync(s->w->encoder_be, err);
     now = clock_mono_ns();
     *stage += now - *start;
     *start = now;
     return rc;
 }
 
-/* s->audio to s->window_slots; may still be under way when this returns. */
-static int encode_some(struct whisper_session *s, uint32_t n, struct err *err)
+/* s->audio to these slots; may still be under way when this returns. */
+static int encode_some(struct whisper_session *s, const uint32_t *slots, uint32_t n,
+                       struct err *err)
 {
     int64_t start = clock_mono_ns();
     int rc = encode_mel(s, n, err);
@@ -147,7 +157,7 @@ static int encode_some(struct whisper_session *s, uint32_t n, struct err *err)
     if (rc == 0)
         rc = lap(s, &s->times.encoder_ns, &start, err);
     if (rc == 0)
-        rc = encode_cross(s, n, s->w->config.decoder_layers, err);
+        rc = encode_cross(s, slots, n, s->w->config.decoder_layers, err);
     if (rc == 0)
         rc = lap(s, &s->times.cross_ns, &start, err);
     return rc;
@@ -186,36 +196,76 @@ static int check_windows(struct whisper_session *s, const struct whisper_window 
     return 0;
 }
 
-int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
-                   struct err *err)
+/* Windows [0, n) of s->window_slots are there: steps that are begun from now on come after them. */
+static int land(struct whisper_session *s, struct err *err)
 {
-    int64_t start = clock_mono_ns();
-    int rc = check_windows(s, windows, n, err);
+    struct backend *be = s->w->be;
+    int rc = be != s->w->encoder_be ? be->ops->after(be, s->w->encoder_be, err) : 0;
+    uint32_t n = s->encoding;
 
+    s->encoding = 0;
+    if (rc != 0)
+        return rc;
+    s->times.encode_ns += clock_mono_ns() - s->encoding_from;
+    s->times.windows += n;
+    for (uint32_t i = 0; i < n; i++)
+        s->encoded[s->window_slots[i]] = true;
+    s->peek = s->window_slots[n - 1];
+    return 0;
+}
+
+int whisper_encoded(struct whisper_session *s, bool wait, bool *done, struct err *err)
+{
+    struct backend *be = s->w->encoder_be;
+    bool idle = true;
+    int rc = 0;
+
+    *done = true;
+    if (s->encoding == 0)
+        return 0;
+    if (wait || be == s->w->be)
+        rc = be->ops->sync(be, err);
+    else
+        rc = be->ops->idle(be, &idle, err);
+    *done = idle;
+    return rc == 0 && idle ? land(s, err) : rc;
+}
+
+int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
+                         uint32_t n, struct err *err)
+{
+    bool done;
+    int rc = whisper_encoded(s, true, &done, err);
+
+    if (rc == 0)
+        rc = check_windows(s, windows, n, err);
     if (rc != 0 || n == 0)
         return rc;
     s->peek = -1;
+    s->encoding_from = clock_mono_ns();
     for (uint32_t at = 0; rc == 0 && at < n;) {
         uint32_t k = batch(s, n - at);
 
         for (uint32_t i = 0; i < k; i++) {
             s->audio[i] = (struct audio){windows[at + i].pcm, windows[at + i].n};
-            s->window_slots[i] = windows[at + i].slot;
+            s->window_slots[at + i] = windows[at + i].slot;
         }
-        rc = encode_some(s, k, err);
+        rc = encode_some(s, s->window_slots + at, k, err);
         s->peek_at = k - 1;
         at += k;
     }
     if (rc == 0)
-        rc = s->w->be->ops->sync(s->w->be, err);
-    if (rc != 0)
-        return rc;
-    s->times.encode_ns += clock_mono_ns() - start;
-    s->times.windows += n;
-    for (uint32_t i = 0; i < n; i++)
-        s->encoded[windows[i].slot] = true;
-    s->peek = windows[n - 1].slot;
-    return 0;
+        s->encoding = n;
+    return rc;
+}
+
+int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
+                   struct err *err)
+{
+    bool done;
+    int rc = whisper_encode_begin(s, windows, n, err);
+
+    return rc == 0 ? whisper_encoded(s, true, &done, err) : rc;
 }
 
 int whisper_warm_encoder(struct whisper_session *s, struct err *err)
@@ -234,10 +284,10 @@ int whisper_warm_encoder(struct whisper_session *s, struct err *err)
         if (rc == 0)
             rc = encode_layers(s, n, 1, err);
         if (rc == 0)
-            rc = encode_cross(s, n, 1, err);
+            rc = encode_cross(s, s->window_slots, n, 1, err);
     }
     if (rc == 0)
-        rc = s->w->be->ops->sync(s->w->be, err);
+        rc = s->w->encoder_be->ops->sync(s->w->encoder_be, err);
     s->times = (struct whisper_times){0};
     return rc;
 }

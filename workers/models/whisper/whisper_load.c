@@ -316,8 +316,8 @@ static int load_weights(struct whisper *w, struct source *src, struct err *err)
 /* What a session's log-mel will take: something for itself, and something for each window. */
 static int measure_mel(struct whisper *w, struct err *err)
 {
-    struct backend *be = w->be;
-    uint64_t before = be->allocated, took[2];
+    struct backend *be = w->encoder_be;
+    uint64_t before = w->be->allocated, took[2];
 
     for (uint32_t i = 0; i < 2; i++) {
         struct mel *m;
@@ -325,7 +325,7 @@ static int measure_mel(struct whisper *w, struct err *err)
 
         if (rc != 0)
             return rc;
-        took[i] = be->allocated - before;
+        took[i] = w->be->allocated - before;
         be->ops->mel_free(be, m);
     }
     w->mel_window_bytes = took[1] - took[0];
@@ -359,11 +359,14 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
     w = calloc(1, sizeof(*w));
     if (!w)
         return err_set(err, ERR_NOMEM, "out of memory for a model");
-    w->be = be;
+    w->be = w->encoder_be = be;
     w->config = *config;
     w->precision = precision;
     w->type = precision_type(precision);
-    rc = load_weights(w, src, err);
+    if (be->ops->fork)
+        rc = be->ops->fork(be, &w->encoder_be, err);
+    if (rc == 0)
+        rc = load_weights(w, src, err);
     if (rc == 0)
         rc = measure_mel(w, err);
     if (rc == 0)

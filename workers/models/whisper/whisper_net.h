@@ -45,7 +45,9 @@ struct decoder_layer {
 };
 
 struct whisper {
-    struct backend *be; /* borrowed */
+    struct backend *be;         /* borrowed */
+    struct backend *encoder_be; /* be's fork, owned; `be` itself where it has none: what windows
+                                   become keys and values on, while steps run on be */
     struct whisper_config config;
     enum precision precision;
     enum dtype type;

@@ -52,7 +52,6 @@ int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows
     return rc;
 }
 
-/* Padding looks at whatever window slot 0 has: what comes of it goes nowhere. */
 int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                        uint32_t width, struct err *err)
 {
@@ -64,7 +63,7 @@ int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows
             (struct token_row){(int32_t)own, (int32_t)r->pos, r->token, (int32_t)r->slot};
     }
     for (uint32_t i = n; i < width; i++)
-        s->to_rows[i] = (struct token_row){.slot = (int32_t)s->own_slots - 1};
+        s->to_rows[i] = (struct token_row){.slot = -1};
     return s->w->be->ops->write(s->w->be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
 }
 

@@ -129,7 +129,7 @@ static void size_session(struct whisper_session *s, struct whisper_shape shape)
     s->shape = shape;
     s->rows_max = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
     s->top = shape.branches > 1 ? shape.branches + 1 : 0;
-    s->own_slots = branches + (s->w->be->ops->record_begin != NULL);
+    s->own_slots = branches;
 }
 
 static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
@@ -205,7 +205,7 @@ static int make_arrays(struct whisper_session *s, struct err *err)
     s->branch = calloc(branches, sizeof(*s->branch));
     s->moves = calloc(branches, sizeof(*s->moves));
     s->audio = calloc(s->shape.windows, sizeof(*s->audio));
-    s->window_slots = calloc(s->shape.windows, sizeof(*s->window_slots));
+    s->window_slots = calloc(s->shape.slots, sizeof(*s->window_slots));
     s->answered = calloc(rows, sizeof(*s->answered));
     s->to_rows = calloc(rows, sizeof(*s->to_rows));
     s->to_asks = calloc(rows, sizeof(*s->to_asks));
@@ -219,11 +219,11 @@ static int make_arrays(struct whisper_session *s, struct err *err)
 
 static int make_memory(struct whisper_session *s, struct err *err)
 {
-    struct backend *be = s->w->be;
+    struct backend *be = s->w->be, *encoder = s->w->encoder_be;
     void *cross = NULL, *own = NULL;
     int rc;
 
-    rc = be->ops->mel_new(be, s->w->config.mel_bins, s->shape.windows, &s->mel, err);
+    rc = encoder->ops->mel_new(encoder, s->w->config.mel_bins, s->shape.windows, &s->mel, err);
     if (rc == 0)
         rc = be->ops->alloc(be, place_tensors(s, NULL), &s->workspace, err);
     if (rc == 0)
@@ -234,11 +234,12 @@ static int make_memory(struct whisper_session *s, struct err *err)
     s->own = own;
     if (rc == 0)
         place_tensors(s, s->workspace);
+    if (rc == 0 && encoder != be) /* which uses what be has cleared, weights among it */
+        rc = encoder->ops->after(encoder, be, err);
     return rc;
 }
 
-_Static_assert(WHISPER_MAX_SLOTS *WHISPER_MAX_BRANCHES < BACKEND_MAX_MOVED,
-               "branches are copied, and recordings have a slot of their own besides");
+_Static_assert(WHISPER_MAX_SLOTS *WHISPER_MAX_BRANCHES <= BACKEND_MAX_MOVED, "branches are copied");
 
 static int check_shape(struct whisper_shape shape, struct err *err)
 {
@@ -325,7 +326,7 @@ void whisper_session_free(struct whisper_session *s)
     be = s->w->be;
     free_recordings(s);
     be->ops->rules_free(be, s->rules);
-    be->ops->mel_free(be, s->mel);
+    s->w->encoder_be->ops->mel_free(s->w->encoder_be, s->mel);
     be->ops->release(be, s->own);
     be->ops->release(be, s->cross);
     be->ops->release(be, s->workspace);
@@ -370,7 +371,7 @@ int whisper_peek_mel(struct whisper_session *s, uint32_t slot, float *out, struc
     frames = malloc((size_t)(WHISPER_FRAMES * bins) * sizeof(float));
     if (!frames)
         return err_set(err, ERR_NOMEM, "out of memory for a spectrogram");
-    rc = s->w->be->ops->get(s->w->be, frames, peek_rows(s, s->spectrogram), err);
+    rc = s->w->encoder_be->ops->get(s->w->encoder_be, frames, peek_rows(s, s->spectrogram), err);
     for (int64_t i = 0; rc == 0 && i < WHISPER_FRAMES * bins; i++)
         out[i % bins * WHISPER_FRAMES + i / bins] = frames[i];
     free(frames);
@@ -379,7 +380,8 @@ int whisper_peek_mel(struct whisper_session *s, uint32_t slot, float *out, struc
 
 int whisper_peek_encoder(struct whisper_session *s, uint32_t slot, float *out, struct err *err)
 {
+    struct backend *be = s->w->encoder_be;
     int rc = peek(s, slot, err);
 
-    return rc != 0 ? rc : s->w->be->ops->get(s->w->be, out, peek_rows(s, s->output), err);
+    return rc != 0 ? rc : be->ops->get(be, out, peek_rows(s, s->output), err);
 }

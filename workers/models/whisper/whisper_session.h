@@ -30,11 +30,12 @@ struct whisper_session {
     struct whisper_shape shape; /* without zeros for what is chosen */
     uint32_t rows_max;          /* of a step */
     uint32_t top;               /* candidates of a row; 0: none, a window has one branch */
-    uint32_t own_slots;         /* branches, and where steps are recorded one more: padding rows
-                                   write there */
+    uint32_t own_slots;         /* slots * branches */
     int64_t peek;          /* slot whose spectrogram and encoder output are still there; -1: none */
     uint32_t peek_at;      /* which of the windows in the scratch tensors it was */
     bool *encoded;         /* [slots] */
+    uint32_t encoding;     /* windows under way, of slots window_slots[0 ..]; */
+    int64_t encoding_from; /*   since when (clock_mono_ns) */
     struct branch *branch; /* [slots * branches] */
     uint64_t calls;        /* that named branches */
     struct whisper_times times;
@@ -71,7 +72,7 @@ struct whisper_session {
 
     /* Host memory: what a call is about to give to the device, */
     struct audio *audio;    /* [windows] */
-    uint32_t *window_slots; /* [windows] */
+    uint32_t *window_slots; /* [slots]: of a call's windows */
     struct kv_move *moves;  /* [slots * branches] */
     struct token_row *to_rows;
     struct choice_ask *to_asks;

@@ -74,12 +74,6 @@ static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
     return heads ? (heads + 1) * c->max_target_positions * WHISPER_POSITIONS * sizeof(float) : 0;
 }
 
-uint64_t whisper_predict_branch_bytes(const struct whisper_config *c, enum precision precision)
-{
-    return c->decoder_layers *
-           keys_bytes(c, c->max_target_positions, dtype_size(precision_type(precision)));
-}
-
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
                                struct whisper_shape shape)
 {
@@ -89,7 +83,7 @@ uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision pr
 
     return weight_bytes(c, precision) + scratch_bytes(c, size) +
            shape.slots * layers * keys_bytes(c, WHISPER_POSITIONS, size) +
-           branches * whisper_predict_branch_bytes(c, precision) + rows * row_bytes(c, size) +
-           align_bytes(c, shape.align_heads) +
+           branches * layers * keys_bytes(c, c->max_target_positions, size) +
+           rows * row_bytes(c, size) + align_bytes(c, shape.align_heads) +
            (shape.windows ? shape.windows : 1) * window_bytes(c, size);
 }

@@ -2,8 +2,8 @@
  *
  * What a step works on (which branch, which position, which token, what is asked) lies in device
  * memory, so that on a device that records operations a step is recorded once for each number of
- * rows and run again ever after. Row counts are rounded up for that: padding rows work on a spare
- * cache and are asked for nothing.
+ * rows and run again ever after. Row counts are rounded up for that: padding rows are nobody's, and
+ * asked for nothing.
  *
  * A row looks at earlier ones of its branch through the cache alone, and each layer stores the keys
  * of all rows before it looks at any: so a prompt's rows may be in one step. Where nothing is

@@ -102,6 +102,7 @@ void flight_close(struct flight *f)
     f->windows = NULL;
     f->pcm = NULL;
     f->slot_count = 0;
+    f->encoding = 0;
     whisper_session_free(f->session);
     f->session = NULL;
 }
@@ -218,13 +219,13 @@ static void take_off(struct slot *slot, struct lane_window *w)
     decoding_begin(slot->decoding, lane_window_seed(w), previous, n);
 }
 
-/* At most encode_max windows. */
-static int gather(struct flight *f, struct lane *lanes, uint32_t *n, struct err *err)
+/* At most `most` windows. */
+static int gather(struct flight *f, struct lane *lanes, uint32_t most, uint32_t *n, struct err *err)
 {
     struct slot *slot = free_slot(f);
     struct lane *l = lanes;
 
-    while (l && slot && *n < f->encode_max) {
+    while (l && slot && *n < most) {
         float *room = f->pcm + (size_t)*n * WHISPER_WINDOW_SAMPLES;
         struct lane_window *w;
         const float *pcm;
@@ -237,6 +238,7 @@ static int gather(struct flight *f, struct lane *lanes, uint32_t *n, struct err 
             continue;
         }
         take_off(slot, w);
+        slot->encoding = true;
         f->windows[(*n)++] =
             (struct whisper_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples};
         slot = free_slot(f);
@@ -244,46 +246,66 @@ static int gather(struct flight *f, struct lane *lanes, uint32_t *n, struct err 
     return 0;
 }
 
-/* Windows for the next call out of n: those whose audio is held, and not so many that nothing is
- * heard of the engine for long. What they yield does not depend on it. */
-static uint32_t encode_share(const struct flight *f, uint32_t n)
+/* Windows of the next call: those whose audio is held, and not so many that nothing is heard of the
+ * engine for long. What they yield does not depend on it. */
+static uint32_t encode_share(const struct flight *f)
 {
     int64_t most = f->window_ns ? ENCODE_NS / f->window_ns : 1;
 
-    if (n > f->encode_max)
-        n = f->encode_max;
-    if (n > most)
-        n = (uint32_t)most;
-    return n < 1 ? 1 : n;
+    if (most > f->encode_max)
+        most = f->encode_max;
+    return most < 1 ? 1 : (uint32_t)most;
 }
 
-static int encode(struct flight *f, uint32_t n, struct err *err)
+/* Whether the windows that were on their way are there; wait: until they are. */
+static int land(struct flight *f, bool wait, struct err *err)
 {
-    for (uint32_t at = 0; at < n;) {
-        uint32_t k = encode_share(f, n - at);
-        int64_t start = clock_mono_ns();
-        int rc = whisper_encode(f->session, f->windows + at, k, err);
+    bool done;
+    int rc = whisper_encoded(f->session, wait, &done, err);
 
-        if (rc)
-            return rc;
-        at += k;
-        f->window_ns = (clock_mono_ns() - start) / k + 1;
-        flight_beat(f);
-    }
+    if (rc || !done || f->encoding == 0)
+        return rc;
+    f->window_ns = (clock_mono_ns() - f->encoding_from) / f->encoding + 1;
+    f->encoding = 0;
+    for (uint32_t i = 0; i < f->slot_count; i++)
+        f->slots[i].encoding = false;
+    flight_beat(f);
     return 0;
 }
 
+/* Some windows, when there are any. */
+static int encode_some(struct flight *f, struct lane *lanes, uint32_t most, uint32_t *n,
+                       struct err *err)
+{
+    int rc = gather(f, lanes, most, n, err);
+
+    if (rc || !*n)
+        return rc;
+    f->encoding = *n;
+    f->encoding_from = clock_mono_ns();
+    rc = whisper_encode_begin(f->session, f->windows, *n, err);
+    return rc ? rc : land(f, false, err);
+}
+
+/* Slots that became free are filled with as many windows as audio is held of, in shares where each
+ * is there before the next is begun; one that stays on its way is all for now. */
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err)
 {
-    uint32_t n = 0;
-    int rc;
+    uint32_t n, left = f->encode_max;
+    int rc = land(f, false, err);
 
     tell_languages(f); /* or a window that could go on would give up its slot */
-    rc = worth_filling(f) ? gather(f, lanes, &n, err) : 0;
-    if (rc || !n)
+    if (rc || f->encoding || !worth_filling(f))
         return rc;
-    *progress = true;
-    return encode(f, n, err);
+    do {
+        uint32_t most = encode_share(f);
+
+        n = 0;
+        rc = encode_some(f, lanes, most < left ? most : left, &n, err);
+        left -= n;
+        *progress = *progress || n;
+    } while (!rc && n && left && !f->encoding);
+    return rc;
 }
 
 /* ---- decoding */
@@ -313,6 +335,8 @@ static uint32_t gather_rows(struct flight *f)
         if (!s->window || waits(s))
             continue;
         others--;
+        if (s->encoding)
+            continue;
         k = decoding_rows(s->decoding, f->rows + n, f->asks + n,
                           f->row_max - n - others * f->policy.branches);
         for (; k > 0; k--)
@@ -368,9 +392,9 @@ int flight_step(struct flight *f, bool *progress, struct err *err)
     if ((rc = move_branches(f, err)))
         return rc;
     n = gather_rows(f);
+    *progress = *progress || n || f->encoding;
     if (!n)
-        return 0;
-    *progress = true;
+        return f->encoding ? land(f, true, err) : 0;
     rc = whisper_choose(f->session, f->rows, f->asks, n, f->choices,
                         f->policy.branches > 1 ? f->top : NULL, err);
     if (rc)

@@ -16,6 +16,8 @@ struct timing;
 
 struct slot {
     struct lane_window *window; /* NULL: free */
+    bool encoding;              /* its window, or one that was dropped since, is on its way through
+                                   the encoder: it takes no part in steps */
     struct decoding *decoding;
 };
 
@@ -38,7 +40,9 @@ struct flight {
     struct choice *choices;
     struct candidate *top;
     struct whisper_move *moves;
-    int64_t window_ns; /* what a window of the last call took to encode; 0: not known yet */
+    uint32_t encoding;     /* windows on their way through the encoder */
+    int64_t encoding_from; /* since when */
+    int64_t window_ns;     /* what a window of the last call took to encode; 0: not known yet */
     void (*beat)(void *arg);
     void *beat_arg;
 };
@@ -55,12 +59,15 @@ int flight_shrink(struct flight *f, struct err *err);
 /* Forgets a lane's windows. */
 void flight_drop(struct flight *f, const struct lane *l);
 uint32_t flight_count(const struct flight *f); /* slots in use */
-/* Slots in use whose windows can go on: they do not wait for a language. */
+/* Slots in use whose windows go on: they do not wait for a language. */
 uint32_t flight_busy(const struct flight *f);
 
-/* Puts windows that are ready into free slots and encodes them, lanes in order. */
+/* Puts windows that are ready into free slots and encodes them, lanes in order. Where the device
+ * encodes beside its steps (whisper_encode_begin) they come into steps by the call that finds them
+ * there, and there are no others on their way until then. */
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err);
-/* One step of the decoder for all slots; settles what ended. */
+/* One step of the decoder for all slots; settles what ended. When there is nothing to step, it
+ * waits for the windows on their way. */
 int flight_step(struct flight *f, bool *progress, struct err *err);
 
 void flight_beat(const struct flight *f);

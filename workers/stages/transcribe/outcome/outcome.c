@@ -6,7 +6,7 @@
 
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
-#include "workers/stages/transcribe/outcome/part.h"
+#include "workers/stages/transcribe/outcome/pauses.h"
 #include "workers/stages/transcribe/outcome/timing.h"
 #include "workers/text/clean.h"
 
@@ -242,15 +242,15 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
             .compression_ratio = r->compression_ratio,
             .temperature = r->temperature,
             .attempts = r->attempts,
-            .speech_prob = part_voice(w, d->span.start, d->span.end),
+            .speech_prob = pauses_voice(w, d->span.start, d->span.end),
         };
 
         if (!d->text)
             continue;
         place_draft(o, d, w, after_ms, words, &s);
-        doubt(&s, part_heard_ms(w, s.start_ms, s.end_ms), r, p->params, reason, sizeof(reason));
+        doubt(&s, pauses_heard_ms(w, s.start_ms, s.end_ms), r, p->params, reason, sizeof(reason));
         d->dropped = s.dropped;
-        rc = s.dropped ? yield_add(yield, &s, err) : part_yield(w, &d->span, &s, yield, err);
+        rc = s.dropped ? yield_add(yield, &s, err) : pauses_yield(w, &d->span, &s, yield, err);
         after_ms =
             latest(s.start_ms, yield->count ? yield->segments[yield->count - 1].start_ms : 0);
         if (s.word_count)

@@ -1,0 +1,127 @@
+#include "scheduler/loop_turn.h"
+
+#include "base/log.h"
+#include "scheduler/backlog.h"
+#include "scheduler/dispatch.h"
+#include "scheduler/run/figures.h"
+#include "scheduler/run/report.h"
+#include "scheduler/settle.h"
+#include "scheduler/worker_pool.h"
+
+#define WAITING_FOR_ROOM "waiting for room on the disk"
+#define STEPS_MAX 64 /* in one turn of the loop; what is left waits for the next tick */
+
+void loop_turn_end(struct run *run, bool at_once)
+{
+    run->mode = RUN_ENDING;
+    if (at_once) {
+        processes_kill(run);
+    } else {
+        worker_pool_leave(run);
+        settle_leave(run);
+    }
+    run_touch(run);
+}
+
+void loop_turn_hold(struct run *run)
+{
+    const bool hold = run->paused || run->shut;
+
+    if (hold && run->mode == RUN_GOING) {
+        run->mode = RUN_PAUSED;
+        worker_pool_drain(run);
+    } else if (!hold && run->mode == RUN_PAUSED) {
+        run->mode = RUN_GOING;
+    }
+    run_touch(run);
+}
+
+void loop_turn_stop(struct run *run)
+{
+    run->mode = RUN_DRAINING;
+    report_event(run, LOG_INFO, "%s",
+                 run_leased(run) || settle_in_hand(run)
+                     ? "stopping at a checkpoint: what has begun is finished first (again to "
+                       "stop at once)"
+                     : "stopping");
+    worker_pool_drain(run);
+    run_touch(run);
+}
+
+/* Nothing is queued and nothing leased: is there anything to wait for? */
+static void consider_end(struct run *run)
+{
+    if (!run_flush(run) || run->failure.code)
+        return;
+    if (settle_step(run))
+        run->note = run->room.waiting ? WAITING_FOR_ROOM : "settling";
+    else if (run->failure.code)
+        return;
+    else if (control_server_busy(run->control))
+        run->note = "waiting for an enqueue";
+    else if (run->retry_due_ms != INT64_MAX)
+        run->note = "waiting to try again";
+    else if (run->o->watch)
+        run->note = "waiting for more";
+    else
+        loop_turn_end(run, false);
+}
+
+static void step_going(struct run *run)
+{
+    bool more;
+
+    if (run->trouble_since_ms)
+        return; /* results pile up in memory: take on nothing new */
+    settle_step(run);
+    more = backlog_refill(run);
+    if (run->failure.code || run->trouble_since_ms)
+        return;
+    if (more || run_leased(run)) {
+        run->note = run->room.waiting ? WAITING_FOR_ROOM : NULL;
+        if (run->room.waiting)
+            return;
+        worker_pool_want(run);
+        dispatch_all(run);
+    } else if (run->exhausted || !run->has_stage) {
+        consider_end(run);
+    }
+}
+
+/* Nobody waits for an evening on which there is nothing to do. */
+static void step_resting(struct run *run)
+{
+    if (run->shut && !run->paused && !run->o->watch && !run_leased(run) && !settle_in_hand(run) &&
+        !control_server_busy(run->control) && run_flush(run) && figures_all_done(run))
+        loop_turn_end(run, false);
+}
+
+static void step(struct run *run)
+{
+    if (run->failure.code && run->mode != RUN_ENDING)
+        loop_turn_end(run, true);
+    switch (run->mode) {
+    case RUN_GOING:
+        step_going(run);
+        break;
+    case RUN_PAUSED:
+        step_resting(run);
+        break;
+    case RUN_DRAINING:
+        if (!run_leased(run) && !settle_in_hand(run) && !control_server_working(run->control))
+            loop_turn_end(run, false);
+        break;
+    case RUN_ENDING:
+        if (processes_all_off(run))
+            uv_stop(&run->loop);
+        break;
+    }
+}
+
+void loop_turn_steps(struct run *run)
+{
+    for (int i = 0; run->dirty && i < STEPS_MAX; i++) {
+        run->dirty = false;
+        step(run);
+    }
+}

@@ -1,0 +1,16 @@
+/* scheduler/loop_turn.h - what a run does in a turn of its loop: settles, reads on, leases; and
+ * when it is over. Internal to scheduler/; the loop's thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_LOOP_TURN_H
+#define NIGHTSHIFT_SCHEDULER_LOOP_TURN_H
+
+#include "scheduler/run/run.h"
+
+void loop_turn_steps(struct run *run); /* while it is dirty */
+/* Goes on, or lets go of the devices at a checkpoint, as run->paused and run->shut say. */
+void loop_turn_hold(struct run *run);
+/* What has begun is finished to a checkpoint, and the run ends. */
+void loop_turn_stop(struct run *run);
+/* No more is begun: workers and settlers leave, or are killed; then the loop stops. */
+void loop_turn_end(struct run *run, bool at_once);
+
+#endif

@@ -1,0 +1,114 @@
+#include "scheduler/plan/hours.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MINUTE_MS 60000
+#define DAY_MINUTES 1440
+#define LOOK_MINUTES (3 * DAY_MINUTES)
+
+/* Minutes that the clock on the wall has shown since its 1970. */
+static int64_t local_minutes(int64_t wall_ms, hours_zone zone)
+{
+    int64_t ms = wall_ms + (int64_t)zone(wall_ms) * 1000;
+
+    return ms >= 0 ? ms / MINUTE_MS : (ms - MINUTE_MS + 1) / MINUTE_MS;
+}
+
+static uint16_t minute_of_day(int64_t minutes)
+{
+    return (uint16_t)((minutes % DAY_MINUTES + DAY_MINUTES) % DAY_MINUTES);
+}
+
+/* One or two digits below `end`, behind which *s stands then. */
+static bool number(const char **s, unsigned end, unsigned *ret)
+{
+    const char *p = *s;
+    unsigned n = 0;
+
+    while (*p >= '0' && *p <= '9' && p - *s < 2)
+        n = n * 10 + (unsigned)(*p++ - '0');
+    if (p == *s || n >= end)
+        return false;
+    *s = p;
+    *ret = n;
+    return true;
+}
+
+static bool time_of_day(const char **s, uint16_t *ret)
+{
+    unsigned hour, minute = 0;
+
+    if (!number(s, 24, &hour))
+        return false;
+    if (**s == ':') {
+        const char *behind = ++*s;
+
+        if (!number(s, 60, &minute) || *s - behind != 2)
+            return false;
+    }
+    *ret = (uint16_t)(hour * 60 + minute);
+    return true;
+}
+
+bool hours_parse_until(const char *text, struct hours *ret)
+{
+    uint16_t end;
+
+    if (!time_of_day(&text, &end) || *text)
+        return false;
+    ret->until = true;
+    ret->end = end;
+    return true;
+}
+
+bool hours_parse_between(const char *text, struct hours *ret)
+{
+    uint16_t opens, shuts;
+
+    if (!time_of_day(&text, &opens) || *text++ != '-' || !time_of_day(&text, &shuts) || *text ||
+        opens == shuts)
+        return false;
+    ret->between = true;
+    ret->opens = opens;
+    ret->shuts = shuts;
+    return true;
+}
+
+void hours_text(uint16_t minutes, char ret[HOURS_TEXT])
+{
+    snprintf(ret, HOURS_TEXT, "%02u:%02u", minutes / 60u, minutes % 60u);
+}
+
+/* What the clock on the wall says can go back, so that the moment is looked for minute by minute.
+ * An offset that changes by less than a day has one within two. */
+int64_t hours_next(uint16_t minutes, int64_t now_ms, hours_zone zone)
+{
+    const int64_t now = local_minutes(now_ms, zone);
+    int64_t wanted = now - minute_of_day(now) + minutes, at = now_ms;
+
+    if (wanted <= now)
+        wanted += DAY_MINUTES;
+    at -= now_ms + (int64_t)zone(now_ms) * 1000 - now * MINUTE_MS;
+    for (int i = 0; i < LOOK_MINUTES; i++) {
+        at += MINUTE_MS;
+        if (local_minutes(at, zone) >= wanted)
+            break;
+    }
+    return at;
+}
+
+static bool is_open(const struct hours *h, uint16_t minute)
+{
+    return h->opens < h->shuts ? minute >= h->opens && minute < h->shuts
+                               : minute >= h->opens || minute < h->shuts;
+}
+
+enum hours_say hours_look(const struct hours *h, int64_t end_ms, int64_t now_ms, hours_zone zone)
+{
+    if (h->until && now_ms >= end_ms)
+        return HOURS_OVER;
+    if (h->between && !is_open(h, minute_of_day(local_minutes(now_ms, zone))))
+        return HOURS_SHUT;
+    return HOURS_OPEN;
+}

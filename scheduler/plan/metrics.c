@@ -1,0 +1,108 @@
+#include "scheduler/plan/metrics.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void head(struct buf *out, const char *name, const char *type, const char *help)
+{
+    buf_printf(out, "# HELP nightshift_%s %s\n# TYPE nightshift_%s %s\n", name, help, name, type);
+}
+
+static void one(struct buf *out, const char *name, const char *type, const char *help, double value)
+{
+    head(out, name, type, help);
+    buf_printf(out, "nightshift_%s %.15g\n", name, value);
+}
+
+static void state(struct buf *out, const char *name, uint64_t n)
+{
+    buf_printf(out, "nightshift_recordings{state=\"%s\"} %" PRIu64 "\n", name, n);
+}
+
+static void put_archive(const struct progress *p, struct buf *out)
+{
+    const uint64_t settled = p->done + p->failed + p->paused + p->cancelled + p->gone;
+
+    head(out, "recordings", "gauge", "Recordings of the whole archive, each in one state.");
+    state(out, "done", p->done);
+    state(out, "failed", p->failed);
+    state(out, "paused", p->paused);
+    state(out, "cancelled", p->cancelled);
+    state(out, "absent", p->gone);
+    state(out, "to_do", p->all > settled ? p->all - settled : 0);
+    one(out, "archive_audio_done_seconds", "gauge", "Audio that all stages have heard.",
+        (double)p->audio_done_ms / 1000);
+}
+
+static void put_run(const struct metrics *m, struct buf *out)
+{
+    const struct progress *p = &m->progress;
+
+    one(out, "run_on", "gauge", "1 while the run is on.", m->on);
+    one(out, "run_start_time_seconds", "gauge", "When it began.", (double)m->started_ms / 1000);
+    one(out, "run_recordings_done_total", "counter", "Recordings done as a whole by this run.",
+        (double)m->done);
+    one(out, "run_recordings_failed_total", "counter", "Recordings that failed in this run.",
+        (double)m->failed);
+    one(out, "run_audio_seconds_total", "counter", "Audio heard in this run.",
+        (double)m->audio_ms / 1000);
+    one(out, "run_times_real_time", "gauge", "Speed of the last minutes.", p->speed);
+    one(out, "run_waiting", "gauge", "1 while it begins nothing: paused, resting, no room.",
+        p->note[0] != 0);
+    if (p->low_ms >= 0)
+        one(out, "run_left_seconds", "gauge", "Until its end, about.",
+            (double)progress_middle(p->low_ms, p->high_ms) / 1000);
+}
+
+/* A label's value: as the format wants it. */
+static void put_label(struct buf *out, const char *s)
+{
+    for (; *s; s++)
+        if (*s == '\\' || *s == '"')
+            buf_printf(out, "\\%c", *s);
+        else if (*s == '\n')
+            buf_printf(out, "\\n");
+        else
+            buf_put(out, s, 1);
+}
+
+typedef double (*value_fn)(const struct metrics_device *d);
+static double ready_of(const struct metrics_device *d) { return d->ready; }
+static double busy_of(const struct metrics_device *d) { return (double)d->busy_ms / 1000; }
+static double audio_of(const struct metrics_device *d) { return (double)d->audio_ms / 1000; }
+static double memory_of(const struct metrics_device *d) { return (double)d->memory_bytes; }
+static double predicted_of(const struct metrics_device *d) { return (double)d->predicted_bytes; }
+static double slots_of(const struct metrics_device *d) { return d->slots; }
+static double windows_of(const struct metrics_device *d) { return d->windows; }
+
+static void put_devices(const struct metrics *m, struct buf *out)
+{
+    static const struct {
+        const char *name, *type, *help;
+        value_fn value;
+    } list[] = {
+        {"device_ready", "gauge", "1 when it takes work.", ready_of},
+        {"device_busy_seconds_total", "counter", "Time in which it had work.", busy_of},
+        {"device_audio_seconds_total", "counter", "Audio heard, for each stage in turn.", audio_of},
+        {"device_memory_bytes", "gauge", "In use: a GPU's memory, or the worker's own.", memory_of},
+        {"device_memory_predicted_bytes", "gauge", "What was foretold of it.", predicted_of},
+        {"device_windows_in_flight", "gauge", "Windows of 30 s at once.", slots_of},
+        {"device_windows_encoded", "gauge", "Of them in the encoder at once.", windows_of},
+    };
+
+    for (size_t k = 0; k < sizeof(list) / sizeof(list[0]); k++) {
+        head(out, list[k].name, list[k].type, list[k].help);
+        for (size_t i = 0; i < m->devices; i++) {
+            buf_printf(out, "nightshift_%s{device=\"", list[k].name);
+            put_label(out, m->device[i].name);
+            buf_printf(out, "\"} %.15g\n", list[k].value(&m->device[i]));
+        }
+    }
+}
+
+void metrics_text(const struct metrics *m, struct buf *out)
+{
+    put_run(m, out);
+    put_archive(&m->progress, out);
+    put_devices(m, out);
+}

@@ -1,0 +1,159 @@
+#include "scheduler/run/diary.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+
+void diary_device(const struct run *run, uint32_t index, char *ret, size_t cap)
+{
+    const struct device *list = run->devices->list;
+    uint32_t before = 0;
+
+    for (uint32_t i = 0; i < index; i++)
+        before += strcmp(list[i].label, list[index].label) == 0;
+    if (before > 0)
+        snprintf(ret, cap, "%s #%u", list[index].label, before + 1);
+    else
+        snprintf(ret, cap, "%s", list[index].label);
+}
+
+/* "cuda:0 NVIDIA H200 (150.1 GB), cpu" */
+static void name_devices(const struct run *run, char *ret, size_t cap)
+{
+    size_t n = 0;
+
+    ret[0] = 0;
+    for (uint32_t i = 0; i < run->worker_count && n < cap; i++) {
+        const struct device *d = &run->devices->list[i];
+        char name[48], memory[32] = "";
+        int more;
+
+        diary_device(run, i, name, sizeof(name));
+        if (d->kind != DEVICE_CPU && d->memory_total > 0)
+            snprintf(memory, sizeof(memory), " (%.1f GB)", (double)d->memory_total / 1e9);
+        more = snprintf(ret + n, cap - n, "%s%s%s%s%s", i > 0 ? ", " : "", name,
+                        d->model[0] ? " " : "", d->model, memory);
+        n += more > 0 ? (size_t)more : 0;
+    }
+}
+
+const char *diary_why(const struct run *run)
+{
+    if (run->mode != RUN_ENDING)
+        return "";
+    return run->failure.code  ? "failed"
+           : run->interrupted ? "interrupted"
+           : run->timed_out   ? "until"
+           : run->paused      ? "paused"
+                              : "done";
+}
+
+static void note_run(struct run *run)
+{
+    const bool ended = run->mode == RUN_ENDING;
+    char devices[1024];
+    struct store_run r = {
+        .run_id = run->diary.run_id,
+        .started_ms = run->started_wall_ms,
+        .seen_ms = clock_wall_ms(),
+        .why = diary_why(run),
+        .reason = run->failure.code ? run->failure.msg : "",
+        .devices = devices,
+        .recordings_done = run->recordings_done,
+        .recordings_failed = run->failed.count,
+        .recordings_left = run->totals.archive.pending,
+        .audio_ms = run->audio_ms,
+    };
+    struct err err = {0};
+
+    if (ended)
+        r.ended_ms = r.seen_ms;
+    name_devices(run, devices, sizeof(devices));
+    run_check(run, ledger_run(run->ledger, &r, &err), &err);
+}
+
+static void note_device(struct run *run, struct run_worker *w)
+{
+    struct run_stretch *s = &w->stretch;
+    char name[48];
+    struct err err = {0};
+    struct store_sample sample = {
+        .run_id = run->diary.run_id,
+        .device = name,
+        .at_ms = run->diary.stretch_ms,
+        .span_ms = run->diary.span_ms,
+        .busy_ms = s->busy_ms,
+        .audio_ms = s->audio_ms,
+        .memory_bytes = s->memory_bytes,
+        .predicted_bytes = s->predicted_bytes,
+        .slots = s->slots,
+        .windows = s->windows,
+    };
+
+    diary_device(run, w->index, name, sizeof(name));
+    run_check(run, ledger_sample(run->ledger, &sample, &err), &err);
+    w->busy_before_ms += s->busy_ms;
+    w->audio_before_ms += s->audio_ms;
+    *s = (struct run_stretch){0};
+}
+
+static void end_stretch(struct run *run)
+{
+    for (uint32_t i = 0; i < run->worker_count; i++)
+        note_device(run, &run->workers[i]);
+    run->diary.span_ms = 0;
+    note_run(run);
+    run_note_commit(run);
+}
+
+static int64_t stretch_of(int64_t wall_ms) { return wall_ms - wall_ms % DIARY_STRETCH_MS; }
+
+int diary_begin(struct run *run, struct err *err)
+{
+    int rc = store_run_next(run->st, &run->diary.run_id, err);
+
+    if (rc)
+        return rc;
+    run->diary.stretch_ms = stretch_of(run->started_wall_ms);
+    run->diary.ticked_ms = run->started_ms;
+    note_run(run);
+    return 0;
+}
+
+static void look_at(struct run *run, struct run_worker *w, int64_t passed_ms)
+{
+    struct run_stretch *s = &w->stretch;
+
+    if (planner_worker_leases(run->planner, w->index, NULL, 0) > 0)
+        s->busy_ms += passed_ms;
+    if (w->memory_bytes > s->memory_bytes)
+        s->memory_bytes = w->memory_bytes;
+    if (w->use.slots == 0)
+        return;
+    s->slots = w->use.slots;
+    s->windows = w->use.windows;
+    if (w->use.predicted > s->predicted_bytes)
+        s->predicted_bytes = w->use.predicted;
+}
+
+void diary_tick(struct run *run, int64_t now)
+{
+    const int64_t stretch = stretch_of(clock_wall_ms()), passed = now - run->diary.ticked_ms;
+
+    run->diary.ticked_ms = now;
+    run->diary.span_ms += passed;
+    for (uint32_t i = 0; i < run->worker_count; i++)
+        look_at(run, &run->workers[i], passed);
+    if (stretch == run->diary.stretch_ms)
+        return;
+    end_stretch(run);
+    run->diary.stretch_ms = stretch;
+}
+
+void diary_end(struct run *run)
+{
+    diary_tick(run, clock_mono_ms());
+    end_stretch(run);
+}

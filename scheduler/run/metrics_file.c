@@ -1,0 +1,90 @@
+#include "scheduler/run/metrics_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "scheduler/plan/metrics.h"
+#include "scheduler/run/diary.h"
+#include "scheduler/run/figures.h"
+#include "scheduler/run/report.h"
+
+#define METRICS_MS 10000
+
+static void look_at(const struct run *run, uint32_t index, struct metrics_device *d)
+{
+    const struct run_worker *w = &run->workers[index];
+
+    diary_device(run, index, d->name, sizeof(d->name));
+    d->ready = run_worker_ready(w);
+    d->busy_ms = w->busy_before_ms + w->stretch.busy_ms;
+    d->audio_ms = w->audio_before_ms + w->stretch.audio_ms;
+    d->memory_bytes = w->memory_bytes;
+    d->predicted_bytes = w->use.predicted;
+    d->slots = w->use.slots;
+    d->windows = w->use.windows;
+}
+
+static int replace(const char *path, const struct buf *b, struct err *err)
+{
+    char *beside = NULL;
+    FILE *f = NULL;
+    int rc = 0;
+
+    if (asprintf(&beside, "%s.new", path) < 0)
+        return err_set(err, ERR_NOMEM, "no memory for a file's name");
+    f = fopen(beside, "we");
+    if (!f || fwrite(b->data, 1, b->len, f) != b->len)
+        rc = err_sys(err, errno, "the metrics in '%.300s'", beside);
+    if (f && fclose(f) != 0 && rc == 0)
+        rc = err_sys(err, errno, "the metrics in '%.300s'", beside);
+    if (rc == 0 && rename(beside, path) != 0)
+        rc = err_sys(err, errno, "the metrics in '%.300s'", path);
+    free(beside);
+    return rc;
+}
+
+static void write_now(struct run *run, bool on)
+{
+    struct metrics_device *list = calloc(run->worker_count + 1u, sizeof(*list));
+    struct metrics m = {.on = on,
+                        .started_ms = run->started_wall_ms,
+                        .audio_ms = run->audio_ms,
+                        .done = run->recordings_done,
+                        .failed = run->failed.count,
+                        .device = list,
+                        .devices = run->worker_count};
+    struct buf b = BUF_INIT;
+    struct err err = {0};
+
+    figures_view(run, &m.progress);
+    for (uint32_t i = 0; list && i < run->worker_count; i++)
+        look_at(run, i, &list[i]);
+    if (list)
+        metrics_text(&m, &b);
+    if (!list || b.failed)
+        err_set(&err, ERR_NOMEM, "no memory for the metrics");
+    else
+        replace(run->o->metrics, &b, &err);
+    if (err.code && !run->metrics_told)
+        report_event(run, LOG_WARN, "%s; the run goes on without", err.msg);
+    run->metrics_told = err.code != 0;
+    buf_free(&b);
+    free(list);
+}
+
+void metrics_file_tick(struct run *run, int64_t now)
+{
+    if (!run->o->metrics || now < run->metrics_due_ms)
+        return;
+    run->metrics_due_ms = now + METRICS_MS;
+    write_now(run, true);
+}
+
+void metrics_file_end(struct run *run)
+{
+    if (run->o->metrics)
+        write_now(run, false);
+}

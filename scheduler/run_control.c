@@ -1,0 +1,136 @@
+#include "scheduler/run_control.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "scheduler/stage_aside.h"
+#include "scheduler/backlog.h"
+#include "scheduler/run/figures.h"
+#include "scheduler/run/report.h"
+#include "scheduler/settle.h"
+#include "scheduler/loop_turn.h"
+#include "scheduler/working_hours.h"
+
+#define REQUEST_PATIENCE_MS 10000 /* while somebody else has the catalog locked */
+
+/* After a request that may have changed which tasks are runnable, and when. */
+static int follow_request(struct run *run, enum request_type type, bool vanished, struct err *err)
+{
+    bool paused;
+    int rc;
+
+    run->totals_at_ms = 0;
+    if (type == REQUEST_ENQUEUE_BEGIN || type == REQUEST_RETRY || type == REQUEST_RESUME) {
+        stage_aside_take_back(run);
+        settle_take_back(run);
+    }
+    if (type != REQUEST_CANCEL && type != REQUEST_RETRY && type != REQUEST_PAUSE &&
+        type != REQUEST_RESUME) {
+        backlog_rescan(run);
+        run_note_unsettled(run);
+        if (vanished) /* what is not there any more must not be tried, and fail */
+            backlog_forget_queued(run);
+        /* nor what was asked for in another way, or is not there any more */
+        if (type == REQUEST_ENQUEUE_END || type == REQUEST_FORGET) {
+            backlog_recheck(run, false);
+            settle_recheck(run);
+        }
+        return 0;
+    }
+    rc = backlog_paused(run, &paused, err);
+    if (rc == 0)
+        rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
+    if (rc)
+        return rc;
+    if (paused && !run->paused)
+        report_event(run, LOG_INFO,
+                     "paused: what has begun is finished; `nightshift resume` goes "
+                     "on");
+    else if (!paused && run->paused)
+        report_event(run, LOG_INFO, "resumed");
+    run->paused = paused;
+    loop_turn_hold(run);
+    if (!paused) {
+        backlog_recheck(run, type == REQUEST_CANCEL);
+        settle_recheck(run);
+    }
+    return 0;
+}
+
+/* A shell in a transaction: the request is tried again, between turns of the loop. */
+static bool wait_for_lock(struct run *run)
+{
+    int64_t now = clock_mono_ms();
+
+    if (run->locked_since_ms == 0)
+        run->locked_since_ms = now;
+    return now - run->locked_since_ms < REQUEST_PATIENCE_MS;
+}
+
+static int on_request(void *arg, const struct request *rq, struct request_work **work,
+                      struct request_reply *ret, struct err *err)
+{
+    struct run *run = arg;
+    struct err ignored = {0};
+    bool first = *work == NULL;
+    int rc = 0;
+
+    run_touch(run);
+    if (run->mode == RUN_ENDING)
+        return err_set(err, ERR_LOCKED, "the run is just ending; try again in a moment");
+    if (first)
+        rc = request_begin(run->st, rq, work, err);
+    if (rc == 0 && !run_flush(run))
+        rc = err_set(err, run->failure.code ? run->failure.code : run->trouble_code,
+                     "the catalog cannot be written now; see the run's messages");
+    if (rc == 0)
+        rc = request_step(*work, ret, err);
+    if (rc == ERR_LOCKED && wait_for_lock(run))
+        return 2;
+    run->locked_since_ms = 0;
+    if (rc == 0)
+        return follow_request(run, rq->type, ret->counts.vanished > 0, err);
+    if (rc < 0 && !first) /* some of it was done */
+        follow_request(run, rq->type, true, &ignored);
+    return rc;
+}
+
+static void on_status(void *arg, struct control_live *ret)
+{
+    struct run *run = arg;
+    struct progress p;
+
+    figures_view(run, &p);
+    *ret = (struct control_live){
+        .pid = (uint32_t)getpid(),
+        .workers = run->worker_count,
+        .workers_ready = p.workers_ready,
+        .started_ms = run->started_wall_ms,
+        .audio_done_ms = figures_audio_seen(run),
+        .speed = p.speed,
+        .low_ms = p.low_ms,
+        .high_ms = p.high_ms,
+        .work_percent = p.work_percent,
+        .work_more = p.work_more,
+        .draining = run->mode == RUN_DRAINING || run->mode == RUN_ENDING,
+    };
+    utf8_copy(ret->note, sizeof(ret->note), p.note);
+    working_hours_text(run, ret->hours);
+    if (p.work)
+        utf8_copy(ret->work, sizeof(ret->work), p.work);
+}
+
+void run_control_start(struct run *run)
+{
+    const struct control_handler h = {.request = on_request,
+                                      .status = on_status,
+                                      .arg = run,
+                                      .patience_ms = run->tune.request_ms};
+    struct err err = {0};
+
+    /* Some file systems have no sockets; the run is worth more than its remote control. */
+    if (control_server_start(&run->loop, run->o->catalog, &h, &run->control, &err))
+        log_warn("other commands cannot reach this run: %s", err.msg);
+}

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""run --on-finish: what the command is told, and that whatever it does changes nothing of the run's end. And
+its figures in a file."""
+import json
+import os
+import shutil
+import time
+
+import night
+
+
+class OnFinish(night.Night):
+    TELL = ('cat > report; printf "%s|%s|%s|%s|%s" "$NIGHTSHIFT_WHY" "$NIGHTSHIFT_DONE" '
+            '"$NIGHTSHIFT_FAILED" "$NIGHTSHIFT_LEFT" "$NIGHTSHIFT_CATALOG" > told; '
+            'printf %s "$NIGHTSHIFT_REASON" > reason')
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.path.join(night.DEMO, "english", "farmer.wav"), self.archive)
+        with open(os.path.join(self.archive, "no.wav"), "wb") as file:
+            file.write(b"nothing that could be heard")
+        self.enqueue()
+
+    def file(self, name):
+        with open(os.path.join(self.dir, name), encoding="utf-8") as file:
+            return file.read()
+
+    def test_what_it_is_told(self):
+        self.run_to_end("--on-finish", self.TELL)
+        self.assertEqual(f"done|1|1|0|{self.catalog}", self.file("told"))
+        self.assertEqual("", self.file("reason"))
+        report = self.file("report")
+        self.assertIn("1 recording, 1 failed", report)
+        self.assertLessEqual(max(map(len, report.splitlines())), 78)
+
+    def test_json_stays_json(self):
+        answer = self.run_to_end("--json", "--on-finish", "echo said")
+        for line in answer.out.splitlines():
+            json.loads(line)
+        self.assertIn("said", answer.err)
+
+    def test_its_failure_is_a_warning(self):
+        answer = self.run_to_end("--on-finish", "exit 3", status=0)
+        self.assertIn("the command left with 3", answer.err)
+        answer = self.run_to_end("--on-finish", "kill -9 $$", status=0)
+        self.assertIn("ended by signal 9", answer.err)
+
+    def test_a_time_limit(self):
+        began = time.monotonic()
+        answer = self.run_to_end("--on-finish", "sleep 500 & sleep 500", status=0,
+                                 env={"NIGHTSHIFT_ON_FINISH_SECONDS": 1})
+        self.assertIn("the command was ended after 1 s", answer.err)
+        self.assertLess(time.monotonic() - began, 400)
+
+    def test_metrics(self):
+        path = os.path.join(self.dir, "n.prom")
+        self.run_to_end("--metrics", path, "--on-finish", "cp n.prom seen")
+        values, types = {}, {}
+        for line in self.file("seen").splitlines():
+            words = line.split(" ")
+            if line.startswith("# TYPE"):
+                types[words[2]] = words[3]
+            elif not line.startswith("#"):
+                values[words[0]] = float(words[1])
+                self.assertIn(words[0].partition("{")[0], types)
+        for name, value in (("run_on", 0), ("run_recordings_done_total", 1), ("run_recordings_failed_total", 1),
+                            ('recordings{state="done"}', 1), ('recordings{state="to_do"}', 0)):
+            self.assertEqual(value, values["nightshift_" + name], name)
+        audio = values["nightshift_run_audio_seconds_total"]
+        self.assertGreater(audio, 1)
+        self.assertAlmostEqual(audio, values['nightshift_device_audio_seconds_total{device="cpu"}'])
+        self.assertEqual([], [name for name in os.listdir(self.dir) if name.endswith(".new")])
+        answer = self.run_to_end("--metrics", os.path.join(self.dir, "none", "x"))
+        self.assertEqual(1, answer.err.count("the run goes on without"), answer.err)
+
+    def test_a_run_that_cannot_begin(self):
+        answer = self.run_to_end("--devices", "cuda:77", "--on-finish", self.TELL, status=None)
+        self.assertNotEqual(0, answer.status)
+        self.assertEqual(f"failed|0|0|2|{self.catalog}", self.file("told"))
+        self.assertIn("cuda:77", self.file("reason"))
+        self.assertTrue(self.file("report").startswith("The run failed: "))
+
+
+if __name__ == "__main__":
+    night.main()

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""nightshift report: what it says of runs, devices, failures, doubts and what is left, as text, JSON and a
+page; hostile names and texts are text. The catalog is written as runs would."""
+import html.parser
+import json
+import os
+import re
+import sqlite3
+import unittest
+
+from program import ProgramTest, wav
+
+EVIL = "<script>alert(1)<!-- \"' &amp;.wav"
+VOID = {"meta", "rect", "path"}
+
+
+class Page(html.parser.HTMLParser):
+    """Elements and attributes of a page; fails where tags do not fit each other."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.text = [], [], ""
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.seen.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag, (tag, self.open)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+class Report(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        for i, name in enumerate((EVIL, "a.wav", "b.wav", "c.wav", "d.wav")):
+            path = os.path.join(self.archive, name)
+            with open(path, "wb") as file:
+                file.write(wav(2, 400 + i))
+        self.run_it("enqueue", self.archive, status=0)
+
+    def change(self, *statements):
+        db = sqlite3.connect(self.catalog)
+        for statement in statements:
+            db.execute(*(statement if isinstance(statement, tuple) else (statement,)))
+        db.commit()
+        db.close()
+
+    def two_nights(self):
+        self.change(
+            "INSERT INTO run VALUES (1, '2026-01-01T20:00:00.000Z', '2026-01-01T21:00:00.000Z', "
+            "'2026-01-01T21:00:00.000Z', 'lost', '', 'cuda:0 <b>', 7, 1, 4, 7200000)",
+            ("INSERT INTO run VALUES (2, '2026-01-01T22:00:30.000Z', '2026-01-02T06:00:00.000Z', "
+             "'2026-01-02T06:00:00.000Z', 'failed', ?, 'cuda:0 <b>', 3, 2, 1, 3600000)", (EVIL,)),
+            *[("INSERT INTO run_sample VALUES (?, ?, ?, 300000, ?, ?, ?, 4000000000, 64, 8)",
+               (run, device, f"2026-01-0{1 if hour > 12 else 2}T{hour:02}:{minute:02}:00.000Z",
+                busy, 300000, memory))
+              for run, device, hours, busy, memory in (
+                  (1, "cuda:0", (20,), 100000, 3000000000),
+                  (2, "cuda:0", (22, 23, 0, 1, 2, 3, 4, 5), 150000, 3500000000),
+                  (2, "cpu <i>", (22, 23), 300000, 0))
+              for hour in hours for minute in range(0, 60, 5)])
+
+    def failures(self):
+        self.change(
+            "UPDATE task SET state = 'failed', error_code = 'input', settled_at = '2026-01-01T23:00:00.000Z', "
+            "error = 'truncated: the index is missing' WHERE task_id IN (1, 2)",
+            "UPDATE task SET state = 'failed', error_code = 'input', settled_at = '2025-01-01T23:00:00.000Z', "
+            "error = 'not a recording: no known format' WHERE task_id = 3",
+            "UPDATE task SET state = 'failed', error_code = 'denied', settled_at = '2026-01-02T03:00:00.000Z', "
+            "error = 'no permission' WHERE task_id = 4")
+
+    def text(self, *options):
+        out = self.run_it("report", *options, status=0).out
+        for line in out.splitlines():
+            self.assertLessEqual(len(line), 80, line)
+        return out
+
+    def page(self, *options):
+        path = os.path.join(self.dir, "page.html")
+        self.run_it("report", "--html", path, *options, status=0)
+        with open(path, encoding="utf-8") as file:
+            raw = file.read()
+        page = Page()
+        page.feed(raw)
+        page.close()
+        self.assertEqual([], page.open)
+        return raw, page
+
+    def test_before_the_first_run(self):
+        self.assertIn("none yet. Next: nightshift run", self.text())
+        self.assertEqual([], json.loads(self.run_it("report", "--json", status=0).out)["runs"])
+        self.assertIn("No run yet", self.page()[1].text)
+
+    def test_the_last_run(self):
+        self.two_nights()
+        out = self.text()
+        self.assertIn("3 recordings, 2 failed", out)
+        self.assertIn("stopped by a failure", out)
+        self.assertNotIn("killed", out)
+        self.assertIn("memory 3.5 GB of 4.0 GB predicted; 64 windows", re.sub(r"\s+", " ", out))
+        self.assertIn("in use 50 % of the time", re.sub(r"\s+", " ", out))
+        o = json.loads(self.run_it("report", "--json", status=0).out)
+        self.assertEqual([2], [run["run"] for run in o["runs"]])
+        self.assertEqual(["cpu <i>", "cuda:0"], [device["device"] for device in o["devices"]])
+        gpu = o["devices"][1]
+        self.assertEqual((8 * 12 * 300000, 8 * 12 * 150000, 3500000000, 64, 8), tuple(gpu[key] for key in (
+            "span_ms", "busy_ms", "memory_bytes", "slots", "windows")))
+        for key in ("span_ms", "busy_ms", "audio_ms"):
+            self.assertEqual(gpu[key], sum(step[key] for step in gpu["steps"]))
+        self.assertLessEqual(len(gpu["steps"]), 96)
+        self.assertEqual("2026-01-01T22:00:00.000Z", gpu["steps"][0]["at"])
+
+    def test_several_runs(self):
+        self.two_nights()
+        out = self.text("--last", "2")
+        self.assertIn("10 recordings, 3 failed", out)
+        self.assertIn("killed, or the power went", out)
+        o = json.loads(self.run_it("report", "--last", "9", "--json", status=0).out)
+        self.assertEqual([1, 2], [run["run"] for run in o["runs"]])
+        self.assertEqual(10800000, o["audio_ms"])
+
+    def test_what_failed_and_what_is_left(self):
+        self.two_nights()
+        self.failures()
+        o = json.loads(self.run_it("report", "--json", status=0).out)
+        self.assertEqual([("input", 2, 2), ("denied", 1, 1), ("input", 1, 0)],
+                         [(x["code"], x["count"], x["new"]) for x in o["failures"]])
+        self.assertTrue(all(x["mend"] for x in o["failures"]))
+        self.assertEqual(1, o["left"]["recordings"])
+        out = self.text()
+        self.assertIn("then nightshift retry", re.sub(r"\s+", " ", out))
+        self.assertIn("1 recording to do", out)
+        self.assertIn("1 x input, before", out)
+
+    def test_when_it_would_be_done(self):
+        self.two_nights()
+        self.change("UPDATE media SET duration_ms = 7200000")
+        o = json.loads(self.run_it("report", "--json", status=0).out)
+        self.assertEqual(5 * 7200000, o["left"]["audio_ms"])
+        expected = 5 * 7200000 / o["times_real_time"]
+        self.assertLess(o["left"]["low_ms"], expected)
+        self.assertGreater(o["left"]["high_ms"], expected)
+        self.assertIn("at the speed of these runs", self.text())
+
+    def test_a_page_that_is_text(self):
+        self.two_nights()
+        self.failures()
+        raw, page = self.page("--last", "2")
+        tags = {tag for tag, _ in page.seen}
+        self.assertFalse(tags & {"script", "link", "img", "iframe", "object", "i"}, tags)
+        self.assertIn(EVIL, page.text)
+        policy = [a["content"] for tag, a in page.seen
+                  if tag == "meta" and a.get("http-equiv") == "Content-Security-Policy"]
+        self.assertEqual(1, len(policy))
+        self.assertIn("default-src 'none'", policy[0])
+        self.assertNotIn("script-src", policy[0])
+        self.assertNotRegex(raw, r"https?://|\son\w+=|url\(")
+        charts = [a for tag, a in page.seen if tag == "svg"]
+        self.assertEqual(5, len(charts))  # the second device tells no memory
+        self.assertTrue(all(a["role"] == "img" and a["aria-label"] for a in charts))
+        for name in ("prefers-color-scheme:dark", "@media print"):
+            self.assertIn(name, raw)
+
+    def test_what_is_wrong_is_said(self):
+        self.run_it("report", "--html", os.path.join(self.dir, "none/x.html"), status=66)
+        self.run_it("report", "--html", "x.html", "--json", status=64)
+        self.run_it("report", "--last", "0", status=64)
+        self.run_it("report", "x", status=64)
+
+
+if __name__ == "__main__":
+    unittest.main()

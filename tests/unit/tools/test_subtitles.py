@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Subtitles of ten long made-up speeches, held against every limit by a checker of its own."""
+import os
+import random
+import re
+import sqlite3
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import subtitle_checker as checker  # noqa: E402
+from program import PROGRAM, ProgramTest, wav  # noqa: E402,F401
+
+ENGLISH = """the market was closed in the winter and nobody knew where the money had gone so we walked to the
+harbour with Mr. Sanches, who sold fish and oranges there. My grandmother, born in 1919, said that it was the best
+year of her life! Was it because of the war? I don't know; we were too young to ask her about that.""".split()
+SPANISH = """el mercado de la plaza estaba cerrado durante el invierno y nadie sabía dónde estaba el dinero, así que
+fuimos al puerto con la señora Ruiz, que vendía pescado y naranjas. Mi abuela nació en el pueblo de su padre. ¿Fue
+por la guerra? No lo sé; éramos muy jóvenes para preguntar a los vecinos.""".split()
+GERMAN = """die Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverordnung wurde im Winter geändert, und
+niemand wusste, warum. Wir gingen zum Hafen und fragten die Leute. Am Ende blieb nur das Geld.""".split()
+JAPANESE = "今日は港へ行きました。市場で魚を買って、「おばあさん」の家まで歩いたんです。ちょっと寒かったけれど、とても楽しい一日だったと思います。"
+CHINESE = "今天我们去了港口，在市场买了鱼和橙子。奶奶说那是她一生中最好的一年！是因为战争吗？我不知道。"
+KOREAN = "오늘 우리는 항구에 갔습니다. 시장에서 생선과 오렌지를 샀고, 할머니는 그때가 가장 좋았다고 하셨습니다.".split()
+RUSSIAN = "сегодня мы ходили в порт и на рынок, где продавали рыбу. Бабушка сказала, что это был лучший год.".split()
+THAI = "วันนี้เราไปที่ท่าเรือและซื้อปลาที่ตลาดกับคุณยาย "
+
+
+def by_words(words):
+    return [" " + word for word in words]
+
+
+def by_signs(text):
+    return re.findall(r".[、。！？」，]*", text)
+
+
+def speech(seed, language, units, rate, segments, speakers=("",), words=True, pause=(0, 2500), overlap=0):
+    """rate: characters a second. Whisper's kind of segments: up to some 25 units, cut anywhere."""
+    dice, at, made, place = random.Random(seed), 0.0, [], 0
+    who = 0
+    for _ in range(segments):
+        if dice.random() < 0.4:
+            who = dice.randrange(len(speakers))
+        start, said = at, []
+        for _ in range(dice.choice((1, 2, 8, 15, 25))):
+            unit = units[place % len(units)]
+            place += 1
+            length = len(unit.strip()) / (rate * dice.uniform(0.85, 1.15)) * 1000
+            said.append((at, at + length, unit, 0.9))
+            at += length + (len(unit) > len(unit.strip())) / rate * 1000
+            if dice.random() < 0.05:
+                at += dice.uniform(200, 900)
+        made.append((start, at, "".join(u for _, _, u, _ in said).strip(), speakers[who], said if words else []))
+        at += dice.uniform(*pause)
+        if overlap and dice.random() < overlap:
+            at = max(start + 200, at - 1500)
+    return language, made
+
+
+SPEECHES = [
+    ("an interview", speech(1, "en", by_words(ENGLISH), 14, 220, ("Ana Ruiz", "Tom"))),
+    ("without times of words", speech(2, "en", by_words(ENGLISH), 14, 200, words=False)),
+    ("una entrevista", speech(3, "es", by_words(SPANISH), 13, 220, ("Ana Ruiz", "SPEAKER_01"))),
+    ("eine Rede", speech(4, "de", by_words(GERMAN), 12, 200)),
+    ("japanese", speech(5, "ja", by_signs(JAPANESE), 7, 250, ("山田", "田中"))),
+    ("chinese", speech(6, "zh", by_signs(CHINESE), 5, 250)),
+    ("korean", speech(7, "ko", by_words(KOREAN), 7, 200)),
+    ("russian", speech(8, "ru", by_words(RUSSIAN), 13, 200, ("Очень Длинное Имя Без Конца И Края", "Б"))),
+    ("all at once", speech(9, "en", by_words(ENGLISH), 15, 220, ("Ana", "Tom", "Bo"), pause=(-1500, 500), overlap=0.3)),
+    ("an auctioneer", speech(10, "en", by_words(ENGLISH), 27, 150, pause=(0, 300))),
+]
+USUAL = {"en": (42, 20), "ja": (32, 17), "zh": (32, 17), "ko": (32, 17), "ru": (39, 17)}
+SLOW_ENOUGH = {name for name, _ in SPEECHES} - {"all at once", "an auctioneer"}
+
+
+def limits_of(language, **more):
+    width, cps = USUAL.get(language, (42, 17))
+    return {**checker.LIMITS, "width": width, "cps": cps, **more}
+
+
+class Subtitles(ProgramTest):
+    def tell(self, speeches, sounds=(), chapters=()):
+        """A catalog in which the recordings are these."""
+        for i, _ in enumerate(speeches):
+            with open(os.path.join(self.archive, f"{i:02}.wav"), "wb") as file:
+                file.write(wav(i + 1))
+        self.run_it("enqueue", "-m", "whisper-nano", self.archive, status=0)
+        connection = sqlite3.connect(self.catalog)
+        segment = 0
+        for i, (_, (language, segments)) in enumerate(speeches):
+            task, = connection.execute("SELECT task_id FROM task JOIN place USING (media_id) WHERE path LIKE ?",
+                                       (f"%{i:02}.wav",)).fetchone()
+            connection.execute("INSERT INTO shard VALUES (?, 0, 0, 30000, ?, 0.9, 1, 12, 'cpu', '2026')", (task, language))
+            names = sorted({s[3] for s in segments if s[3]})
+            connection.executemany("INSERT INTO speaker (task_id, media_id, label, name, speech_ms) "
+                                   "SELECT task_id, media_id, ?, ?, 1000 FROM task WHERE task_id = ?",
+                                   [(f"SPEAKER_{n:02}", name, task) for n, name in enumerate(names)])
+            speakers = dict(connection.execute("SELECT name, speaker_id FROM speaker WHERE task_id = ?", (task,)))
+            for k, (start, end, text, who, words) in enumerate(segments):
+                segment += 1
+                connection.execute(
+                    "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, language, avg_logprob, "
+                    "attempts, speech_prob, reason, speaker_id) VALUES (?, ?, 0, ?, ?, ?, ?, ?, -0.2, 1, 0.9, '', ?)",
+                    (segment, task, k, round(start), round(end), text, language, speakers.get(who)))
+                connection.executemany(
+                    "INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability) VALUES (?, ?, ?, ?, ?, ?)",
+                    [(segment, w, round(a), round(b), unit, p) for w, (a, b, unit, p) in enumerate(words)])
+        connection.execute("UPDATE task SET state = 'done', shards_total = 1")
+        connection.commit()
+        connection.close()
+
+    def exported(self, out, *args):
+        self.run_it("export", "-q", "-f", "srt", "-f", "vtt", "-f", "ebutt", "-o", out, *args, status=0)
+        return lambda i, ending: os.path.join(self.dir, out, f"{i:02}.{ending}")
+
+    def held(self, path, **limits):
+        for i, (name, (language, _)) in enumerate(SPEECHES):
+            for ending in ("srt", "vtt", "ebutt.xml"):
+                cues = list(checker.cues_of(path(i, ending)))
+                wrong = list(checker.wrong_with(cues, limits_of(language, **limits)))
+                self.assertEqual([], wrong[:3], f"{name}, {ending}: {len(wrong)} of {len(cues)}")
+
+    def test_every_limit_is_held(self):
+        self.tell(SPEECHES)
+        path = self.exported("out")
+        self.held(path)
+        plain = self.exported("plain", "--style", "plain") if "-v" in sys.argv else None
+        for i, (name, (language, segments)) in enumerate(SPEECHES):
+            cues = list(checker.cues_of(path(i, "vtt")))
+            cps = limits_of(language)["cps"]
+            with self.subTest(name):
+                if name in SLOW_ENOUGH:
+                    self.assertEqual(0, checker.speeds(cues, cps)[3])
+                squeezed = re.sub(r"\s", "", "".join("".join(c[2]) for c in cues))
+                self.assertEqual(re.sub(r"\s", "", "".join(s[2] for s in segments)), squeezed)
+                self.assertLessEqual({s[3] for s in segments}, {c[3] for c in cues})
+            if plain:
+                before = checker.speeds(list(checker.cues_of(plain(i, "vtt"))), cps)
+                after = checker.speeds(cues, cps)
+                print(f"| {name} | {cps} | " + " | ".join("%.1f, %.1f, %.1f; %.0f%%" % (*s[:3], 100 * s[3])
+                                                         for s in (before, after)) + " |")
+
+    def test_other_limits_are_held(self):
+        self.tell(SPEECHES)
+        self.held(self.exported("one", "--max-lines=1", "--max-line-width=37"), lines=1, width=37)
+        self.held(self.exported("three", "--max-lines=3", "--max-line-width=24", "--min-duration=1s", "--max-duration=5s",
+                                "--gap=120ms", "--max-cps=15"), lines=3, width=24, min=1000, max=5000, gap=120, cps=15)
+
+    def test_lines_end_where_sense_does(self):
+        self.tell(SPEECHES)
+        path = self.exported("out")
+        torn = {"en": "the|a|of|to|in|and|my|her|Mr.", "es": "el|la|los|de|del|al|en|su|y|con|por"}
+        for i, (name, (language, _)) in enumerate(SPEECHES):
+            cues = list(checker.cues_of(path(i, "srt")))
+            if language in torn and name in SLOW_ENOUGH:
+                inner = [line for cue in cues for line in cue[2][:-1]]
+                bad = [line for line in inner if re.search(rf"(?i)(^|\s)({torn[language]})$", line)]
+                self.assertLessEqual(len(bad), 0.02 * len(inner), (name, bad[:5]))
+                # Where somebody stops in the middle of a phrase, or is cut off there, so is the cue.
+                ends = [cue[2][-1] for cue, after in zip(cues, cues[1:]) if after[0] - cue[1] < 100]
+                bad = [line for line in ends if re.search(rf"(?i)(^|\s)({torn[language]})$", line)]
+                self.assertLessEqual(len(bad), 0.1 * len(ends), (name, len(ends), bad[:5]))
+            if language in ("ja", "zh"):
+                self.assertEqual([], [cue for cue in cues for line in cue[2][1:] if re.match("[、。！？」っょー，]", line)])
+                self.assertEqual([], [cue for cue in cues if any(line.endswith("「") for line in cue[2][:-1])])
+
+    def test_correct_takes_them_back(self):
+        self.tell(SPEECHES)
+        path = self.exported("out")
+        for i, (name, (language, _)) in enumerate(SPEECHES):
+            # A word that is wider than a line comes back as two.
+            for ending in ("srt", "vtt") if language != "de" else ():
+                done = self.run_it("correct", "--dry-run", os.path.join(self.archive, f"{i:02}.wav"), path(i, ending))
+                self.assertEqual("Nothing changes.\n", done.out, (name, ending, done.err))
+
+
+if __name__ == "__main__":
+    unittest.main()

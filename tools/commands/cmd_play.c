@@ -1,0 +1,181 @@
+/* nightshift play: hands a place in a recording to a player. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+#include "store/read/read.h"
+#include "store/store.h"
+#include "tools/cli.h"
+#include "tools/play.h"
+#include "tools/recording.h"
+#include "tools/search/search_last.h"
+#include "tools/text.h"
+
+#define AT_MAX_MS ((int64_t)100000 * 3600000)
+
+static const char help[] =
+    "Usage: nightshift play [OPTION]... HIT|RECORDING\n"
+    "Play a hit of your last search, by its number, from a second before it; or a\n"
+    "recording, by its path or any part of that which no other has. That is done by\n"
+    "mpv, or else by ffplay (of FFmpeg), which takes over. Of a recording in an\n"
+    "archive the command is said that plays it: no player looks into archives.\n"
+    "\n"
+    "  -a, --at=TIME        begin there: 90, 12:30, 1:02:03 or 1h2m3s\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift search harbour\n"
+    "  nightshift play 3\n"
+    "  nightshift play tape-3.wav --at 12:30\n"
+    "\n"
+    "Exit status: the player's; 66 when there is no such hit or recording, or its\n"
+    "file is not there; 69 when there is no player, or it lies in an archive; others\n"
+    "as sysexits.h has them.\n";
+
+static const struct option longs[] = {{"at", required_argument, NULL, 'a'}, {0}};
+
+struct wanted {
+    int64_t at_ms; /* -1: not said */
+};
+
+/* "12:30", "1:02:03.5": -1 when it is none. */
+static int64_t clock_time(const char *s)
+{
+    int64_t total = 0;
+    char *end;
+
+    for (int parts = 0; parts < 3; parts++, s = end + 1) {
+        double part = *s >= '0' && *s <= '9' ? strtod(s, &end) : -1;
+
+        if (part < 0 || part > 1e8)
+            return -1;
+        total = total * 60 + (int64_t)(part * 1000 + 0.5);
+        if (*end != ':')
+            return *end == 0 ? total : -1;
+    }
+    return -1;
+}
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    (void)option;
+    w->at_ms = strchr(value, ':') ? clock_time(value) : text_parse_length(value, AT_MAX_MS);
+    if (w->at_ms < 0 || w->at_ms > AT_MAX_MS)
+        return err_set(err, ERR_USAGE, "--at wants a time such as 90, 12:30 or 1h2m, not '%s'",
+                       value);
+    return 0;
+}
+
+struct playing {
+    int64_t at_ms;
+    char *path; /* of a plain file, raw bytes; absolute: no player takes it for an option */
+    int status; /* why it cannot be played; 0 */
+};
+
+/* An archive's member goes through a pipe, in which no player can go back. */
+static int say_command(const struct read_recording *r, int64_t at_ms)
+{
+    const struct play p = {.path = r->path_raw,
+                           .path_len = r->path_raw_len,
+                           .member = r->member_raw,
+                           .member_len = r->member_raw_len,
+                           .start_ms = at_ms,
+                           .end_ms = r->duration_ms > at_ms ? r->duration_ms : at_ms + 60000};
+    struct buf command = BUF_INIT;
+
+    cli_note("it lies in an archive, into which no player looks.%s",
+             play_command(&p, &command) ? " This command unpacks and plays it:"
+                                        : " Unpack it first.");
+    if (command.len > 0 && buf_cstr(&command))
+        puts(buf_cstr(&command));
+    buf_free(&command);
+    return EX_UNAVAILABLE;
+}
+
+static int on_recording(void *arg, const struct read_recording *r)
+{
+    struct playing *p = arg;
+
+    if (r->member_raw_len > 0) {
+        p->status = say_command(r, p->at_ms);
+        return 1;
+    }
+    p->path = malloc(r->path_raw_len + 1);
+    if (!p->path)
+        return 1;
+    memcpy(p->path, r->path_raw, r->path_raw_len);
+    p->path[r->path_raw_len] = 0;
+    if (access(p->path, R_OK) != 0) {
+        cli_note("'%s' cannot be read: %s.", r->path, strerror(errno));
+        p->status = EX_NOINPUT;
+    }
+    return 1;
+}
+
+/* Comes back when there is no player. */
+static int hand_over(const struct playing *p)
+{
+    char from[48], start[64];
+    const char *mpv[] = {"mpv", start, "--", p->path, NULL};
+    const char *ffplay[] = {"ffplay", "-hide_banner", "-autoexit", "-ss",
+                            from,     "-i",           p->path,     NULL};
+
+    snprintf(from, sizeof(from), "%lld.%03d", (long long)(p->at_ms / 1000), (int)(p->at_ms % 1000));
+    snprintf(start, sizeof(start), "--start=%s", from);
+    fflush(stdout);
+    execvp(mpv[0], (char *const *)mpv);
+    execvp(ffplay[0], (char *const *)ffplay);
+    cli_note("neither mpv nor ffplay can be started here: %s. `apt install mpv` has one.",
+             strerror(errno));
+    return EX_UNAVAILABLE;
+}
+
+static bool is_number(const char *s) { return s[0] && s[strspn(s, "0123456789")] == 0; }
+
+static int find(struct store *st, const struct cli *cli, const char *what, const struct wanted *w,
+                struct playing *p, struct err *err)
+{
+    int64_t id = 0, start_ms = 0;
+    int rc = is_number(what)
+                 ? search_last_find(cli->catalog, strtoull(what, NULL, 10), &id, &start_ms, err)
+                 : recording_find(st, what, &id, err);
+
+    p->at_ms = w->at_ms >= 0 ? w->at_ms : start_ms > PLAY_AROUND_MS ? start_ms - PLAY_AROUND_MS : 0;
+    if (rc == 0)
+        rc = read_recording_by_id(st, id, on_recording, p, err);
+    return rc > 0 ? 0 : rc;
+}
+
+int cmd_play(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "a:", longs, take, false, NULL};
+    struct wanted w = {.at_ms = -1};
+    struct playing p = {0};
+    struct store *st = NULL;
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (optind + 1 != argc)
+        return cli_usage(cli, optind < argc ? "one at a time" : "which hit or recording?");
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    if (find(st, cli, argv[optind], &w, &p, &err) != 0) {
+        status = cli_fail("play it", &err, "`nightshift search` numbers its hits.");
+        if (err.code == ERR_MISSING)
+            status = EX_NOINPUT;
+    }
+    store_close(st);
+    if (status < 0)
+        status = p.status != 0 ? p.status : p.path ? hand_over(&p) : EX_OSERR;
+    free(p.path);
+    return cli_flush(status);
+}

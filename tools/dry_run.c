@@ -1,0 +1,196 @@
+#include "tools/dry_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/hash.h"
+#include "tools/pair_set.h"
+
+struct present {
+    int64_t media_id, place_id;
+    uint64_t places;
+};
+
+struct dry_run {
+    struct store *known;
+    struct pair_set contents, places; /* hashes of what was found */
+    struct pair_set same, other;      /* rows of places: with what they had, with something else */
+    struct pair_set media;            /* rows that were found */
+    struct present *list;             /* at the end */
+    size_t count, cap;
+};
+
+int dry_run_new(struct store *known, struct dry_run **ret, struct err *err)
+{
+    struct dry_run *f = calloc(1, sizeof(*f));
+
+    if (!f)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    f->known = known;
+    *ret = f;
+    return 0;
+}
+
+void dry_run_free(struct dry_run *f)
+{
+    if (!f)
+        return;
+    pair_set_free(&f->contents);
+    pair_set_free(&f->places);
+    pair_set_free(&f->same);
+    pair_set_free(&f->other);
+    pair_set_free(&f->media);
+    free(f->list);
+    free(f);
+}
+
+/* ------------------------------------------------------------------------------- finding */
+
+static int add_hash(struct pair_set *s, const uint8_t hash[HASH_BYTES], struct err *err)
+{
+    uint64_t half[2];
+
+    memcpy(half, hash, sizeof(half));
+    return pair_set_add(s, half[0], half[1] | 1, err);
+}
+
+/* 1: nothing was found there yet. */
+static int add_place(struct dry_run *f, const struct store_found *found, struct err *err)
+{
+    struct buf name = BUF_INIT;
+    uint8_t hash[HASH_BYTES];
+    int rc;
+
+    buf_put(&name, found->path, found->path_len);
+    buf_put(&name, "", 1);
+    buf_put(&name, found->member, found->member_len);
+    buf_put(&name, &found->nth, sizeof(found->nth));
+    if (name.failed) {
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    } else {
+        hash_of(name.data, name.len, hash);
+        rc = add_hash(&f->places, hash, err);
+    }
+    buf_free(&name);
+    return rc;
+}
+
+/* 1: nor was its content found yet. */
+static int add_content(struct dry_run *f, const struct store_found *found, struct err *err)
+{
+    return add_hash(&f->contents, found->fingerprint, err);
+}
+
+static int add_row(struct pair_set *s, int64_t id, struct err *err)
+{
+    int rc = id ? pair_set_add(s, 0, (uint64_t)id, err) : 0;
+
+    return rc < 0 ? rc : 0;
+}
+
+int dry_run_found(struct dry_run *f, const struct store_found *found,
+                  struct store_enqueue_counts *counts, struct err *err)
+{
+    struct store_met met = {0};
+    int rc = f->known ? store_meet(f->known, found, &met, err) : 0;
+    const bool same = met.place_id && met.place_media == met.media_id;
+    bool twice;
+
+    if (rc == 0)
+        rc = add_row(&f->media, met.media_id, err);
+    if (rc == 0)
+        rc = add_row(same ? &f->same : &f->other, met.place_id, err);
+    if (rc == 0)
+        rc = add_place(f, found, err);
+    twice = rc == 0;
+    if (rc >= 0)
+        rc = add_content(f, found, err);
+    if (rc < 0)
+        return rc;
+    counts->seen++;
+    if (twice || same)
+        counts->unchanged++;
+    else if (met.place_id)
+        counts->changed++;
+    else if (rc == 1 && !met.media_id)
+        counts->added++;
+    else
+        counts->places++;
+    return 0;
+}
+
+int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        rc = add_row(&f->same, place_ids[i], err);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- vanishing */
+
+static int keep(void *arg, int64_t place_id, int64_t media_id, uint64_t places, struct err *err)
+{
+    struct dry_run *f = arg;
+
+    if (f->count == f->cap) {
+        size_t cap = f->cap ? f->cap * 2 : 1024;
+        struct present *list = realloc(f->list, cap * sizeof(*list));
+
+        if (!list)
+            return err_set(err, ERR_NOMEM, "out of memory for what has vanished");
+        f->list = list;
+        f->cap = cap;
+    }
+    f->list[f->count++] = (struct present){media_id, place_id, places};
+    return 0;
+}
+
+static int by_media(const void *a, const void *b)
+{
+    const struct present *x = a, *y = b;
+
+    if (x->media_id != y->media_id)
+        return x->media_id < y->media_id ? -1 : 1;
+    return (x->place_id > y->place_id) - (x->place_id < y->place_id);
+}
+
+/* Of one recording's places, which come one after the other; those of overlapping roots twice.
+ * Returns how many they are. */
+static size_t count_media(const struct dry_run *f, size_t first,
+                          struct store_enqueue_counts *counts)
+{
+    const struct present *p = &f->list[first];
+    uint64_t vanished = 0, other = 0;
+    size_t n = 0;
+
+    for (; first + n < f->count && p[n].media_id == p->media_id; n++) {
+        if (n > 0 && p[n].place_id == p[n - 1].place_id)
+            continue;
+        if (pair_set_has(&f->other, 0, (uint64_t)p[n].place_id))
+            other++;
+        else
+            vanished += !pair_set_has(&f->same, 0, (uint64_t)p[n].place_id);
+    }
+    counts->vanished += vanished;
+    counts->gone += vanished > 0 && vanished + other == p->places &&
+                    !pair_set_has(&f->media, 0, (uint64_t)p->media_id);
+    return n;
+}
+
+int dry_run_end(struct dry_run *f, const struct request *end, struct store_enqueue_counts *counts,
+                struct err *err)
+{
+    int rc = f->known ? store_present(f->known, end, keep, f, err) : 0;
+
+    if (rc != 0)
+        return rc;
+    if (f->count > 0)
+        qsort(f->list, f->count, sizeof(*f->list), by_media);
+    for (size_t i = 0; i < f->count;)
+        i += count_media(f, i, counts);
+    f->count = 0;
+    return 0;
+}

@@ -1,0 +1,39 @@
+/* tools/export/escape.h - texts from outside as a format has them. Into a buffer; any thread. */
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_ESCAPE_H
+#define NIGHTSHIFT_TOOLS_EXPORT_ESCAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+void escape_put(struct buf *out, const char *s); /* as it is */
+
+/* A control character of two bytes (U+0080 to U+009F)? Terminals act on them, too. */
+bool escape_is_c1(const char *s);
+
+/* On one line: line breaks and control characters become blanks. */
+enum escape {
+    ESCAPE_NONE,
+    ESCAPE_SRT, /* "-->" becomes "->": SubRip has no escape, and some readers take it for a time */
+    ESCAPE_VTT, /* &, < and > */
+    ESCAPE_XML, /* the same and quotes; what XML cannot have, U+FFFE and U+FFFF, becomes U+FFFD */
+};
+void escape_line(struct buf *out, const char *s, enum escape how);
+
+/* Percent-encoded, as a part of a URI; a '/' stays when `path`. */
+void escape_uri(struct buf *out, const char *s, size_t len, bool path);
+
+/* A field of RFC 4180's CSV, on one line. What a spreadsheet would take for a formula has a blank
+ * in front. */
+void escape_csv(struct buf *out, const char *s);
+
+/* A JSON string with its quotes. */
+void escape_json(struct buf *out, const char *s);
+
+/* HH:MM:SS and the milliseconds behind `point`; hours grow as they must, and what is negative is 0.
+ */
+void escape_time(struct buf *out, int64_t ms, char point);
+
+#endif

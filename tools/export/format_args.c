@@ -1,0 +1,141 @@
+#include "tools/export/format_args.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli.h"
+#include "tools/export/formats.h"
+
+const char format_args_help[] =
+    "  -w, --words          vtt with a time for each word, where there are any (json\n"
+    "                       always has them)\n"
+    "      --style=STYLE    readable (default): subtitles in lines that people can\n"
+    "                       read; plain: one for each segment, on one line\n"
+    "      --max-line-width=N  columns of a line (default: 42; 32 in East Asian\n"
+    "                       languages, where most characters are two; 39 in Russian)\n"
+    "      --max-lines=N    at once (default: 2)\n"
+    "      --max-cps=N      characters to read in a second (default: 20 in English,\n"
+    "                       17 in others)\n"
+    "      --min-duration=TIME, --max-duration=TIME\n"
+    "                       of a subtitle (default: 833ms and 7s)\n"
+    "      --gap=TIME       between two (default: 83ms)\n"
+    "      --sounds         subtitles have sounds in brackets where nobody speaks\n"
+    "      --url=URL        iiif: where its files will be published (default:\n"
+    "                       https://example.org)\n";
+
+static int take_style(const char *value, struct format_options *o, struct err *err)
+{
+    o->plain = strcmp(value, "plain") == 0;
+    if (!o->plain && strcmp(value, "readable") != 0)
+        return err_set(err, ERR_USAGE, "--style is readable or plain, not '%s'", value);
+    return 0;
+}
+
+static int take_cps(const char *value, struct format_options *o, struct err *err)
+{
+    char *end;
+    double cps = strtod(value, &end);
+
+    if (end == value || *end != 0 || !(cps >= 1 && cps <= 100))
+        return err_set(err, ERR_USAGE, "--max-cps wants a number from 1 to 100, not '%s'", value);
+    o->limits.cps = cps;
+    return 0;
+}
+
+static int take_gap(const char *value, struct format_options *o, struct err *err)
+{
+    int64_t ms = 0;
+    int rc = cli_length("--gap", value, 0, 2000, &ms, err);
+
+    if (rc == 0)
+        o->limits.gap_ms = ms == 0 ? -1 : ms;
+    return rc;
+}
+
+/* Its characters are those of a URI: it stands in JSON as it is. */
+static int take_url(const char *value, struct format_options *o, struct err *err)
+{
+    size_t n = strlen(value), host = strncmp(value, "https://", 8) == 0  ? 8
+                                     : strncmp(value, "http://", 7) == 0 ? 7
+                                                                         : 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (value[i] <= 0x20 || value[i] >= 0x7F || strchr("\"<>\\^`{|}#?", value[i]))
+            host = 0;
+    if (host == 0 || n == host || n > 1000 || value[n - 1] == '/')
+        return err_set(
+            err, ERR_USAGE,
+            "--url wants https://HOST/FOLDER, percent-encoded and without a slash at its "
+            "end");
+    o->url = value;
+    return 0;
+}
+
+bool format_args_take(int option, const char *value, struct format_options *o, int *rc,
+                      struct err *err)
+{
+    struct subtitle_limits *l = &o->limits;
+
+    *rc = 0;
+    if (option == 'w')
+        o->words = true;
+    else if (option == FORMAT_ARG_SOUNDS)
+        o->sounds = true;
+    else if (option == FORMAT_ARG_STYLE)
+        *rc = take_style(value, o, err);
+    else if (option == FORMAT_ARG_WIDTH)
+        *rc = cli_u32("--max-line-width", value, 10, 200, &l->line_columns, err);
+    else if (option == FORMAT_ARG_LINES)
+        *rc = cli_u32("--max-lines", value, 1, 5, &l->lines, err);
+    else if (option == FORMAT_ARG_CPS)
+        *rc = take_cps(value, o, err);
+    else if (option == FORMAT_ARG_MIN)
+        *rc = cli_length("--min-duration", value, 100, 10000, &l->min_ms, err);
+    else if (option == FORMAT_ARG_MAX)
+        *rc = cli_length("--max-duration", value, 500, 60000, &l->max_ms, err);
+    else if (option == FORMAT_ARG_GAP)
+        *rc = take_gap(value, o, err);
+    else if (option == FORMAT_ARG_URL)
+        *rc = take_url(value, o, err);
+    else
+        return false;
+    o->given |= option == 'w'                 ? FORMAT_OPTION_WORDS
+                : option == FORMAT_ARG_SOUNDS ? FORMAT_OPTION_SOUNDS
+                : option == FORMAT_ARG_URL    ? FORMAT_OPTION_URL
+                                              : FORMAT_OPTION_LAYOUT;
+    return true;
+}
+
+bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[FORMAT_ARGS_WHY])
+{
+    static const struct {
+        unsigned option;
+        const char *says;
+    } options[] = {{FORMAT_OPTION_LAYOUT, "how subtitles are laid out"},
+                   {FORMAT_OPTION_SOUNDS, "--sounds"},
+                   {FORMAT_OPTION_MEDIA, "--media, --no-waveform and --allow-unsandboxed"},
+                   {FORMAT_OPTION_URL, "--url"}};
+    char names[200];
+
+    if ((o->given & FORMAT_OPTION_WORDS) && !(formats_taking(FORMAT_OPTION_WORDS) & chosen)) {
+        snprintf(why, FORMAT_ARGS_WHY, "--words is about --format=vtt (json has them without it)");
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if ((o->given & options[i].option) && !(formats_taking(options[i].option) & chosen)) {
+            snprintf(why, FORMAT_ARGS_WHY, "%s is about --format=%s", options[i].says,
+                     formats_names(options[i].option, false, names, sizeof(names)));
+            return false;
+        }
+    return true;
+}
+
+void format_args_values(const struct complete *c, int option, void *arg)
+{
+    formats_values(c, option, arg);
+    if (option == FORMAT_ARG_STYLE) {
+        complete_put(c, "readable");
+        complete_put(c, "plain");
+    }
+}

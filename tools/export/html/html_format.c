@@ -1,0 +1,415 @@
+#include "tools/export/html/html_format.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "store/read/read.h"
+#include "tools/cli.h"
+#include "tools/export/html/assets.h"
+#include "tools/export/html/listen.h"
+#include "tools/export/html/overview.h"
+#include "tools/export/html/page.h"
+#include "tools/export/html/word_index.h"
+#include "tools/export/outdir.h"
+#include "tools/export/read_document.h"
+#include "tools/html.h"
+#include "workers/media/sandbox.h"
+
+#define PAGE_MAX (1u << 30) /* bytes */
+#define ID_LEN 17           /* with its NUL */
+#define FILE_LEN 64         /* of a name below the folder */
+
+struct html {
+    struct store *store;
+    struct outdir *out;
+    const struct format_options *options;
+    char *output; /* owned; absolute */
+    struct overview overview;
+    struct word_index *words;
+    uint32_t pages;
+    struct keys kept; /* IDs of recordings and pieces: what has another one goes */
+    struct buf page, sound;
+    bool judged;      /* may media be decoded on this machine? asked once */
+    struct err judge; /* code 0: yes */
+};
+
+static void html_close(void *state)
+{
+    struct html *h = state;
+
+    if (!h)
+        return;
+    overview_free(&h->overview);
+    word_index_free(h->words);
+    keys_free(&h->kept);
+    buf_free(&h->page);
+    buf_free(&h->sound);
+    free(h->output);
+    free(h);
+}
+
+static int html_open(struct store *st, struct outdir *out, const struct format_options *o,
+                     void **ret, struct err *err)
+{
+    struct html *h = calloc(1, sizeof(*h));
+    int rc = h ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (rc != 0)
+        return rc;
+    *h = (struct html){.store = st, .out = out, .options = o};
+    h->page.max = h->sound.max = PAGE_MAX;
+    rc = cli_absolute(o->output, &h->output, err);
+    if (rc == 0)
+        rc = word_index_new(&h->words, err);
+    if (rc != 0)
+        html_close(h);
+    else
+        *ret = h;
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------ files */
+
+/* "recordings/ID.html" */
+static char *file_name(const char *folder, const char *id, const char *ending, char ret[FILE_LEN])
+{
+    snprintf(ret, FILE_LEN, "%s/%s.%s", folder, id, ending);
+    return ret;
+}
+
+static int write_changed(struct html *h, const char *name, const struct buf *content,
+                         struct err *err)
+{
+    if (content->failed)
+        return err_set(err, ERR_LIMIT, "'%s' is too large", name);
+    if (outdir_has(h->out, name, content->data ? (const void *)content->data : "", content->len))
+        return 0;
+    return outdir_write(h->out, name, content->data, content->len, err);
+}
+
+static bool is_kept(void *arg, const char *name)
+{
+    const struct html *h = arg;
+    const size_t n = strspn(name, "0123456789abcdef");
+
+    /* What is not one of our names somebody put there. */
+    return n != ID_LEN - 1 || name[n] != '.' || keys_has(&h->kept, name, n);
+}
+
+/* ------------------------------------------------------------------------------------ sound */
+
+/* From recordings/ to a file of the disk, both absolute. */
+static void put_relative(const char *output, const void *path_raw, size_t n, struct buf *out)
+{
+    const char *path = path_raw;
+    size_t common = 0;
+
+    /* Up to a slash that both have there. */
+    for (size_t i = 0; i < n && (output[i] == path[i] || (output[i] == 0 && path[i] == '/')); i++) {
+        if (path[i] == '/')
+            common = i;
+        if (output[i] == 0)
+            break;
+    }
+    buf_printf(out, "..");
+    for (const char *s = output + common; *s; s++)
+        if (*s == '/' && s[1])
+            buf_printf(out, "/..");
+    html_url_path(out, path + common, n - common);
+}
+
+/* The ending of a file's name, for a copy of it: letters and digits alone. */
+static const char *ending_of(const char *path, char ret[8])
+{
+    const char *dot = strrchr(path, '.');
+    size_t n = 0;
+
+    for (; dot && dot[n + 1] && n < 7 && isalnum((unsigned char)dot[n + 1]); n++)
+        ret[n] = (char)tolower((unsigned char)dot[n + 1]);
+    ret[n] = 0;
+    return n > 0 && !dot[n + 1] ? ret : "bin";
+}
+
+static int copy_original(struct html *h, const struct read_origin *origin, const char *name,
+                         struct err *err)
+{
+    char *path = strndup(origin->path_raw, origin->path_raw_len);
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    int rc = fd >= 0 ? outdir_copy(h->out, name, fd, err)
+             : path  ? err_sys(err, errno, "open the recording")
+                     : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    return rc;
+}
+
+static int may_decode(struct html *h, struct err *err)
+{
+    char warning[SANDBOX_WORDS];
+
+    if (!h->judged)
+        (void)sandbox_demand(h->options->unsandboxed, warning, &h->judge);
+    h->judged = true;
+    *err = h->judge;
+    return h->judge.code;
+}
+
+/* What is wanted of the sound and not there yet: one decoding for both. */
+static int write_sound(struct html *h, const struct read_origin *origin, const char *wave,
+                       const char *opus, struct err *err)
+{
+    int rc = wave || opus ? may_decode(h, err) : 0;
+
+    buf_clear(&h->page);
+    buf_clear(&h->sound);
+    if (rc == 0 && (wave || opus))
+        rc = listen_to(origin, wave ? &h->page : NULL, opus ? &h->sound : NULL, err);
+    if (rc == 0 && wave)
+        rc = outdir_write(h->out, wave, h->page.data, h->page.len, err);
+    if (rc == 0 && opus)
+        rc = outdir_write(h->out, opus, h->sound.data, h->sound.len, err);
+    return rc;
+}
+
+struct sounding {
+    struct buf source, second;
+    char silent[300];
+    bool waveform, film;
+};
+
+static bool of_disk(const struct err *err)
+{
+    return err->code == ERR_FULL || err->code == ERR_NOMEM;
+}
+
+/* A page without its sound is a page still: why is said on it and to the user. */
+static int no_sound(struct sounding *s, const struct read_recording *r, const struct err *why,
+                    struct err *err)
+{
+    if (of_disk(why)) {
+        *err = *why;
+        return err->code;
+    }
+    cli_note("%s%s%s: its page has no sound or waveform: %s", r->path, r->member[0] ? "//" : "",
+             r->member, why->msg);
+    snprintf(s->silent, sizeof(s->silent), "The sound could not be read when this page was made.");
+    buf_clear(&s->source);
+    return 0;
+}
+
+/* Where the page finds what it plays; makes what is to be made for it. */
+static int make_sound(struct html *h, const struct read_recording *r,
+                      const struct read_origin *origin, const char *id, struct sounding *s,
+                      struct err *err)
+{
+    const enum format_media media = h->options->media;
+    const bool played = r->member[0] == 0 && listen_is_played(r->container, r->codec, r->path);
+    char wave[FILE_LEN], file[FILE_LEN], ending[8];
+    const bool opus = media == FORMAT_MEDIA_OPUS || !played;
+    const bool link = media == FORMAT_MEDIA_LINK && played;
+    bool want_wave, want_file;
+    struct err why = {0};
+    int rc = 0;
+
+    file_name("media", id, "svg", wave);
+    file_name("media", id, opus ? "opus" : ending_of(r->path, ending), file);
+    s->waveform = outdir_has(h->out, wave, NULL, 0);
+    want_wave = h->options->waveform && !s->waveform;
+    want_file = media != FORMAT_MEDIA_NONE && !link && !outdir_has(h->out, file, NULL, 0);
+    if (media == FORMAT_MEDIA_NONE)
+        snprintf(s->silent, sizeof(s->silent), "This page was made without sound.");
+    else if (link) {
+        put_relative(h->output, origin->path_raw, origin->path_raw_len, &s->source);
+        buf_printf(&s->second, "file://");
+        html_url_path(&s->second, origin->path_raw, origin->path_raw_len);
+    } else
+        buf_printf(&s->source, "../%s", file);
+    s->film = played && !opus && listen_is_film(r->path);
+    if (!origin->present && (want_wave || want_file)) {
+        snprintf(s->silent, sizeof(s->silent),
+                 "The recording was not there when this page was made.");
+        if (want_file)
+            buf_clear(&s->source);
+        return 0;
+    }
+    if (want_file && !opus)
+        rc = copy_original(h, origin, file, &why);
+    if (rc == 0)
+        rc = write_sound(h, origin, want_wave ? wave : NULL, want_file && opus ? file : NULL, &why);
+    s->waveform |= rc == 0 && want_wave;
+    return rc == 0 ? 0 : no_sound(s, r, &why, err);
+}
+
+/* ------------------------------------------------------------------------------- recordings */
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static int write_page(struct html *h, const struct page *p, struct err *err)
+{
+    char name[FILE_LEN];
+    int rc;
+
+    buf_clear(&h->page);
+    rc = page_put(p, &h->page, err);
+    if (rc == 0)
+        rc = write_changed(h, file_name("recordings", p->id, "html", name), &h->page, err);
+    buf_clear(&h->page);
+    if (rc == 0) {
+        page_put_texts(p, &h->page);
+        rc = write_changed(h, file_name("recordings", p->id, "js", name), &h->page, err);
+    }
+    for (size_t i = 0; rc == 0 && i < p->document->segment_count; i++)
+        rc = word_index_add(h->words, h->pages, p->document->segments[i].text, err);
+    return rc;
+}
+
+static int make_page(struct html *h, const struct read_recording *r,
+                     const struct read_origin *origin, const struct document *d, const char *id,
+                     struct err *err)
+{
+    const char *name = last_part(r->member[0] ? r->member : r->path);
+    struct sounding s = {.silent = ""};
+    struct buf where = BUF_INIT;
+    int rc = make_sound(h, r, origin, id, &s, err);
+
+    buf_printf(&where, "%s%s%s", r->path, r->member[0] ? "//" : "", r->member);
+    if (rc == 0 && (!buf_cstr(&where) || !buf_cstr(&s.source) || !buf_cstr(&s.second)))
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0) {
+        const struct page p = {.document = d,
+                               .id = id,
+                               .name = name,
+                               .where = buf_cstr(&where),
+                               .source = buf_cstr(&s.source),
+                               .second = buf_cstr(&s.second),
+                               .silent = s.silent,
+                               .film = s.film,
+                               .waveform = s.waveform,
+                               .unfinished = strcmp(r->transcript, "done") != 0};
+
+        rc = write_page(h, &p, err);
+    }
+    if (rc == 0)
+        rc = overview_add(&h->overview, r, d, id, name, err);
+    h->pages += rc == 0;
+    buf_free(&where);
+    buf_free(&s.source);
+    buf_free(&s.second);
+    return rc;
+}
+
+struct having {
+    struct html *h;
+    const struct read_recording *r;
+    struct err *err;
+};
+
+static int on_origin(void *arg, const struct read_origin *origin)
+{
+    struct having *x = arg;
+    struct document_memory *memory = NULL;
+    const size_t before = x->h->kept.count;
+    struct document d;
+    char id[ID_LEN];
+    size_t key;
+    int rc;
+
+    for (int i = 0; i < 8; i++)
+        snprintf(id + 2 * i, 3, "%02x", origin->fingerprint[i]);
+    rc = keys_give(&x->h->kept, id, ID_LEN - 1, &key, x->err);
+    if (rc == 0 && x->h->kept.count == before)
+        rc = err_set(x->err, ERR_INPUT, "another recording has its page's name, '%s.html'", id);
+    if (rc == 0)
+        rc = read_document(x->h->store, x->r,
+                           FORMAT_TEXT | FORMAT_WORDS | FORMAT_TURNS | FORMAT_SOUNDS | FORMAT_TAGS,
+                           false, &d, &memory, x->err);
+    if (rc == 0)
+        rc = make_page(x->h, x->r, origin, &d, id, x->err);
+    document_memory_free(memory);
+    return rc;
+}
+
+static int html_recording(void *state, const struct read_recording *r, const char *name,
+                          struct err *err)
+{
+    struct html *h = state;
+    struct having x = {h, r, err};
+
+    (void)name; /* IDs: they stay when a recording moves */
+    if (strcmp(r->transcript, "done") == 0 || strcmp(r->transcript, "started") == 0)
+        return read_origin(h->store, r->media_id, on_origin, &x, err);
+    return overview_add(&h->overview, r, NULL, "", last_part(r->member[0] ? r->member : r->path),
+                        err);
+}
+
+/* ----------------------------------------------------------------------------------- finish */
+
+struct finishing {
+    struct html *h;
+    struct err *err;
+};
+
+static int on_piece(void *arg, const char *id, const struct buf *script)
+{
+    struct finishing *f = arg;
+    char name[FILE_LEN];
+    size_t key;
+    int rc = keys_give(&f->h->kept, id, strlen(id), &key, f->err);
+
+    return rc == 0 ? write_changed(f->h, file_name("search", id, "js", name), script, f->err) : rc;
+}
+
+static int put_file(struct html *h, const char *name,
+                    void (*put)(const struct overview *o, struct buf *out), struct err *err)
+{
+    buf_clear(&h->page);
+    put(&h->overview, &h->page);
+    return write_changed(h, name, &h->page, err);
+}
+
+static int write_search(struct html *h, struct err *err)
+{
+    struct finishing f = {h, err};
+    int rc;
+
+    buf_clear(&h->page);
+    rc = word_index_pieces(h->words, on_piece, &f, &h->page, err);
+    return rc == 0 ? write_changed(h, "search/pieces.js", &h->page, err) : rc;
+}
+
+static int html_finish(void *state, struct err *err)
+{
+    static const char *const folders[] = {"recordings", "media", "search"};
+    struct html *h = state;
+    int rc = put_file(h, "index.html", overview_put_index, err);
+
+    if (rc == 0)
+        rc = put_file(h, "list.html", overview_put_plain, err);
+    if (rc == 0)
+        rc = put_file(h, "search/list.js", overview_put_list, err);
+    if (rc == 0)
+        rc = write_search(h, err);
+    for (size_t i = 0; rc == 0 && i < assets_count; i++) {
+        const struct asset *a = &assets[i];
+
+        if (!outdir_has(h->out, a->name, a->data, a->len))
+            rc = outdir_write(h->out, a->name, a->data, a->len, err);
+    }
+    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
+        rc = outdir_prune(h->out, folders[i], is_kept, h, err);
+    return rc;
+}
+
+const struct format_folder html_folder = {html_open, html_recording, html_finish, html_close};

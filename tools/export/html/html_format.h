@@ -1,0 +1,20 @@
+/* tools/export/html/html_format.h - a folder of pages to read, hear and search an archive by, from
+ * disk, without a server.
+ *
+ *     index.html  list.html          the archive at a glance; the list without scripts
+ *     recordings/ID.html  ID.js      a page for each recording; its texts for the search
+ *     media/ID.svg  ID.opus  ID.wav  waveforms; sound, where it is not played from where it lies
+ *     search/list.js  pieces.js  HASH.js   the list, and the index of words (word_index.h)
+ *     pages/                         style and scripts
+ *
+ * ID is 16 hexadecimal digits of the recording's fingerprint: the same wherever it lies and in
+ * whichever catalog, so a link holds, and nothing from outside is in a name. What is there already
+ * with the same bytes is not written again; what belongs to no recording any more is removed. */
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_HTML_HTML_FORMAT_H
+#define NIGHTSHIFT_TOOLS_EXPORT_HTML_HTML_FORMAT_H
+
+#include "tools/export/format.h"
+
+extern const struct format_folder html_folder;
+
+#endif

@@ -1,0 +1,189 @@
+#include "tools/export/html/listen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "workers/media/decoder.h"
+#include "workers/media/opus_file.h"
+
+#define PEAK_SAMPLES 1600 /* 100 ms: a day are 864,000 */
+#define COLUMNS 1000
+
+static bool ends_in(const char *path, const char *const endings[])
+{
+    const char *dot = strrchr(path, '.');
+
+    for (; dot && *endings; endings++)
+        if (strcasecmp(dot + 1, *endings) == 0)
+            return true;
+    return false;
+}
+
+bool listen_is_film(const char *path)
+{
+    static const char *const films[] = {"mp4", "m4v", "mov", "webm", NULL};
+
+    return ends_in(path, films);
+}
+
+bool listen_is_played(const char *container, const char *codec, const char *path)
+{
+    static const struct {
+        const char *container, *codecs; /* codecs between blanks; NULL: any */
+    } played[] = {
+        {"wav", " pcm_s16le pcm_u8 pcm_s24le pcm_f32le "},
+        {"mp3", NULL},
+        {"flac", NULL},
+        {"ogg", " vorbis opus flac "},
+        {"mov,mp4", " aac mp3 flac opus "},
+        {"matroska,webm", " opus vorbis "},
+        {"aac", " aac "},
+    };
+    static const char *const webm[] = {"webm", NULL};
+    char wanted[48];
+
+    snprintf(wanted, sizeof(wanted), " %.40s ", codec);
+    for (size_t i = 0; i < sizeof(played) / sizeof(played[0]); i++)
+        if (strncmp(container, played[i].container, strlen(played[i].container)) == 0)
+            return (!played[i].codecs || strstr(played[i].codecs, wanted)) &&
+                   (played[i].container[0] != 'm' || played[i].container[1] != 'a' ||
+                    ends_in(path, webm));
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------ peaks */
+
+struct peaks {
+    uint8_t *list; /* of each PEAK_SAMPLES, 0 to 255 */
+    size_t count, room;
+    size_t filled; /* samples of the last one */
+    unsigned loudest;
+};
+
+static int add_peak(struct peaks *p, unsigned peak)
+{
+    if (p->count == p->room) {
+        size_t room = p->room * 2 + 4096;
+        uint8_t *list = realloc(p->list, room);
+
+        if (!list)
+            return -1;
+        p->list = list;
+        p->room = room;
+    }
+    p->list[p->count++] = (uint8_t)(peak >> 7 > 255 ? 255 : peak >> 7);
+    return 0;
+}
+
+static int add_samples(struct peaks *p, const int16_t *pcm, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned v = (unsigned)abs(pcm[i]);
+
+        p->loudest = v > p->loudest ? v : p->loudest;
+        if (++p->filled < PEAK_SAMPLES)
+            continue;
+        if (add_peak(p, p->loudest) != 0)
+            return -1;
+        p->filled = p->loudest = 0;
+    }
+    return 0;
+}
+
+/* The loudest of the stretch that a column stands for. */
+static unsigned column(const struct peaks *p, size_t i)
+{
+    size_t from = i * p->count / COLUMNS, to = (i + 1) * p->count / COLUMNS;
+    unsigned best = p->list[from];
+
+    for (size_t k = from; k < to; k++)
+        best = p->list[k] > best ? p->list[k] : best;
+    return best;
+}
+
+/* As loud as its loudest: an archive has quiet tapes. */
+static void put_waveform(const struct peaks *p, struct buf *out)
+{
+    unsigned most = 8;
+
+    for (size_t i = 0; i < p->count; i++)
+        most = p->list[i] > most ? p->list[i] : most;
+    buf_printf(out,
+               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d 100\" "
+               "preserveAspectRatio=\"none\"><path fill=\"#6f7f92\" d=\"",
+               COLUMNS);
+    for (size_t i = 0; p->count > 0 && i < COLUMNS; i++) {
+        unsigned half = column(p, i) * 50 / most;
+
+        half = half > 0 ? half : 1;
+        buf_printf(out, "M%zu %uh1v%uh-1z", i, 50 - half, 2 * half);
+    }
+    buf_printf(out, "\"/></svg>\n");
+}
+
+/* ---------------------------------------------------------------------------------- decoding */
+
+static int open_origin(const struct read_origin *origin, int *ret, struct err *err)
+{
+    char *path = strndup(origin->path_raw, origin->path_raw_len);
+
+    if (!path)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    *ret = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    free(path);
+    return *ret >= 0 ? 0 : err_sys(err, errno, "open the recording");
+}
+
+static int start(const struct read_origin *origin, struct decoder **ret, struct err *err)
+{
+    char *member = strndup(origin->member_raw, origin->member_raw_len);
+    const struct decoder_work work = {
+        .member = member, .nth = origin->nth, .fingerprint = origin->fingerprint};
+    int file = -1, rc = member ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (rc == 0)
+        rc = open_origin(origin, &file, err);
+    if (rc == 0)
+        rc = decoder_start(file, &work, NULL, ret, err);
+    if (file >= 0)
+        close(file);
+    free(member);
+    return rc;
+}
+
+int listen_to(const struct read_origin *origin, struct buf *waveform, struct buf *opus,
+              struct err *err)
+{
+    struct decoder_event event = {.type = DECODER_INFO};
+    struct opus_file *encoder = NULL;
+    struct decoder *d = NULL;
+    struct peaks p = {0};
+    int rc = opus ? opus_file_new(opus, &encoder, err) : 0;
+
+    if (rc == 0)
+        rc = start(origin, &d, err);
+    while (rc == 0 && event.type != DECODER_END) {
+        rc = decoder_next(d, &event, err);
+        if (rc != 0 || event.type != DECODER_PCM)
+            continue;
+        if (waveform && add_samples(&p, event.pcm, event.samples) != 0)
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+        if (rc == 0 && opus)
+            rc = opus_file_put(encoder, event.pcm, event.samples, err);
+    }
+    if (rc == 0 && opus)
+        rc = opus_file_end(encoder, err);
+    if (rc == 0 && waveform && p.filled > 0 && add_peak(&p, p.loudest) != 0)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0 && waveform)
+        put_waveform(&p, waveform);
+    decoder_close(d);
+    opus_file_free(encoder);
+    free(p.list);
+    return rc;
+}

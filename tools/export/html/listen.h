@@ -1,0 +1,23 @@
+/* tools/export/html/listen.h - what a page has of the sound itself: its waveform, and Opus where a
+ * browser cannot play what lies there. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_HTML_LISTEN_H
+#define NIGHTSHIFT_TOOLS_EXPORT_HTML_LISTEN_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "store/read/read.h"
+
+/* By container and codec as the catalog has them: does every current browser play that? */
+bool listen_is_played(const char *container, const char *codec, const char *path);
+/* Is it a film, by its name? */
+bool listen_is_film(const char *path);
+
+/* Decodes the recording once, in a decoder process (workers/media/decoder.h). waveform: an SVG
+ * image of 1000 peaks, each the loudest of its stretch; opus: an Ogg file. Either may be NULL. What
+ * is damaged has what came of it. ERR_MISSING, ERR_DENIED and what decoder_next and opus_file.h
+ * bring: then neither holds anything of use. */
+int listen_to(const struct read_origin *origin, struct buf *waveform, struct buf *opus,
+              struct err *err);
+
+#endif

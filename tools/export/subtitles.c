@@ -1,0 +1,308 @@
+#include "tools/export/subtitles.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/export/subtitles/lines.h"
+#include "tools/export/subtitles/pieces.h"
+#include "tools/export/subtitles/times.h"
+
+#define PAUSE_MS 2000        /* what is said behind it is another cue */
+#define RUN_PIECES 1500      /* a run is no longer: the search's memory */
+#define SOUND_APART_MS 10000 /* the same sound is not told again sooner */
+
+void subtitles_free(struct subtitles *s)
+{
+    free(s->list);
+    free(s->pieces);
+    buf_free(&s->text);
+    *s = (struct subtitles){0};
+}
+
+/* ---- limits */
+
+static const struct {
+    const char *language;
+    uint32_t line_columns;
+    double cps;
+} usual[] = {
+    {"en", 42, 20}, {"ja", 32, 17}, {"ko", 32, 17}, {"zh", 32, 17}, {"yue", 32, 17}, {"ru", 39, 17},
+};
+
+struct subtitle_limits subtitle_usual(struct subtitle_limits l, const char *language)
+{
+    struct subtitle_limits all = {42, 2, 17, 833, 7000, 83};
+
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+        if (strcmp(usual[i].language, language) == 0) {
+            all.line_columns = usual[i].line_columns;
+            all.cps = usual[i].cps;
+        }
+    all.line_columns = l.line_columns > 0 ? l.line_columns : all.line_columns;
+    all.lines = l.lines > 0 ? l.lines : all.lines;
+    all.cps = l.cps > 0 ? l.cps : all.cps;
+    all.max_ms = l.max_ms > 0 ? l.max_ms : all.max_ms;
+    all.min_ms = l.min_ms > 0 ? l.min_ms : all.min_ms;
+    all.gap_ms = l.gap_ms == 0 ? all.gap_ms : l.gap_ms < 0 ? 0 : l.gap_ms;
+    if (all.min_ms > all.max_ms)
+        all.min_ms = all.max_ms;
+    return all;
+}
+
+/* ---- runs */
+
+struct run {
+    size_t first, count;
+    int64_t start_ms;
+    const char *speaker, *language;
+};
+
+struct making {
+    const struct document *d;
+    struct subtitle_limits limits; /* as asked for */
+    struct subtitles *s;
+    struct run *runs;
+    size_t run_count, run_room, room, list_room;
+    uint32_t *characters; /* of the cues */
+    size_t characters_room;
+    struct err *err;
+};
+
+static struct subtitle_limits limits_of(const struct making *m, const char *language)
+{
+    return subtitle_usual(m->limits, language[0] ? language : m->d->language);
+}
+
+static int no_memory(struct making *m) { return err_set(m->err, ERR_NOMEM, "out of memory"); }
+
+static bool begins_run(const struct making *m, size_t segment, const struct subtitle_piece *p)
+{
+    const struct run *r = m->run_count > 0 ? &m->runs[m->run_count - 1] : NULL;
+    const struct subtitle_piece *before = p - 1;
+
+    return !r || strcmp(r->speaker, p->speaker) != 0 ||
+           strcmp(r->language, m->d->segments[segment].language) != 0 || r->count == RUN_PIECES ||
+           p->start_ms - before->end_ms >= PAUSE_MS || p->start_ms < before->start_ms;
+}
+
+static int add_run(struct making *m, size_t segment, size_t piece)
+{
+    const struct subtitle_piece *p = &m->s->pieces[piece];
+
+    if (m->run_count == m->run_room) {
+        size_t room = m->run_room * 2 + 32;
+        struct run *runs = realloc(m->runs, room * sizeof(*runs));
+
+        if (!runs)
+            return no_memory(m);
+        m->runs = runs;
+        m->run_room = room;
+    }
+    m->runs[m->run_count] = (struct run){.first = piece,
+                                         .start_ms = p->start_ms,
+                                         .speaker = p->speaker,
+                                         .language = m->d->segments[segment].language};
+    m->run_count++;
+    return 0;
+}
+
+static int add_segment(struct making *m, size_t segment)
+{
+    const struct document_segment *s = &m->d->segments[segment];
+    size_t from = m->s->piece_count;
+    int rc = pieces_put(m->s, &m->room, s, limits_of(m, s->language).line_columns, m->err);
+
+    for (size_t i = from; rc == 0 && i < m->s->piece_count; i++) {
+        if (begins_run(m, segment, &m->s->pieces[i]))
+            rc = add_run(m, segment, i);
+        if (rc == 0)
+            m->runs[m->run_count - 1].count++;
+    }
+    return rc;
+}
+
+/* ---- cues */
+
+static int add_cue(struct making *m, struct subtitle c, uint32_t characters)
+{
+    struct subtitles *s = m->s;
+
+    if (s->count == m->list_room) {
+        size_t room = m->list_room * 2 + 64;
+        struct subtitle *list = realloc(s->list, room * sizeof(*list));
+        uint32_t *numbers = list ? realloc(m->characters, room * sizeof(*numbers)) : NULL;
+
+        s->list = list ? list : s->list;
+        m->characters = numbers ? numbers : m->characters;
+        if (!list || !numbers)
+            return no_memory(m);
+        m->list_room = room;
+    }
+    m->characters[s->count] = characters;
+    s->list[s->count++] = c;
+    return 0;
+}
+
+static int add_cues(struct making *m, const struct lines_run *run, const struct run *r, bool turn,
+                    const size_t *ends, size_t count)
+{
+    int rc = 0;
+
+    for (size_t k = 0, from = 0; rc == 0 && k < count; from = ends[k++]) {
+        const struct subtitle_piece *p = &m->s->pieces[run->first];
+        struct subtitle c = {.start_ms = p[from].start_ms,
+                             .end_ms = p[ends[k] - 1].end_ms,
+                             .speaker = r->speaker,
+                             .turn = turn && k == 0,
+                             .label_line = k == 0 && run->label_line,
+                             .first = run->first + from,
+                             .count = ends[k] - from};
+        uint32_t characters = k == 0 ? run->label_columns : 0;
+
+        for (size_t i = from; i < ends[k]; i++)
+            characters += p[i].characters + (i > from && (p[i].blank || p[i].line));
+        rc = add_cue(m, c, characters);
+    }
+    return rc;
+}
+
+/* Where a name does not fit beside the text and there is one line alone, there is no name. */
+static void place_label(struct lines_run *run, const struct subtitle_piece *first, const char *name)
+{
+    uint32_t columns, characters;
+
+    pieces_measure(name, strlen(name), &columns, &characters);
+    run->label_columns = columns + 3; /* "[NAME] " */
+    run->label_line = run->label_columns > run->limits.line_columns / 2 ||
+                      run->label_columns + first->columns > run->limits.line_columns;
+    if (columns + 2 > run->limits.line_columns || (run->label_line && run->limits.lines < 2)) {
+        run->label_columns = 0;
+        run->label_line = false;
+    }
+}
+
+static int make_cues(struct making *m, bool labels)
+{
+    size_t *ends = malloc((RUN_PIECES + 1) * sizeof(*ends)), count = 0;
+    int rc = ends ? 0 : no_memory(m);
+
+    for (size_t i = 0; rc == 0 && i < m->run_count; i++) {
+        const struct run *r = &m->runs[i];
+        bool turn = r->speaker[0] != 0 && (i == 0 || strcmp(r->speaker, r[-1].speaker) != 0);
+        struct lines_run run = {.first = r->first,
+                                .count = r->count,
+                                .language = r->language[0] ? r->language : m->d->language,
+                                .limits = limits_of(m, r->language),
+                                .next_ms = i + 1 < m->run_count ? r[1].start_ms : INT64_MAX / 2};
+
+        if (turn && labels)
+            place_label(&run, &m->s->pieces[r->first], r->speaker);
+        rc = lines_break(m->s, &run, ends, &count, m->err);
+        if (rc == 0)
+            rc = add_cues(m, &run, r, turn && (!labels || run.label_columns > 0), ends, count);
+    }
+    free(ends);
+    return rc;
+}
+
+/* ---- sounds: where nobody speaks */
+
+static bool is_speech(const char *name)
+{
+    static const char *const speech[] = {"Speech",       "Conversation", "Narration",
+                                         "Silence",      "Inside,",      "Outside,",
+                                         "Child speech", "Male speech",  "Female speech"};
+
+    for (size_t i = 0; i < sizeof(speech) / sizeof(speech[0]); i++)
+        if (strncmp(name, speech[i], strlen(speech[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Of [from, to), the first stretch without a cue that lasts long enough; false: none. */
+static bool free_stretch(const struct subtitle *list, size_t count, const struct subtitle_limits *l,
+                         int64_t *from, int64_t *to)
+{
+    int64_t at = *from < 0 ? 0 : *from;
+
+    for (size_t i = 0; i < count && at + l->min_ms <= *to; i++) {
+        if (list[i].end_ms + l->gap_ms <= at)
+            continue;
+        if (list[i].start_ms - l->gap_ms - at >= l->min_ms) {
+            *to = *to < list[i].start_ms - l->gap_ms ? *to : list[i].start_ms - l->gap_ms;
+            break;
+        }
+        at = list[i].end_ms + l->gap_ms;
+    }
+    *from = at;
+    return at + l->min_ms <= *to;
+}
+
+/* The last one to where its time is. */
+static void sort_in(struct subtitles *s)
+{
+    struct subtitle c = s->list[s->count - 1];
+    size_t i = s->count - 1;
+
+    for (; i > 0 && s->list[i - 1].start_ms > c.start_ms; i--)
+        s->list[i] = s->list[i - 1];
+    s->list[i] = c;
+}
+
+static bool told_lately(const struct subtitles *s, const struct document_sound *sound)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->list[i].sound && strcmp(s->list[i].sound, sound->name) == 0 &&
+            s->list[i].start_ms > sound->start_ms - SOUND_APART_MS &&
+            s->list[i].start_ms < sound->end_ms + SOUND_APART_MS)
+            return true;
+    return false;
+}
+
+static int add_sounds(struct making *m)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < m->d->sound_count; i++) {
+        const struct document_sound *sound = &m->d->sounds[i];
+        struct subtitle_limits l = limits_of(m, "");
+        int64_t from = sound->start_ms, to = sound->end_ms;
+        uint32_t columns, characters;
+
+        pieces_measure(sound->name, strlen(sound->name), &columns, &characters);
+        if (is_speech(sound->name) || columns + 2 > l.line_columns || told_lately(m->s, sound) ||
+            !free_stretch(m->s->list, m->s->count, &l, &from, &to))
+            continue;
+        to = to - from > l.max_ms ? from + l.max_ms : to;
+        rc = add_cue(m, (struct subtitle){from, to, "", false, false, 0, 0, sound->name},
+                     characters);
+        if (rc == 0)
+            sort_in(m->s);
+    }
+    return rc;
+}
+
+int subtitles_make(const struct document *d, const struct subtitle_limits *limits, bool labels,
+                   bool sounds, struct subtitles *ret, struct err *err)
+{
+    struct subtitles s = {0};
+    struct making m = {.d = d, .limits = *limits, .s = &s, .err = err};
+    struct subtitle_limits l = limits_of(&m, "");
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < d->segment_count; i++)
+        rc = add_segment(&m, i);
+    if (rc == 0)
+        rc = make_cues(&m, labels);
+    if (rc == 0)
+        times_settle(s.list, s.count, m.characters, &l);
+    if (rc == 0 && sounds)
+        rc = add_sounds(&m);
+    free(m.runs);
+    free(m.characters);
+    if (rc != 0)
+        subtitles_free(&s);
+    else
+        *ret = s;
+    return rc;
+}

@@ -1,0 +1,293 @@
+/* The report as one page that needs nothing beside it: no script, no network. */
+#include "tools/html.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "scheduler/plan/progress.h"
+#include "tools/report/report.h"
+#include "tools/text.h"
+
+#define WIDTH 720.0 /* of a chart, in its own units */
+#define HEIGHT 96.0
+
+/* Contrasts are 4.5 and more for text, 3 and more for what charts are made of. */
+static const char style[] =
+    "<style>\n"
+    ":root{--ink:#1d1f21;--dim:#595d62;--paper:#fdfdfb;--card:#f3f3ee;--line:#d4d4cc;"
+    "--bar:#2b6ca3;--mark:#a3402b}\n"
+    "@media (prefers-color-scheme:dark){:root{--ink:#e7e7e2;--dim:#a9adb2;--paper:#16181a;"
+    "--card:#1f2225;--line:#3b3f44;--bar:#6aaee6;--mark:#f0907a}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0 auto;max-width:60rem;padding:1rem;background:var(--paper);color:var(--ink);"
+    "font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}\n"
+    "h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .6rem}"
+    "h3{font-size:1rem;margin:1.2rem 0 .2rem}p{margin:.3rem 0}.dim{color:var(--dim)}\n"
+    ".sums{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.6rem;"
+    "margin:1rem 0;padding:0;list-style:none}.sums li{background:var(--card);"
+    "border:1px solid var(--line);border-radius:.4rem;padding:.5rem .7rem}"
+    ".sums b{display:block;font-size:1.35rem}\n"
+    ".wide{overflow-x:auto}table{border-collapse:collapse;width:100%;overflow-wrap:normal}"
+    "th,td{text-align:left;padding:.25rem .8rem .25rem 0;border-bottom:1px solid var(--line);"
+    "vertical-align:top;white-space:nowrap}td.n,th.n{text-align:right;font-variant-numeric:tabular-"
+    "nums}\n"
+    "figure{margin:.4rem 0 .8rem}figcaption{color:var(--dim);font-size:.9rem}"
+    "svg{display:block;width:100%;height:6rem;background:var(--card);border:1px solid var(--line)}"
+    "svg rect{fill:var(--bar)}svg path{stroke:var(--mark);stroke-width:2;fill:none;"
+    "stroke-dasharray:6 4;vector-effect:non-scaling-stroke}\n"
+    ".axis{display:flex;justify-content:space-between;color:var(--dim);font-size:.85rem}\n"
+    "article{border-left:3px solid var(--mark);padding-left:.8rem;margin:.9rem 0}"
+    ".mend::before{content:\"\\2192\\a0\"}\n"
+    "@media print{:root{--ink:#000;--dim:#444;--paper:#fff;--card:#fff;--line:#999;--bar:#555;"
+    "--mark:#000}body{max-width:none;padding:0}figure,article,tr{break-inside:avoid}"
+    "svg rect{-webkit-print-color-adjust:exact;print-color-adjust:exact}}\n"
+    "</style>\n</head>\n";
+
+static void element(struct buf *out, const char *begin, const char *text, const char *end)
+{
+    buf_printf(out, "%s", begin);
+    html_text(out, text);
+    buf_printf(out, "%s", end);
+}
+
+/* --------------------------------------------------------------------------------------- charts */
+
+typedef double (*value_fn)(const struct report_step *s);
+
+static double hours_value(const struct report_step *s)
+{
+    return s->span_ms > 0 ? (double)s->audio_ms / 3600000 : 0;
+}
+static double use_value(const struct report_step *s)
+{
+    return s->span_ms > 0 ? 100.0 * (double)s->busy_ms / (double)s->span_ms : 0;
+}
+static double memory_value(const struct report_step *s) { return (double)s->memory_bytes / 1e9; }
+
+static double most_of(const struct report_device *d, value_fn value)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < d->steps; i++)
+        if (value(&d->step[i]) > most)
+            most = value(&d->step[i]);
+    return most;
+}
+
+static void put_bars(const struct report_device *d, value_fn value, double most, struct buf *out)
+{
+    const double step = WIDTH / (double)d->steps;
+
+    for (size_t i = 0; i < d->steps; i++) {
+        const double v = value(&d->step[i]), h = v < most ? v / most * HEIGHT : HEIGHT;
+
+        if (v > 0)
+            buf_printf(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\"/>",
+                       (double)i * step + step * 0.05, HEIGHT - h, step * 0.9, h);
+    }
+}
+
+/* `line`: a value that is marked across; 0: none. */
+static void put_chart(const struct report *r, const struct report_device *d, const char *what,
+                      const char *unit, value_fn value, double most, double line, struct buf *out)
+{
+    char from[REPORT_TIME], to[REPORT_TIME];
+
+    if (most <= 0)
+        return;
+    buf_printf(out, "<figure><figcaption>%s, at most %.3g %s", what, most_of(d, value), unit);
+    if (line > 0)
+        buf_printf(out, "; dashed: %.3g %s predicted", line, unit);
+    buf_printf(out,
+               "</figcaption>\n<svg role=\"img\" aria-label=\"%s over time, at most %.3g %s\" "
+               "viewBox=\"0 0 %.0f %.0f\" preserveAspectRatio=\"none\">",
+               what, most_of(d, value), unit, WIDTH, HEIGHT);
+    put_bars(d, value, most, out);
+    if (line > 0)
+        buf_printf(out, "<path d=\"M0 %.2fH%.0f\"/>", HEIGHT - line / most * HEIGHT, WIDTH);
+    buf_printf(out, "</svg>\n<div class=\"axis\"><span>%s</span><span>%s</span></div></figure>\n",
+               report_time(d->step[0].at_ms, from),
+               report_time(d->step[d->steps - 1].at_ms + r->step_ms, to));
+}
+
+static void put_charts(const struct report *r, const struct report_device *d, struct buf *out)
+{
+    const double memory = most_of(d, memory_value);
+    const double predicted = memory > 0 ? (double)d->sum.predicted_bytes / 1e9 : 0;
+    char what[80];
+
+    element(out, "<h3>", d->name, "</h3>\n");
+    snprintf(what, sizeof(what), "Hours of audio in each %lld minutes",
+             (long long)r->step_ms / 60000);
+    put_chart(r, d, what, "h", hours_value, most_of(d, hours_value), 0, out);
+    put_chart(r, d, "In use", "%", use_value, most_of(d, use_value) > 0 ? 100 : 0, 0, out);
+    put_chart(r, d, "Memory in use", "GB", memory_value,
+              (memory > predicted ? memory : predicted) * 1.05, predicted, out);
+}
+
+/* -------------------------------------------------------------------------------------- sections
+ */
+
+static void put_sum(struct buf *out, const char *value, const char *what)
+{
+    element(out, "<li><b>", value, "</b> ");
+    element(out, "", what, "</li>\n");
+}
+
+static void put_sums(const struct report *r, struct buf *out)
+{
+    const struct store_archive *a = &r->totals.archive;
+    char text[TEXT_LEN], speed[TEXT_LEN];
+
+    buf_printf(out, "<ul class=\"sums\">\n");
+    put_sum(out, text_count(r->done, text),
+            text_plural(r->done, "recording done", "recordings done"));
+    put_sum(out, text_length(r->audio_ms, text), "of audio heard");
+    snprintf(speed, sizeof(speed), "%.1f \xC3\x97", report_speed(r));
+    if (report_speed(r) > 0)
+        put_sum(out, speed, "real time, while at work");
+    put_sum(out, text_count(r->failed, text), "failed");
+    put_sum(out, text_count(a->pending, text), "left to do");
+    buf_printf(out, "</ul>\n");
+}
+
+static void put_runs(const struct report *r, struct buf *out)
+{
+    char at[REPORT_TIME];
+
+    for (size_t i = 0; i < r->runs; i++) {
+        const struct store_run *run = &r->run[i];
+
+        buf_printf(out, "<p>%s to ", report_time(run->started_ms, at));
+        buf_printf(out, "%s: %s",
+                   run->ended_ms || !r->on
+                       ? report_time(run->ended_ms ? run->ended_ms : run->seen_ms, at)
+                       : "now",
+                   report_why(r, run));
+        if (run->reason[0])
+            element(out, ": ", run->reason, "");
+        element(out, " <span class=\"dim\">on ", run->devices, "</span></p>\n");
+    }
+    if (r->on && r->live.note[0])
+        element(out, "<p>", r->live.note, "</p>\n");
+}
+
+static void put_table(const struct report *r, struct buf *out)
+{
+    char a[TEXT_LEN];
+
+    buf_printf(out, "<h2>Devices</h2>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" "
+                    "aria-label=\"Devices\"><table><thead><tr><th scope=\"col\">Device</th>"
+                    "<th scope=\"col\" class=\"n\">Audio</th>"
+                    "<th scope=\"col\" class=\"n\">\xC3\x97 real time</th>"
+                    "<th scope=\"col\" class=\"n\">In use</th>"
+                    "<th scope=\"col\" class=\"n\">Memory</th>"
+                    "<th scope=\"col\" class=\"n\">Predicted</th>"
+                    "<th scope=\"col\" class=\"n\">Batch</th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < r->devices; i++) {
+        const struct report_device *d = &r->device[i];
+        const struct report_step *s = &d->sum;
+
+        element(out, "<tr><td>", d->name, "</td>");
+        buf_printf(out, "<td class=\"n\">%s</td>", text_length(s->audio_ms, a));
+        buf_printf(out, "<td class=\"n\">%.1f</td>",
+                   s->busy_ms > 0 ? (double)s->audio_ms / (double)s->busy_ms : 0);
+        buf_printf(out, "<td class=\"n\">%.0f %%</td>", use_value(s));
+        buf_printf(out, "<td class=\"n\">%s</td>",
+                   s->memory_bytes > 0 ? text_bytes(s->memory_bytes, a) : "unknown");
+        buf_printf(out, "<td class=\"n\">%s</td>",
+                   s->predicted_bytes > 0 ? text_bytes(s->predicted_bytes, a) : "unknown");
+        if (d->slots > 0)
+            buf_printf(out, "<td class=\"n\">%u, %u in the encoder</td></tr>\n", d->slots,
+                       d->windows);
+        else
+            buf_printf(out, "<td class=\"n\">unknown</td></tr>\n");
+    }
+    buf_printf(out, "</tbody></table></div>\n");
+}
+
+static void put_left(const struct report *r, struct buf *out)
+{
+    const struct store_archive *a = &r->totals.archive;
+    char n[TEXT_LEN], span[PROGRESS_SPAN];
+
+    buf_printf(out, "<h2>What is left</h2>\n<p>%s %s to do", text_count(a->pending, n),
+               text_plural(a->pending, "recording", "recordings"));
+    if (a->pending > 0 && r->left_ms > 0)
+        buf_printf(out, ", %s%s of audio", a->unknown > 0 ? "about " : "",
+                   text_length(r->left_ms, n));
+    if (r->low_ms >= 0) {
+        progress_range(r->low_ms, r->high_ms, span);
+        buf_printf(out, ": %s of work%s", span, r->on ? "" : ", at the speed of these runs");
+    }
+    buf_printf(out, ".</p>\n");
+    if (a->waiting > 0)
+        buf_printf(out, "<p>%s waiting for a transcription.</p>\n", text_count(a->waiting, n));
+    if (a->paused > 0)
+        buf_printf(out, "<p>%s paused: <code>nightshift resume</code>.</p>\n",
+                   text_count(a->paused, n));
+    if (a->absent > 0)
+        buf_printf(out, "<p>%s gone from the disk.</p>\n", text_count(a->absent, n));
+}
+
+static void put_reasons(const struct report *r, struct buf *out)
+{
+    char n[TEXT_LEN];
+
+    if (r->reasons > 0)
+        buf_printf(out, "<h2>What failed, and what would mend it</h2>\n");
+    for (size_t i = 0; i < r->reasons; i++) {
+        const struct report_reason *x = &r->reason[i];
+
+        buf_printf(out, "<article><h3>%s ", text_count(x->count, n));
+        html_text(out, x->kind);
+        if (x->code[0])
+            element(out, ": ", x->code, "");
+        buf_printf(out, "</h3>\n<p class=\"dim\">%s of them in these runs</p>\n",
+                   text_count(x->fresh, n));
+        element(out, "<p><code>", x->path, "</code></p>\n");
+        element(out, "<p>", x->reason, "</p>\n");
+        element(out, "<p class=\"mend\">", x->mend, "</p></article>\n");
+    }
+}
+
+static void put_doubts(const struct report *r, struct buf *out)
+{
+    char at[CLOCK_HMS_LEN];
+
+    if (r->doubts > 0)
+        buf_printf(out, "<h2>What is most doubtful</h2>\n");
+    for (size_t i = 0; i < r->doubts; i++) {
+        const struct report_doubt *d = &r->doubt[i];
+
+        clock_hms(d->start_ms, at);
+        element(out, "<article><p>\xE2\x80\x9C", d->text, "\xE2\x80\x9D</p>\n");
+        element(out, "<p><code>", d->path, "</code>");
+        buf_printf(out, " at %s</p>\n", at);
+        element(out, "<p class=\"dim\">", d->reason, "</p></article>\n");
+    }
+}
+
+void report_html(const struct report *r, struct buf *out)
+{
+    char at[REPORT_TIME];
+
+    html_begin(out, html_policy_alone, "Nightshift: the report of the night");
+    buf_printf(out, "%s<body>\n<main>\n<h1>The report of the night</h1>\n<p class=\"dim\">", style);
+    html_text(out, r->catalog);
+    buf_printf(out, ", %s</p>\n", report_time(r->now_ms, at));
+    if (r->runs == 0)
+        buf_printf(out, "<p>No run yet. Next: <code>nightshift run</code></p>\n");
+    put_sums(r, out);
+    put_runs(r, out);
+    if (r->devices > 0)
+        put_table(r, out);
+    for (size_t i = 0; i < r->devices; i++)
+        put_charts(r, &r->device[i], out);
+    put_left(r, out);
+    put_reasons(r, out);
+    put_doubts(r, out);
+    buf_printf(out, "</main>\n</body>\n</html>\n");
+}

@@ -1,0 +1,106 @@
+/* The report for programs. */
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "tools/report/report.h"
+
+static json_t *at(int64_t wall_ms)
+{
+    char text[CLOCK_ISO_LEN];
+
+    clock_iso8601(wall_ms, text);
+    return json_string(text);
+}
+
+static json_t *time_or_null(int64_t ms) { return ms >= 0 ? json_integer(ms) : json_null(); }
+
+static json_t *run_json(const struct report *r, const struct store_run *run)
+{
+    return json_pack("{s:I, s:o, s:o, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "run",
+                     (json_int_t)run->run_id, "started_at", at(run->started_ms), "ended_at",
+                     run->ended_ms ? at(run->ended_ms) : json_null(), "why",
+                     run->why[0] ? run->why
+                     : r->on     ? ""
+                                 : "lost",
+                     "reason", run->reason, "devices", run->devices, "recordings_done",
+                     (json_int_t)run->recordings_done, "recordings_failed",
+                     (json_int_t)run->recordings_failed, "recordings_left",
+                     (json_int_t)run->recordings_left, "audio_ms", (json_int_t)run->audio_ms);
+}
+
+static json_t *step_json(const struct report_step *s)
+{
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "at", at(s->at_ms), "span_ms",
+                     (json_int_t)s->span_ms, "busy_ms", (json_int_t)s->busy_ms, "audio_ms",
+                     (json_int_t)s->audio_ms, "memory_bytes", (json_int_t)s->memory_bytes,
+                     "predicted_bytes", (json_int_t)s->predicted_bytes);
+}
+
+static json_t *device_json(const struct report_device *d)
+{
+    json_t *steps = json_array();
+
+    for (size_t i = 0; i < d->steps; i++)
+        json_array_append_new(steps, step_json(&d->step[i]));
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "device", d->name, "span_ms",
+                     (json_int_t)d->sum.span_ms, "busy_ms", (json_int_t)d->sum.busy_ms, "audio_ms",
+                     (json_int_t)d->sum.audio_ms, "memory_bytes", (json_int_t)d->sum.memory_bytes,
+                     "predicted_bytes", (json_int_t)d->sum.predicted_bytes, "slots", (int)d->slots,
+                     "windows", (int)d->windows, "steps", steps);
+}
+
+static json_t *reason_json(const struct report_reason *x)
+{
+    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:s}", "kind", x->kind, "code", x->code,
+                     "count", (json_int_t)x->count, "new", (json_int_t)x->fresh, "path", x->path,
+                     "reason", x->reason, "mend", x->mend);
+}
+
+static json_t *doubt_json(const struct report_doubt *d)
+{
+    return json_pack("{s:s, s:I, s:s, s:s}", "path", d->path, "start_ms", (json_int_t)d->start_ms,
+                     "text", d->text, "reason", d->reason);
+}
+
+static json_t *left_json(const struct report *r)
+{
+    const struct store_archive *a = &r->totals.archive;
+
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "recordings",
+                     (json_int_t)a->pending, "unknown_lengths", (json_int_t)a->unknown, "waiting",
+                     (json_int_t)a->waiting, "paused", (json_int_t)a->paused, "absent",
+                     (json_int_t)a->absent, "audio_ms", time_or_null(r->left_ms), "low_ms",
+                     time_or_null(r->low_ms), "high_ms", time_or_null(r->high_ms));
+}
+
+void report_json(const struct report *r, struct buf *out)
+{
+    json_t *runs = json_array(), *devices = json_array(), *reasons = json_array(),
+           *doubts = json_array(), *o;
+    char *text;
+
+    for (size_t i = 0; i < r->runs; i++)
+        json_array_append_new(runs, run_json(r, &r->run[i]));
+    for (size_t i = 0; i < r->devices; i++)
+        json_array_append_new(devices, device_json(&r->device[i]));
+    for (size_t i = 0; i < r->reasons; i++)
+        json_array_append_new(reasons, reason_json(&r->reason[i]));
+    for (size_t i = 0; i < r->doubts; i++)
+        json_array_append_new(doubts, doubt_json(&r->doubt[i]));
+    o = json_pack("{s:s, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:I, s:o, s:o}",
+                  "catalog", r->catalog, "on", (int)r->on, "runs", runs, "recordings_done",
+                  (json_int_t)r->done, "recordings_failed", (json_int_t)r->failed, "audio_ms",
+                  (json_int_t)r->audio_ms, "work_ms", (json_int_t)r->work_ms, "times_real_time",
+                  report_speed(r), "step_ms", (json_int_t)r->step_ms, "devices", devices, "left",
+                  left_json(r), "without_speech", (json_int_t)r->speechless, "failures", reasons,
+                  "doubts", doubts);
+    text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
+    if (text)
+        buf_printf(out, "%s\n", text);
+    else
+        out->failed = true;
+    free(text);
+    json_decref(o);
+}

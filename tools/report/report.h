@@ -1,0 +1,89 @@
+/* tools/report/report.h - the morning's page: what the last runs did, and what is left; as text,
+ * JSON or HTML. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_REPORT_REPORT_H
+#define NIGHTSHIFT_TOOLS_REPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "scheduler/control/control_message.h"
+#include "store/runs.h"
+#include "store/store.h"
+
+#define REPORT_DOUBTS 5u
+#define REPORT_REASONS 24u /* beyond these, what has the same code is put together */
+#define REPORT_STEPS 96u   /* of a device's time, at most */
+
+struct report_step { /* some stretches of a device's time, one after the other */
+    int64_t at_ms, span_ms, busy_ms, audio_ms;
+    uint64_t memory_bytes, predicted_bytes; /* the most; 0: unknown */
+};
+
+struct report_device {
+    char *name;
+    struct report_step sum;   /* of all runs of the report */
+    uint32_t slots, windows;  /* as they were last; 0: unknown */
+    struct report_step *step; /* by time: step[i].at_ms = from_ms + i * step_ms, nothing left out */
+    size_t steps;
+};
+
+struct report_reason {     /* failures whose reasons begin alike, most first */
+    char *kind, *code;     /* as read_failure has them */
+    char *path, *reason;   /* of one of them; printable */
+    const char *mend;      /* what may be done; static */
+    uint64_t count, fresh; /* fresh: since the report's first run began */
+};
+
+struct report_doubt {
+    char *path, *text, *reason; /* printable; path with its member */
+    int64_t start_ms;
+};
+
+struct report {
+    char *catalog;         /* printable */
+    int64_t now_ms;        /* wall clock, as all times of day here */
+    struct store_run *run; /* the oldest first; texts owned, printable */
+    size_t runs;
+    bool on; /* the last of them is on, and live is good */
+    struct control_live live;
+    int64_t from_ms, to_ms; /* from the first one's begin to the last one's end, or now */
+    uint64_t done, failed;  /* recordings, in these runs */
+    int64_t audio_ms;
+    int64_t work_ms; /* in which any device had work */
+    int64_t step_ms;
+    struct report_device *device;
+    size_t devices;
+    struct store_totals totals;
+    uint64_t speechless;
+    int64_t left_ms;         /* audio still to be heard, as far as it can be told; -1: it cannot */
+    int64_t low_ms, high_ms; /* until all is done, of work; -1 unknown */
+    struct report_reason *reason;
+    size_t reasons;
+    struct report_doubt doubt[REPORT_DOUBTS];
+    size_t doubts;
+};
+
+/* Of the catalog's last n runs (1 at least). *ret is to be freed, whatever comes of it. */
+int report_make(const char *catalog, uint64_t n, struct report *ret, struct err *err);
+void report_free(struct report *r);
+
+/* Times real time; 0 unknown. */
+double report_speed(const struct report *r);
+/* "all done" ...: why a run ended, for people. */
+const char *report_why(const struct report *r, const struct store_run *run);
+/* "Tue 24 Nov, 22:00", local. */
+#define REPORT_TIME 40
+char *report_time(int64_t wall_ms, char ret[REPORT_TIME]);
+
+/* What may be done about a failure (read_failure's kind and code). */
+const char *report_mend(const char *kind, const char *code);
+
+/* Each appends; a buffer that failed stays failed. Text fits `columns`. */
+void report_text(const struct report *r, unsigned columns, struct buf *out);
+void report_json(const struct report *r, struct buf *out);
+void report_html(const struct report *r, struct buf *out);
+
+#endif

@@ -1,0 +1,243 @@
+/* The report for a terminal, or for mail. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "scheduler/plan/progress.h"
+#include "tools/report/report.h"
+#include "tools/text.h"
+
+#define LABEL 12 /* columns on the left */
+#define ROWS 12u /* of hours, at most */
+#define BAR 24
+
+struct page {
+    struct buf *out, line;
+    unsigned columns;
+    const char *label; /* of the next line; "" once it was said */
+};
+
+static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
+
+/* A line behind its label, folded. */
+static void end_line(struct page *p)
+{
+    const char *s = buf_cstr(&p->line);
+
+    buf_printf(p->out, "%-*s", LABEL, p->label);
+    text_wrap(to_buf, p->out, s ? s : "", LABEL, LABEL, p->columns);
+    buf_put(p->out, "\n", 1);
+    buf_clear(&p->line);
+    p->label = "";
+}
+
+static void line(struct page *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void line(struct page *p, const char *fmt, ...)
+{
+    char text[2000];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    buf_printf(&p->line, "%s", text);
+    end_line(p);
+}
+
+/* One that does not fit loses its middle, but is not folded. */
+static void name(struct page *p, const char *s)
+{
+    char *fit = text_fit(s, p->columns - LABEL);
+
+    buf_printf(p->out, "%-*s%s\n", LABEL, p->label, fit ? fit : "");
+    free(fit);
+    p->label = "";
+}
+
+static void put_runs(const struct report *r, struct page *p)
+{
+    char begun[REPORT_TIME], ended[REPORT_TIME], n[TEXT_LEN];
+
+    p->label = r->runs == 1 ? "Run" : "Runs";
+    for (size_t i = 0; i < r->runs; i++) {
+        const struct store_run *run = &r->run[i];
+
+        report_time(run->started_ms, begun);
+        report_time(run->ended_ms ? run->ended_ms : run->seen_ms, ended);
+        line(p, "%s to %s: %s%s%s", begun, run->ended_ms || !r->on ? ended : "now",
+             report_why(r, run), run->reason[0] ? ": " : "", run->reason);
+        if (r->runs > 1)
+            line(p, "  %s done, %llu failed, %s of audio", text_count(run->recordings_done, n),
+                 (unsigned long long)run->recordings_failed, text_length(run->audio_ms, begun));
+    }
+    if (r->on && r->live.note[0])
+        line(p, "%s", r->live.note);
+}
+
+static void put_done(const struct report *r, struct page *p)
+{
+    char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
+
+    p->label = "Done";
+    line(p, "%s %s, %s failed", text_count(r->done, a),
+         text_plural(r->done, "recording", "recordings"), text_count(r->failed, b));
+    if (report_speed(r) > 0)
+        line(p, "%s of audio in %s of work: %.1f x real time", text_length(r->audio_ms, a),
+             text_length(r->work_ms, b), report_speed(r));
+    else if (r->audio_ms > 0)
+        line(p, "%s of audio", text_length(r->audio_ms, a));
+    if (r->speechless > 0)
+        line(p, "nobody speaks in %s of all %s that are done", text_count(r->speechless, a),
+             text_count(r->totals.archive.done, c));
+}
+
+static void put_device(const struct report_device *d, struct page *p)
+{
+    const struct report_step *s = &d->sum;
+    char a[TEXT_LEN], b[TEXT_LEN];
+
+    buf_printf(&p->line, "%s: %s of audio", d->name, text_length(s->audio_ms, a));
+    if (s->busy_ms > 0)
+        buf_printf(&p->line, " at %.1f x real time", (double)s->audio_ms / (double)s->busy_ms);
+    if (s->span_ms > 0)
+        buf_printf(&p->line, ", in use %.0f %% of the time",
+                   100.0 * (double)s->busy_ms / (double)s->span_ms);
+    if (s->memory_bytes > 0)
+        buf_printf(&p->line, "; memory %s", text_bytes(s->memory_bytes, a));
+    if (s->memory_bytes > 0 && s->predicted_bytes > 0)
+        buf_printf(&p->line, " of %s predicted", text_bytes(s->predicted_bytes, b));
+    if (d->slots > 0)
+        buf_printf(&p->line, "; %u windows at once, %u in the encoder", d->slots, d->windows);
+    end_line(p);
+}
+
+/* All devices in one stretch of a row. */
+static struct report_step row_of(const struct report *r, size_t from, size_t n)
+{
+    struct report_step all = {.at_ms = r->from_ms + (int64_t)from * r->step_ms};
+
+    for (size_t i = 0; i < r->devices; i++)
+        for (size_t k = from; k < from + n && k < r->device[i].steps; k++) {
+            all.audio_ms += r->device[i].step[k].audio_ms;
+            all.busy_ms += r->device[i].step[k].busy_ms;
+            all.span_ms += r->device[i].step[k].span_ms;
+        }
+    return all;
+}
+
+static void put_hours(const struct report *r, struct page *p)
+{
+    const size_t steps = r->devices > 0 ? r->device[0].steps : 0;
+    const size_t n = (steps + ROWS - 1) / ROWS;
+    int64_t most = 0;
+
+    if (steps < 2)
+        return;
+    for (size_t k = 0; k < steps; k += n) {
+        struct report_step s = row_of(r, k, n);
+
+        most = s.audio_ms > most ? s.audio_ms : most;
+    }
+    p->label = "Over time";
+    for (size_t k = 0; most > 0 && k < steps; k += n) {
+        const struct report_step s = row_of(r, k, n);
+        char at[REPORT_TIME], length[TEXT_LEN];
+        const int bar = (int)((double)s.audio_ms / (double)most * BAR + 0.5);
+
+        report_time(s.at_ms, at);
+        buf_printf(p->out, "%-*s%s  %.*s%*s %s\n", LABEL, p->label, at, bar,
+                   "########################", BAR - bar, "",
+                   s.audio_ms > 0 ? text_length(s.audio_ms, length) : "-");
+        p->label = "";
+    }
+}
+
+static void put_left(const struct report *r, struct page *p)
+{
+    const struct store_archive *a = &r->totals.archive;
+    char n[TEXT_LEN], m[TEXT_LEN], span[PROGRESS_SPAN];
+
+    p->label = "Left";
+    buf_printf(&p->line, "%s %s to do", text_count(a->pending, n),
+               text_plural(a->pending, "recording", "recordings"));
+    if (a->pending > 0 && r->left_ms > 0)
+        buf_printf(&p->line, ", %s%s of audio", a->unknown > 0 ? "about " : "",
+                   text_length(r->left_ms, m));
+    if (a->waiting > 0)
+        buf_printf(&p->line, ", %s waiting for a transcription", text_count(a->waiting, n));
+    if (a->paused > 0)
+        buf_printf(&p->line, ", %s paused", text_count(a->paused, n));
+    if (a->absent > 0)
+        buf_printf(&p->line, ", %s gone from the disk", text_count(a->absent, n));
+    end_line(p);
+    if (r->low_ms >= 0) {
+        progress_range(r->low_ms, r->high_ms, span);
+        line(p, "%s of work%s", span, r->on ? "" : ", at the speed of these runs");
+    }
+    if (a->pending > 0 && !r->on)
+        line(p, "%s",
+             r->totals.paused ? "the catalog is paused: nightshift resume, then nightshift run"
+                              : "next: nightshift run");
+}
+
+static void put_reasons(const struct report *r, struct page *p)
+{
+    char n[TEXT_LEN];
+
+    if (r->reasons == 0)
+        return;
+    buf_printf(p->out, "\nWhat failed, and what would mend it\n");
+    for (size_t i = 0; i < r->reasons; i++) {
+        const struct report_reason *x = &r->reason[i];
+
+        p->label = x->kind;
+        line(p, "%s%s%s%s", text_count(x->count, n), x->code[0] ? " x " : "", x->code,
+             x->fresh == x->count ? ""
+             : x->fresh > 0       ? ", some of them before"
+                                  : ", before");
+        name(p, x->path);
+        line(p, "%s", x->reason);
+        line(p, "-> %s", x->mend);
+    }
+}
+
+static void put_doubts(const struct report *r, struct page *p)
+{
+    if (r->doubts == 0)
+        return;
+    buf_printf(p->out, "\nWhat is most doubtful (nightshift doubts)\n");
+    for (size_t i = 0; i < r->doubts; i++) {
+        const struct report_doubt *d = &r->doubt[i];
+        char at[CLOCK_HMS_LEN];
+
+        clock_hms(d->start_ms, at);
+        p->label = at;
+        name(p, d->path);
+        line(p, "\"%s\"", d->text);
+        line(p, "%s", d->reason);
+    }
+}
+
+void report_text(const struct report *r, unsigned columns, struct buf *out)
+{
+    struct page p = {.out = out, .line = BUF_INIT, .columns = columns, .label = "Catalog"};
+
+    name(&p, r->catalog);
+    if (r->runs == 0) {
+        p.label = "Runs";
+        line(&p, "none yet. Next: nightshift run");
+    } else {
+        put_runs(r, &p);
+        put_done(r, &p);
+        p.label = "Devices";
+        for (size_t i = 0; i < r->devices; i++)
+            put_device(&r->device[i], &p);
+        put_hours(r, &p);
+    }
+    put_left(r, &p);
+    put_reasons(r, &p);
+    put_doubts(r, &p);
+    buf_free(&p.line);
+}

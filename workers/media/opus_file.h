@@ -1,0 +1,25 @@
+/* workers/media/opus_file.h - PCM as an Ogg Opus file, by FFmpeg's encoder.
+ *
+ * It parses nothing: what it takes is samples, as a decoder process (decoder.h) sends them. So it
+ * runs where its caller does. One thread per struct. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_OPUS_FILE_H
+#define NIGHTSHIFT_WORKERS_MEDIA_OPUS_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define OPUS_FILE_BITS 24000 /* a second: speech of 16 kHz has no use for more; 10.8 MB an hour */
+
+struct opus_file;
+/* out: borrowed, gets the file's bytes as they come. ERR_MISSING: this FFmpeg has no libopus. */
+int opus_file_new(struct buf *out, struct opus_file **ret, struct err *err);
+/* n samples of 16 kHz, mono. ERR_NOMEM, ERR_LIMIT (`out` is full), ERR_IO. */
+int opus_file_put(struct opus_file *o, const int16_t *pcm, size_t n, struct err *err);
+/* What is left, and the end of the file. */
+int opus_file_end(struct opus_file *o, struct err *err);
+void opus_file_free(struct opus_file *o); /* NULL is fine */
+
+#endif

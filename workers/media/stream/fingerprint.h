@@ -1,0 +1,33 @@
+/* workers/media/stream/fingerprint.h - a recording's identity before it is read whole.
+ *
+ * XXH3-128 over: the size as u64 little-endian, then the blocks below, each of FINGERPRINT_BLOCK
+ * bytes (the last ones shorter). A file of at most FINGERPRINT_WHOLE bytes is hashed whole after
+ * its size. A larger one gives its first block, FINGERPRINT_SPACED blocks at
+ * i * size / (FINGERPRINT_SPACED + 1) rounded down to FINGERPRINT_BLOCK, i = 1 ..., and its last
+ * FINGERPRINT_BLOCK bytes: ascending offsets, so a stream gives the same value as a file. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_STREAM_FINGERPRINT_H
+#define NIGHTSHIFT_WORKERS_MEDIA_STREAM_FINGERPRINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define FINGERPRINT_BLOCK 16384u
+#define FINGERPRINT_SPACED 6u
+/* A stream can hash a block only once it has passed it, so no two may overlap: the last spaced one
+ * ends at most at size * SPACED / (SPACED + 1) + BLOCK, which is before size - BLOCK when
+ * size >= 2 * (SPACED + 1) * BLOCK = 14 blocks. */
+#define FINGERPRINT_WHOLE (16u * FINGERPRINT_BLOCK)
+
+/* Of an open file, by pread. size is what fstat said. */
+int fingerprint_fd(int fd, uint64_t size, uint8_t ret[16], struct err *err);
+
+/* Of a stream whose size is known beforehand: feed everything in order, then end. */
+struct fingerprint;
+int fingerprint_new(uint64_t size, struct fingerprint **ret, struct err *err);
+void fingerprint_feed(struct fingerprint *f, const void *data, size_t len);
+/* ERR_INPUT when fewer or more bytes came than announced. Frees f either way. */
+int fingerprint_end(struct fingerprint *f, uint8_t ret[16], struct err *err);
+
+#endif

@@ -1,0 +1,302 @@
+/* A member of an archive as a stream that can seek.
+ *
+ * Unpacking goes forward only. The last RING_BYTES stay in memory; a reader that goes back further
+ * makes the unpacking begin anew and skip to where it was. So an mp4 whose index stands at its end
+ * costs two passes, memory stays bounded, and nothing is written to a disk. */
+#include "workers/media/stream/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/media/stream/archive.h"
+
+#define RING_BYTES ((int64_t)16 << 20)
+#define FILL_BYTES ((int64_t)256 << 10)
+/* Past so many passes the member is one that cannot be read in this way in sensible time. */
+#define MAX_RESTARTS 200
+
+struct member_stream {
+    struct stream base;
+    struct stream *under;
+    struct archive_reader *src; /* stands on the entry, `end` bytes into it */
+    uint64_t index;
+    uint64_t max_bytes;
+    unsigned restarts;
+    bool keeps_under; /* closing it leaves `under` open */
+    int64_t pos;      /* of the reader */
+    int64_t end;      /* unpacked in this pass; the ring holds the ring_bytes before it */
+    int64_t ring_bytes;
+    struct err refused; /* it can be found, but never be read: encrypted */
+    struct err tail;    /* what reading past the last byte gave: a wrong checksum, say */
+    uint8_t *ring;
+};
+
+/* Goes to the entry with this number in a fresh pass. */
+static int find_index(struct stream *under, uint64_t index, uint64_t max_bytes,
+                      struct archive_reader **ret, struct archive_item *item, struct err *err)
+{
+    struct archive_reader *src;
+    int rc = archive_reader_open(under, max_bytes, &src, err);
+
+    if (rc != 0)
+        return rc;
+    do {
+        rc = archive_reader_next(src, item, err);
+    } while (rc == 0 && item->index < index);
+    if (rc != 0) {
+        archive_reader_close(src);
+        return rc == ERR_EMPTY ? err_set(err, ERR_MISSING, "the archive has no such member") : rc;
+    }
+    *ret = src;
+    return 0;
+}
+
+static int restart(struct member_stream *m, struct err *err)
+{
+    struct archive_item item;
+    int rc;
+
+    if (++m->restarts > MAX_RESTARTS) {
+        return err_set(err, ERR_LIMIT,
+                       "goes back and forth too often to be read inside a "
+                       "compressed archive: unpack it first");
+    }
+    archive_reader_close(m->src);
+    m->src = NULL;
+    rc = find_index(m->under, m->index, m->max_bytes, &m->src, &item, err);
+    m->end = 0;
+    return rc;
+}
+
+/* The checksum stands behind the data: it is only compared when that has been read. */
+static void check_tail(struct member_stream *m)
+{
+    uint8_t more;
+    int64_t got = archive_reader_read(m->src, &more, 1, &m->tail);
+
+    if (got > 0) {
+        err_set(&m->tail, ERR_INPUT,
+                "the archive's member holds more than the %lld bytes announced",
+                (long long)m->base.size);
+    }
+}
+
+/* Unpacks a further piece into the ring. 1: something came; 0: the end. */
+static int fill(struct member_stream *m, struct err *err)
+{
+    int64_t at = m->end % m->ring_bytes;
+    int64_t room = m->ring_bytes - at;
+    int64_t got;
+
+    if (!m->src)
+        return err_set(err, ERR_INPUT, "the archive cannot be read");
+    got = archive_reader_read(m->src, m->ring + at, (size_t)(room < FILL_BYTES ? room : FILL_BYTES),
+                              err);
+    if (got < 0)
+        return (int)got;
+    m->end += got;
+    if (got > 0 && m->end == m->base.size)
+        check_tail(m);
+    if (got == 0 && m->base.size >= 0 && m->end < m->base.size) {
+        return err_set(err, ERR_INPUT, "the archive's member ends after %lld of %lld bytes",
+                       (long long)m->end, (long long)m->base.size);
+    }
+    return got > 0;
+}
+
+static int64_t member_read(struct stream *s, void *to, size_t n, struct err *err)
+{
+    struct member_stream *m = (struct member_stream *)s;
+    int64_t have, at;
+    int rc;
+
+    if (m->refused.code != 0) {
+        *err = m->refused;
+        return err->code;
+    }
+    if (m->base.size >= 0 && m->pos >= m->base.size) {
+        if (m->tail.code != 0)
+            *err = m->tail;
+        return m->tail.code;
+    }
+    if (m->pos < m->end - m->ring_bytes) {
+        rc = restart(m, err);
+        if (rc != 0)
+            return rc;
+    }
+    while (m->end <= m->pos) {
+        rc = fill(m, err);
+        if (rc <= 0)
+            return rc;
+    }
+    have = m->end - m->pos;
+    at = m->pos % m->ring_bytes;
+    have = have < m->ring_bytes - at ? have : m->ring_bytes - at;
+    have = have < (int64_t)n ? have : (int64_t)n;
+    if (m->base.size >= 0 && have > m->base.size - m->pos)
+        have = m->base.size - m->pos;
+    memcpy(to, m->ring + at, (size_t)have);
+    m->pos += have;
+    return have;
+}
+
+static int member_seek(struct stream *s, int64_t pos, struct err *err)
+{
+    if (pos < 0)
+        return err_set(err, ERR_INPUT, "refers to a place before its beginning");
+    ((struct member_stream *)s)->pos = pos;
+    return 0;
+}
+
+static void member_close(struct stream *s)
+{
+    struct member_stream *m = (struct member_stream *)s;
+
+    archive_reader_close(m->src);
+    if (!m->keeps_under)
+        stream_close(m->under);
+    free(m->ring);
+    free(m);
+}
+
+/* Takes over `under` and `src`, which stands at the beginning of `item`. */
+static int make_stream(struct stream *under, struct archive_reader *src, struct archive_item *item,
+                       const struct unpack_limits *limits, struct stream **ret, struct err *err)
+{
+    struct member_stream *m = NULL;
+    int rc = archive_reader_measure(src, item, err);
+    int64_t ring = item->size >= 0 && item->size < RING_BYTES ? item->size + 1 : RING_BYTES;
+
+    if (rc != 0)
+        m = NULL;
+    else if (!item->is_file)
+        rc = err_set(err, ERR_INPUT, "the archive's member is no file");
+    else if (!(m = calloc(1, sizeof(*m))) || !(m->ring = malloc((size_t)ring)))
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc != 0 || !m) {
+        free(m);
+        archive_reader_close(src);
+        stream_close(under);
+        return rc;
+    }
+    m->base = (struct stream){member_read, member_seek, member_close, item->size, true};
+    m->under = under;
+    m->src = src;
+    m->index = item->index;
+    m->max_bytes = limits->max_bytes;
+    m->ring_bytes = ring;
+    if (item->is_encrypted)
+        (void)archive_refuse_encrypted(&m->refused);
+    *ret = &m->base;
+    return 0;
+}
+
+int member_open_index(struct stream *under, uint64_t index, const struct unpack_limits *limits,
+                      struct stream **ret, struct err *err)
+{
+    struct archive_reader *src = NULL;
+    struct archive_item item;
+    int rc = find_index(under, index, limits->max_bytes, &src, &item, err);
+
+    if (rc != 0) {
+        stream_close(under);
+        return rc;
+    }
+    return make_stream(under, src, &item, limits, ret, err);
+}
+
+/* What follows "entry//" in name, NULL when name does not begin so. */
+static const char *behind_entry(const char *name, const char *entry)
+{
+    size_t len = strlen(entry);
+
+    return strncmp(name, entry, len) == 0 && name[len] == '/' && name[len + 1] == '/' &&
+                   name[len + 2] != '\0'
+               ? name + len + 2
+               : NULL;
+}
+
+/* The next entry from the number `from` on that is the *nth of this name (*rest is then NULL), or,
+ * where it may, an archive that may hold it as *rest. *nth counts down what was passed. A member's
+ * own name may hold "//", so no place of the name is its separator for sure: the entries decide. */
+static int find_named(struct stream *under, uint64_t from, const char *name, unsigned *nth,
+                      bool may_nest, uint64_t max_bytes, struct archive_reader **ret,
+                      struct archive_item *item, const char **rest, struct err *err)
+{
+    struct archive_reader *src;
+    int rc = archive_reader_open(under, max_bytes, &src, err);
+
+    if (rc != 0)
+        return rc;
+    while ((rc = archive_reader_next(src, item, err)) == 0) {
+        bool is_it = item->index >= from && item->is_file && strcmp(item->name, name) == 0;
+
+        *rest = NULL;
+        if (is_it && (*nth)-- == 0)
+            break;
+        if (!is_it && item->index >= from && item->is_file && may_nest &&
+            (*rest = behind_entry(name, item->name)))
+            break;
+    }
+    if (rc != 0) {
+        archive_reader_close(src);
+        return rc == ERR_EMPTY
+                   ? err_set(err, ERR_MISSING, "the archive has no such member (any more)")
+                   : rc;
+    }
+    *ret = src;
+    return 0;
+}
+
+/* Several inner archives may be of one name: all of them are searched, in the order of a listing,
+ * which goes on behind a damaged one, too. */
+static int open_named(struct stream *under, const char *name, unsigned *nth, bool may_nest,
+                      const struct unpack_limits *limits, struct stream **ret, struct err *err)
+{
+    struct err damaged = {0};
+    uint64_t from = 0;
+
+    for (;;) {
+        struct archive_reader *src = NULL;
+        struct archive_item item;
+        struct stream *inner = NULL;
+        const char *rest = NULL;
+        int rc = find_named(under, from, name, nth, may_nest, limits->max_bytes, &src, &item, &rest,
+                            err);
+
+        if (rc != 0) {
+            stream_close(under);
+            if (rc == ERR_MISSING && damaged.code != 0) {
+                *err = damaged;
+                rc = damaged.code;
+            }
+            return rc;
+        }
+        from = item.index + 1;
+        rc = make_stream(under, src, &item, limits, &inner, err);
+        if (rc != 0)
+            return rc;
+        if (!rest) {
+            *ret = inner;
+            return 0;
+        }
+        ((struct member_stream *)inner)->keeps_under = true;
+        rc = open_named(inner, rest, nth, false, limits, ret, err);
+        if (rc == 0) {
+            ((struct member_stream *)inner)->keeps_under = false;
+            return 0;
+        }
+        if (rc == ERR_INPUT) {
+            damaged = damaged.code != 0 ? damaged : *err;
+        } else if (rc != ERR_MISSING) {
+            stream_close(under);
+            return rc;
+        }
+    }
+}
+
+int member_open(struct stream *under, const char *name, unsigned nth,
+                const struct unpack_limits *limits, struct stream **ret, struct err *err)
+{
+    return open_named(under, name, &nth, true, limits, ret, err);
+}

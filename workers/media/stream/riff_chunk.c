@@ -1,0 +1,104 @@
+#include "workers/media/stream/riff_chunk.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNKS_MAX 1000
+#define FORWARD_MAX ((int64_t)1 << 20) /* read through in a stream that cannot leap */
+
+static uint32_t le32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+/* The size of `data` in a file of more than 4 GiB; -1: there is none. */
+static int64_t long_data(struct stream *in, uint32_t size, struct err *err)
+{
+    uint8_t ds64[16];
+    int64_t got = size < sizeof(ds64) ? 0 : stream_read_full(in, ds64, sizeof(ds64), err);
+    uint64_t n = got == sizeof(ds64) ? le32(ds64 + 8) | (uint64_t)le32(ds64 + 12) << 32 : 0;
+
+    if (got < 0)
+        return got;
+    return n > 0 && n < (uint64_t)INT64_MAX / 2 ? (int64_t)n : 0;
+}
+
+static int take_chunk(struct stream *in, uint32_t size, struct riff_chunk *ret, struct err *err)
+{
+    char *data;
+    int64_t got;
+
+    if (size == 0 || size > RIFF_CHUNK_MAX)
+        return 0;
+    data = malloc((size_t)size + 1);
+    if (!data)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    got = stream_read_full(in, data, size, err);
+    if (got < 0) {
+        free(data);
+        return (int)got;
+    }
+    data[got] = '\0';
+    ret->data = data;
+    ret->len = (size_t)got;
+    return 0;
+}
+
+static struct riff_chunk *wanted_of(const uint8_t *head, struct riff_chunk *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (memcmp(head, wanted[i].name, 4) == 0 && !wanted[i].data)
+            return &wanted[i];
+    return NULL;
+}
+
+/* The chunk at `at`, where the stream is moved. 1: *at is that of the next one; 0: no more. */
+static int one_chunk(struct stream *in, int64_t *at, int64_t *large, struct riff_chunk *wanted,
+                     size_t count, struct err *err)
+{
+    struct riff_chunk *it;
+    uint8_t head[8];
+    int64_t got, size;
+    bool sound;
+    int rc = stream_seek(in, *at, err);
+
+    got = rc == 0 ? stream_read_full(in, head, sizeof(head), err) : rc;
+    if (got < (int64_t)sizeof(head))
+        return got < 0 ? (int)got : 0;
+    size = le32(head + 4);
+    sound = memcmp(head, "data", 4) == 0;
+    it = wanted_of(head, wanted, count);
+    if (it && (rc = take_chunk(in, (uint32_t)size, it, err)) != 0)
+        return rc;
+    if (memcmp(head, "ds64", 4) == 0 && (*large = long_data(in, (uint32_t)size, err)) < 0)
+        return (int)*large;
+    if (sound && size == UINT32_MAX)
+        size = *large;
+    if (sound && (in->sequential || size == 0)) /* 0: a length that was never filled in */
+        return 0;
+    *at += 8 + size + (size & 1);
+    return (in->size < 0 || *at < in->size) && (!in->sequential || *at <= FORWARD_MAX);
+}
+
+int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, struct err *err)
+{
+    uint8_t head[12];
+    int64_t at = sizeof(head), large = 0, got = stream_read_full(in, head, sizeof(head), err);
+    int rc = got < 0 ? (int)got : 0, chunks = 0;
+
+    if (got == sizeof(head) && memcmp(head + 8, "WAVE", 4) == 0 &&
+        (memcmp(head, "RIFF", 4) == 0 || memcmp(head, "RF64", 4) == 0 ||
+         memcmp(head, "BW64", 4) == 0))
+        do
+            rc = one_chunk(in, &at, &large, wanted, count, err);
+        while (rc == 1 && ++chunks < CHUNKS_MAX);
+    if (rc >= 0)
+        rc = stream_seek(in, 0, err);
+    for (size_t i = 0; rc < 0 && i < count; i++) {
+        free(wanted[i].data);
+        wanted[i].data = NULL;
+    }
+    return rc;
+}

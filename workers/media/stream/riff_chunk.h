@@ -1,0 +1,24 @@
+/* workers/media/stream/riff_chunk.h - the chunks of a WAV file that libavformat passes over, or
+ * tells only a part of. Runs inside the decoder process; one thread. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_STREAM_RIFF_CHUNK_H
+#define NIGHTSHIFT_WORKERS_MEDIA_STREAM_RIFF_CHUNK_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "workers/media/stream/stream.h"
+
+#define RIFF_CHUNK_MAX ((uint32_t)256 << 10)
+
+struct riff_chunk {
+    const char *name; /* 4 letters; what is looked for */
+    char *data;       /* owned by the caller, with a NUL behind it; NULL: there is none that fits */
+    size_t len;
+};
+
+/* The first chunk of each name in a RIFF, RF64 or BW64 file of type WAVE; what else it is has none.
+ * Of a stream that is sequential only what comes before the sound is looked at. The stream is at
+ * its beginning afterwards. On error there is no data. */
+int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, struct err *err);
+
+#endif
