@@ -152,6 +152,13 @@ class Parts(night.Night):
         self.nightshift("split", "--catalog", last, "--into=2", "--output=again", status=0)
         for path in self.parts()[:2] + self.parts("again"):
             self.run_part(path)
+        # While something is to be heard nothing is run; what was cut is finished when all is here.
+        self.nightshift("merge", "--finish", self.catalog, self.parts()[0], status=0)
+        self.assertEqual(0, self.sql("SELECT count(*) FROM turn")[0][0])
+        before_last = shutil.copy(self.catalog, os.path.join(self.dir, "before-last.db"))
+        self.nightshift("merge", "--finish", self.catalog, *self.parts()[:2], "again", status=0)
+        self.alike()
+        shutil.copy(before_last, self.catalog)
         self.nightshift("merge", self.catalog, *self.parts()[:2], "again", status=0)
         self.assertEqual([("diarize", "settling"), ("transcribe", "done")], self.sql(
             "SELECT s.name, ifnull(t.waits, t.state) FROM task t JOIN stage s USING (stage_id) ORDER BY 1"))

@@ -80,7 +80,7 @@ void sbatch_merge(const struct sbatch *s, struct buf *out)
     option(out, "nodelist", s->merge_node);
     buf_printf(out, "#SBATCH --output=\"%s/merge.log\"\n\n", s->dir);
     word(out, s->program);
-    buf_printf(out, " merge ");
+    buf_printf(out, " merge --finish ");
     word(out, s->catalog);
     buf_printf(out, " ");
     word(out, s->dir);
