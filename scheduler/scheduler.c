@@ -118,6 +118,22 @@ static void on_child(uv_signal_t *handle, int signum)
     processes_reap(handle->data);
 }
 
+/* The early signal's caller has these blocked, so that none comes between two handlers: they come
+ * while the loop has them. */
+static void let_signals_in(struct run *run, bool in)
+{
+    sigset_t set;
+
+    if (!run->o->early_signal)
+        return;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(in ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
+}
+
 /* -------------------------------------------------------------------------- beginning and end */
 
 static uint32_t or_else(uint32_t v, uint32_t otherwise) { return v ? v : otherwise; }
@@ -180,6 +196,7 @@ static void start_loop(struct run *run)
     uv_timer_start(&run->tick, on_tick, RUN_TICK_MS, RUN_TICK_MS);
     run->ticked_ms = clock_mono_ms();
     run->loop_started = true;
+    let_signals_in(run, true);
 }
 
 static int open_catalog(struct run *run, struct err *err)
@@ -335,6 +352,7 @@ static void close_loop(struct run *run)
     };
     size_t i;
 
+    let_signals_in(run, false);
     processes_free(run);
     control_server_stop(run->control);
     if (run->loop_started)

@@ -65,7 +65,7 @@ struct scheduler_options {
     uint32_t worker_silence_ms; /* 0: 30000 */
     bool stage_by_stage;        /* no stage listens to what is decoded for another */
     bool watch;                 /* stay and wait for more to be enqueued */
-    bool early_signal;          /* SIGUSR1 drains it, as SIGTERM does */
+    bool early_signal;          /* SIGUSR1 drains it, as SIGTERM does; the caller blocks both */
     const char *metrics;        /* a file for Prometheus; NULL: none */
     struct hours hours;         /* when it works; local time */
     const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,

@@ -49,24 +49,32 @@ static int whose(struct store *part, struct parting_about *ret, struct err *err)
     return 0;
 }
 
-/* A try that ended in order says so; of one that was killed nothing more is heard. One that is on
- * counts as one that did not. */
+/* A try that ended in order says so; of one that was killed nothing more is heard. One that left a
+ * checkpoint behind has not failed however it ended: nodes die, and time runs out without a word.
+ * Of more than the last thousand nobody asks. */
+static const char sql_tries[] =
+    "WITH try AS (SELECT event_id, at, lead(event_id, 1, 9e18) OVER w AS next_id, "
+    "lead(at, 1, '~') OVER w AS next_at FROM event WHERE kind = 'part-try' "
+    "WINDOW w AS (ORDER BY event_id) ORDER BY event_id DESC LIMIT 1000), "
+    "judged AS (SELECT t.event_id, NOT EXISTS (SELECT 1 FROM event e WHERE e.kind = 'part-end' "
+    "AND e.event_id > t.event_id AND e.event_id < t.next_id) AND NOT EXISTS (SELECT 1 FROM shard s "
+    "WHERE s.done_at >= t.at AND s.done_at < t.next_at) AS failed FROM try t) "
+    "SELECT (SELECT count(*) FROM event WHERE kind = 'part-try'), ifnull(sum(failed), 0), "
+    "ifnull((SELECT failed FROM judged ORDER BY event_id DESC LIMIT 1), 0) FROM judged";
+
 static int tries(struct store *part, struct parting_about *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int64_t began, ended;
-    int rc = db_first(part, &stmt, err,
-                      "SELECT count(*) FILTER (WHERE kind = 'part-try'), "
-                      "count(*) FILTER (WHERE kind = 'part-end') FROM event",
-                      "");
+    int64_t began;
+    int rc = db_first(part, &stmt, err, sql_tries, "");
 
     if (rc != 1)
         return rc;
     began = sqlite3_column_int64(stmt, 0);
-    ended = sqlite3_column_int64(stmt, 1);
-    sqlite3_reset(stmt);
     ret->tries = began > 0 && began < UINT32_MAX ? (uint32_t)began : 0;
-    ret->failed_tries = ended < began ? (uint32_t)(began - ended) : 0;
+    ret->failed_tries = (uint32_t)sqlite3_column_int(stmt, 1);
+    ret->last_failed = sqlite3_column_int(stmt, 2);
+    sqlite3_reset(stmt);
     return 0;
 }
 

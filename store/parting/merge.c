@@ -238,26 +238,41 @@ static int count_known(struct merge *m, int64_t there, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
-/* Given up there; what is done meanwhile, or was cancelled, stays. It is the same attempt however
- * often the part comes back. */
+/* What a part gave up counts once: after `retry` here it is over, however often the part comes
+ * back. So the catalog keeps when the last one was that it took over. 1: it is news. */
+static int is_news(struct merge *m, int64_t here, const char *when, struct err *err)
+{
+    int rc = db_run(m->to, err,
+                    "INSERT INTO setting (name, value) VALUES ('failed:' || ?1, ?2) "
+                    "ON CONFLICT (name) DO UPDATE SET value = excluded.value "
+                    "WHERE excluded.value > value",
+                    "it", here, when);
+
+    return rc < 0 ? rc : sqlite3_changes(m->to->db) > 0;
+}
+
+/* Given up there; what is done meanwhile, or was cancelled, stays. */
 static int fail_here(struct merge *m, int64_t there, int64_t here, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(m->part, &stmt, err,
-                      "SELECT ifnull(error_code, ''), ifnull(error, ''), attempts, settled_at "
-                      "FROM task WHERE task_id = ? AND state = 'failed'",
+                      "SELECT ifnull(error_code, ''), ifnull(error, ''), attempts, "
+                      "ifnull(settled_at, '') FROM task WHERE task_id = ? AND state = 'failed'",
                       "i", there);
 
     if (rc != 1)
         return rc;
-    rc = db_run(m->to, err,
-                "UPDATE task SET state = 'failed', error_code = ?2, error = ?3, "
-                "attempts = max(attempts, ?4), retry_at = NULL, settled_at = ?5 "
-                "WHERE task_id = ?1 AND state = 'pending' AND waits IS NULL",
-                "ittit", here, db_text(stmt, 0), db_text(stmt, 1), sqlite3_column_int64(stmt, 2),
-                db_text(stmt, 3));
-    if (rc == 0)
-        m->ret->failed += (uint64_t)sqlite3_changes(m->to->db);
+    rc = is_news(m, here, db_text(stmt, 3), err);
+    if (rc == 1) {
+        rc = db_run(m->to, err,
+                    "UPDATE task SET state = 'failed', error_code = ?2, error = ?3, "
+                    "attempts = max(attempts, ?4), retry_at = NULL, settled_at = ?5 "
+                    "WHERE task_id = ?1 AND state = 'pending' AND waits IS NULL",
+                    "ittit", here, db_text(stmt, 0), db_text(stmt, 1),
+                    sqlite3_column_int64(stmt, 2), db_text(stmt, 3));
+        if (rc == 0)
+            m->ret->failed += (uint64_t)sqlite3_changes(m->to->db);
+    }
     sqlite3_reset(stmt);
     return rc;
 }

@@ -60,7 +60,9 @@ struct parting_about { /* of a part */
     uint32_t number, parts;
     uint64_t recordings, done, failed; /* tasks; of shares those whose shards are there */
     uint64_t open;                     /* tasks that are neither */
-    uint32_t tries, failed_tries;      /* runs of it that began; that ended in no order */
+    uint32_t tries;                    /* runs of it that began */
+    uint32_t failed_tries;             /* that ended in no order, and left no checkpoint behind */
+    bool last_failed;                  /* the last is one of these: or it is on */
 };
 /* ERR_INPUT: it is no part. */
 int parting_about(struct store *part, struct parting_about *ret, struct err *err);

@@ -152,6 +152,13 @@ class Parts(night.Night):
         self.nightshift("split", "--catalog", last, "--into=2", "--output=again", status=0)
         for path in self.parts()[:2] + self.parts("again"):
             self.run_part(path)
+        # While something is to be heard nothing is run; what was cut is finished when all is here.
+        self.nightshift("merge", "--finish", self.catalog, self.parts()[0], status=0)
+        self.assertEqual(0, self.sql("SELECT count(*) FROM turn")[0][0])
+        before_last = shutil.copy(self.catalog, os.path.join(self.dir, "before-last.db"))
+        self.nightshift("merge", "--finish", self.catalog, *self.parts()[:2], "again", status=0)
+        self.alike()
+        shutil.copy(before_last, self.catalog)
         self.nightshift("merge", self.catalog, *self.parts()[:2], "again", status=0)
         self.assertEqual([("diarize", "settling"), ("transcribe", "done")], self.sql(
             "SELECT s.name, ifnull(t.waits, t.state) FROM task t JOIN stage s USING (stage_id) ORDER BY 1"))
@@ -186,6 +193,21 @@ class Parts(night.Night):
         self.nightshift("merge", self.catalog, path, status=0)
         self.alike()
 
+    def test_a_signal_before_the_run(self):
+        """It waits, blocked as the hand-over has it, and the run's loop takes it: nothing is lost."""
+        self.options = TEXT
+        self.demo()
+        self.enqueue(*self.options, self.archive)
+        self.split(1, "--shard=30s", status=0)
+        path, = self.parts()
+
+        def early():
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+            os.kill(os.getpid(), signal.SIGUSR1)
+        said = self.run_part(path, status=night.TEMPFAIL, preexec=early)
+        self.assertEqual(0, self.ask(path, SHARDS)[0][0], said)
+        self.run_part(path)
+
     def test_merge_is_killed(self):
         self.demo()
         self.enqueue(*self.options, self.archive)
@@ -193,7 +215,7 @@ class Parts(night.Night):
         for path in self.parts():
             self.run_part(path)
         chance = random.Random(17)
-        for _ in range(12):
+        for _ in range(6):
             with subprocess.Popen([night.PROGRAM, "merge", self.catalog, "parts"], env=self.env(),
                                   cwd=self.dir, stdout=subprocess.DEVNULL) as merge:
                 try:

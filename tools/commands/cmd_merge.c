@@ -1,6 +1,7 @@
 /* nightshift merge: what was done in parts of a catalog comes back. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -18,6 +19,8 @@ static const char help[] =
     "what is here already is left as it is. Each part comes in as a whole or not at\n"
     "all. Says what is missing.\n"
     "\n"
+    "      --finish         when nothing is left to be heard, run what needs whole\n"
+    "                       recordings\n"
     "      --json           what came in, as JSON\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
@@ -30,7 +33,18 @@ static const char help[] =
     "Exit status: 0, also when something is missing; 65 when a part cannot be taken\n"
     "(the others are); others as sysexits.h has them.\n";
 
-static const struct option longs[] = {{0}};
+enum { OPT_FINISH = 256 };
+
+static const struct option longs[] = {{"finish", no_argument, NULL, OPT_FINISH}, {0}};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    (void)option;
+    (void)value;
+    (void)err;
+    *(bool *)arg = true;
+    return 0;
+}
 
 struct one { /* part */
     struct parting_about about;
@@ -239,13 +253,44 @@ static int merge(struct merging *m)
     return cli_flush(status);
 }
 
+/* Ends with the first recording that is to be heard yet. */
+static int is_heard(void *arg, const struct parting_work *w, struct err *err)
+{
+    (void)err;
+    *(bool *)arg = w->hearing == 0;
+    return w->hearing > 0;
+}
+
+/* What recordings that were cut need as a whole is a run's, of seconds. What is to be heard is the
+ * parts': a run here would do it all on this machine. */
+static int finish(const struct cli *cli)
+{
+    const char *const argv[] = {"nightshift", "run",        "--no-progress",
+                                "--catalog",  cli->catalog, cli->quiet ? "--quiet" : NULL,
+                                NULL};
+    struct store *st = NULL;
+    struct err err = {0};
+    bool heard = true;
+
+    if (store_open(cli->catalog, STORE_READ, &st, &err) == 0)
+        (void)parting_work_each(st, is_heard, &heard, &err);
+    store_close(st);
+    if (err.code)
+        return cli_fail("finish", &err, NULL);
+    if (!heard)
+        return EX_OK;
+    execv("/proc/self/exe", (char *const *)argv);
+    return cli_fail("run", (err_set(&err, ERR_IO, "this program cannot be started"), &err), NULL);
+}
+
 int cmd_merge(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "", longs, NULL, true, NULL};
+    const struct cli_spec spec = {help, "", longs, take, true, NULL};
     struct merging m = {.cli = cli};
     struct store *there = NULL;
     struct err err = {0};
-    int status = cli_parse(cli, &spec, NULL, argc, argv), rc;
+    bool finishing = false;
+    int status = cli_parse(cli, &spec, &finishing, argc, argv), rc;
 
     if (status >= 0)
         return status;
@@ -267,5 +312,5 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
     status = rc == 0 ? merge(&m) : cli_fail("find the parts", &err, NULL);
     free(m.list);
     part_list_free(&m.parts);
-    return status;
+    return status == EX_OK && finishing ? finish(cli) : status;
 }

@@ -441,18 +441,26 @@ static int run_part(struct cli *cli, struct wanted *w)
 {
     struct part_run *p = NULL;
     struct err err = {0};
-    int status;
+    int status = EX_TEMPFAIL, rc;
 
     if (part_run_open(w->part, w->write_back_ms, &p, &err) != 0)
         return cli_fail("run the part", &err, NULL);
     free(cli->catalog);
     cli->catalog = strdup(part_run_catalog(p));
     w->o.early_signal = true;
-    status = !cli->catalog ? EX_OSERR : part_run_stopped(p) ? EX_TEMPFAIL : run(cli, w);
-    if (part_run_close(p, status == EX_OK || status == EX_TEMPFAIL || status == EX_DATAERR,
-                       status == EX_TEMPFAIL ? "interrupted" : "", &err) != 0)
+    part_run_hand_over(p);
+    if (!cli->catalog)
+        status = EX_OSERR;
+    else if (!part_run_stopped(p))
+        status = run(cli, w);
+    rc = part_run_close(p, status == EX_OK || status == EX_TEMPFAIL || status == EX_DATAERR,
+                        status == EX_TEMPFAIL ? "interrupted" : "", &err);
+    if (rc == 0)
+        return status;
+    if (rc != ERR_CANCELLED)
         return cli_fail("run the part", &err, "Copy it there: nothing is lost.");
-    return status;
+    cli_fail("run the part", &err, "That one goes on with it.");
+    return EX_CANTCREAT;
 }
 
 /* 0, or the status to leave with: there is nothing to run. */

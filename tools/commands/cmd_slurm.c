@@ -448,7 +448,7 @@ static uint32_t failed_tries(const struct row *r)
 {
     uint32_t n = r->about.failed_tries;
 
-    return n > 0 && strcmp(r->state, "RUNNING") == 0 ? n - 1 : n;
+    return r->about.last_failed && strcmp(r->state, "RUNNING") == 0 ? n - 1 : n;
 }
 
 static bool has_failed(const struct row *r)

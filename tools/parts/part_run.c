@@ -9,19 +9,26 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/parting/parting.h"
 #include "tools/parts/part_file.h"
 
 struct part_run {
     char *file, *place, *local, *whole;
+    char *mark, *mark_file; /* who has the part: the run that began last */
     int64_t every_ms;
+    sigset_t before;
+    bool blocked;
     pthread_t thread;
     bool threaded;
     pthread_mutex_t lock;
     pthread_cond_t over;
-    bool ended; /* lock */
+    bool ended;     /* lock */
+    bool overtaken; /* the thread's, or while there is none */
 };
+
+#define PATIENCE_MS 30000 /* at the end: Slurm's early signal leaves two minutes */
 
 static const int signals[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
 static volatile sig_atomic_t stopped;
@@ -32,16 +39,61 @@ static void on_signal(int signum)
     stopped = 1;
 }
 
-/* The run's loop takes them meanwhile, and leaves each as the system has it. */
+/* The run's loop takes them meanwhile, and leaves each as the system has it. What is ignored stays
+ * so: a run under nohup outlives its terminal. */
 static void take_signals(void)
 {
-    struct sigaction take = {.sa_handler = on_signal};
+    struct sigaction take = {.sa_handler = on_signal}, now;
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-        sigaction(signals[i], &take, NULL);
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaction(signals[i], &take, NULL);
+}
+
+void part_run_hand_over(struct part_run *p)
+{
+    sigset_t block;
+
+    sigemptyset(&block);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        sigaddset(&block, signals[i]);
+    pthread_sigmask(SIG_BLOCK, &block, &p->before);
+    p->blocked = true;
+}
+
+/* What came meanwhile comes now. */
+static void take_back(struct part_run *p)
+{
+    take_signals();
+    if (p->blocked)
+        pthread_sigmask(SIG_SETMASK, &p->before, NULL);
+    p->blocked = false;
 }
 
 /* ------------------------------------------------------------------------------- writing back */
+
+/* Another run has begun since. Where the mark cannot be read nobody has. */
+static bool is_overtaken(const struct part_run *p)
+{
+    char there[200] = "";
+    FILE *f = fopen(p->mark_file, "re");
+
+    if (!f)
+        return false;
+    there[fread(there, 1, sizeof(there) - 1, f)] = 0;
+    fclose(f);
+    return there[0] && strcmp(there, p->mark) != 0;
+}
+
+/* Of two runs of a part the one that began last has it, and takes up what the other had written
+ * back until then; what that one writes later would undo it. */
+static int publish(struct part_run *p, struct err *err)
+{
+    p->overtaken = p->overtaken || is_overtaken(p);
+    if (p->overtaken)
+        return err_set(err, ERR_CANCELLED, "another run of '%s' has begun since", p->file);
+    return part_publish(p->whole, p->file, err);
+}
 
 static int write_back(struct part_run *p, struct err *err)
 {
@@ -54,8 +106,28 @@ static int write_back(struct part_run *p, struct err *err)
         rc = parting_snapshot(st, p->whole, err);
     store_close(st);
     if (rc == 0)
-        rc = part_publish(p->whole, p->file, err);
+        rc = publish(p, err);
     unlink(p->whole);
+    return rc;
+}
+
+/* At the end it is tried for a while, for behind that there is only the copy on this machine's
+ * disk. A signal ends the patience. */
+static int write_back_last(struct part_run *p, struct err *err)
+{
+    int64_t until = clock_mono_ms() + (p->every_ms < PATIENCE_MS ? p->every_ms : PATIENCE_MS);
+    int64_t wait_ms = 100;
+    int rc;
+
+    while ((rc = write_back(p, err)) < 0 && rc != ERR_CANCELLED && !stopped &&
+           clock_mono_ms() + wait_ms < until) {
+        const struct timespec pause = {wait_ms / 1000, wait_ms % 1000 * 1000000};
+
+        log_warn("writing back to '%s' failed, and is tried again: %s", p->file, err->msg);
+        *err = (struct err){0};
+        nanosleep(&pause, NULL);
+        wait_ms *= 2;
+    }
     return rc;
 }
 
@@ -88,8 +160,14 @@ static void *write_backs(void *arg)
     while (!wait_for_end(p)) {
         struct err err = {0};
 
-        if (write_back(p, &err) != 0)
-            log_warn("writing back to '%s' failed, and is tried again later: %s", p->file, err.msg);
+        if (write_back(p, &err) == 0)
+            continue;
+        if (p->overtaken) {
+            log_warn("%s: this one stops", err.msg);
+            kill(getpid(), SIGTERM);
+            break;
+        }
+        log_warn("writing back to '%s' failed, and is tried again later: %s", p->file, err.msg);
     }
     return NULL;
 }
@@ -135,6 +213,8 @@ static void part_run_free(struct part_run *p)
     free(p->file);
     free(p->local);
     free(p->whole);
+    free(p->mark);
+    free(p->mark_file);
     free(p);
 }
 
@@ -178,6 +258,25 @@ static int check_part(const struct part_run *p, struct parting_about *about, str
     return rc;
 }
 
+/* "job 12_3, on node7 4711 1764009000000": no two runs have the same. */
+static int put_mark(struct part_run *p, const char *text, struct err *err)
+{
+    FILE *f;
+    bool good;
+
+    if (asprintf(&p->mark, "%s %ld %lld\n", text, (long)getpid(), (long long)clock_wall_ms()) < 0) {
+        p->mark = NULL;
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    f = fopen(p->whole, "we");
+    good = f && fputs(p->mark, f) >= 0;
+    if (f)
+        good = fclose(f) == 0 && good;
+    if (!good)
+        return err_sys(err, errno ? errno : EIO, "'%s'", p->whole);
+    return part_publish(p->whole, p->mark_file, err);
+}
+
 static int begin(struct part_run *p, struct err *err)
 {
     struct parting_about about;
@@ -189,6 +288,15 @@ static int begin(struct part_run *p, struct err *err)
     if (rc < 0)
         return rc;
     where(text, sizeof(text));
+    rc = put_mark(p, text, err);
+    if (rc == 0) { /* what the other one has written back until now */
+        unlink(p->local);
+        rc = part_copy(p->file, p->local, err);
+    }
+    if (rc == 0)
+        rc = check_part(p, &about, err);
+    if (rc < 0)
+        return rc;
     log_info("part %u of %u, try %u, %s: %llu of its %llu tasks are done", about.number,
              about.parts, about.tries + 1, text, (unsigned long long)about.done,
              (unsigned long long)(about.open + about.done + about.failed));
@@ -211,6 +319,10 @@ int part_run_open(const char *file, int64_t write_back_ms, struct part_run **ret
     if (rc == 0 && (!(p->local = part_path(p->place, "part.db", err)) ||
                     !(p->whole = part_path(p->place, "whole.db", err))))
         rc = err->code;
+    if (rc == 0 && asprintf(&p->mark_file, "%s.try", file) < 0) {
+        p->mark_file = NULL;
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    }
     if (rc == 0)
         rc = begin(p, err);
     if (rc == 0)
@@ -235,13 +347,15 @@ int part_run_close(struct part_run *p, bool in_order, const char *text, struct e
     struct err why = {0};
     int rc = 0;
 
-    take_signals();
+    take_back(p);
     end_thread(p);
     if (in_order)
         rc = note(p, parting_try_ends, text, &why);
     if (rc == 0)
-        rc = write_back(p, &why);
-    if (rc < 0) {
+        rc = write_back_last(p, &why);
+    if (rc == ERR_CANCELLED) {
+        *err = why;
+    } else if (rc < 0) {
         err_set(err, rc, "writing back to '%s': %s; what is done lies in '%s'", p->file, why.msg,
                 p->local);
         free(p->place); /* it stays */

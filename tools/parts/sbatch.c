@@ -41,9 +41,10 @@ static const char waiting[] =
     "    wait $run\n"
     "    status=$?\n"
     "done\n"
-    "# 75: interrupted with work left. Anything else but 0 and 65 is tried three times.\n"
+    "# 75: interrupted with work left. 73: another run has it. Else but 0 and 65: three tries.\n"
     "if [ $status -eq 75 ] ||\n"
-    "    { [ $status -ne 0 ] && [ $status -ne 65 ] && [ \"${SLURM_RESTART_COUNT:-0}\" -lt 2 ]; }; "
+    "    { [ $status -ne 0 ] && [ $status -ne 65 ] && [ $status -ne 73 ] &&\n"
+    "        [ \"${SLURM_RESTART_COUNT:-0}\" -lt 2 ]; }; "
     "then\n"
     "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
     "fi\n"
@@ -79,7 +80,7 @@ void sbatch_merge(const struct sbatch *s, struct buf *out)
     option(out, "nodelist", s->merge_node);
     buf_printf(out, "#SBATCH --output=\"%s/merge.log\"\n\n", s->dir);
     word(out, s->program);
-    buf_printf(out, " merge ");
+    buf_printf(out, " merge --finish ");
     word(out, s->catalog);
     buf_printf(out, " ");
     word(out, s->dir);

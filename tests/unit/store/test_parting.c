@@ -1,0 +1,242 @@
+/* A part of a catalog and back, at the store's level: what is refused, what comes twice, and what
+ * is left when a merge ends in the middle. */
+#include "tests/unit/store/fixture.h"
+
+#include "store/parting/parting.h"
+
+#define PART "part.db"
+#define SPLIT "00112233445566778899aabbccddeeff"
+
+static const char *const said[] = {"the boats came in", "before the rain did"};
+
+static void part_remove(const char *path)
+{
+    char name[64];
+
+    unlink(path);
+    snprintf(name, sizeof(name), "%s-wal", path);
+    unlink(name);
+    snprintf(name, sizeof(name), "%s-shm", path);
+    unlink(name);
+}
+
+/* Empty ones are copied: to migrate one takes longer than a test. */
+static struct store *part_new(void)
+{
+    struct store *st = NULL;
+    struct err e = {0};
+
+    part_remove(PART);
+    file_copy("empty.db", PART);
+    assert_ok(store_open(PART, STORE_WRITE, &st, &e), e);
+    return st;
+}
+
+static struct store *part_open(const char *path, enum store_mode mode)
+{
+    struct store *st = NULL;
+    struct err e = {0};
+
+    assert_ok(store_open(path, mode, &st, &e), e);
+    return st;
+}
+
+/* Three recordings, and where checkpoints are. */
+static struct store *archive(void)
+{
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_nano);
+    struct err e = {0};
+    uint32_t ms;
+
+    job_add1(st, job, "/a/one.wav", "", 1);
+    job_add1(st, job, "/a/two.wav", "", 2);
+    job_add1(st, job, "/a/three.wav", "", 3);
+    job_end(st, job, "/a");
+    assert_ok(store_shard_length(st, 30000, 30000, &ms, &e), e);
+    return st;
+}
+
+/* A part with all of them. The first is done there, the second gave up, the third is half done. */
+static void part_made(struct store *from)
+{
+    const struct parting_share shares[] = {{1, false, 0, 0}, {2, false, 0, 0}, {3, false, 0, 0}};
+    const struct parting_part p = {SPLIT, 0, 1, shares, 3};
+    struct store *st;
+    struct err e = {0};
+
+    st = part_new();
+    assert_ok(parting_write(from, st, &p, &e), e);
+    shard_put(st, 1, 0, said, 2);
+    assert_ok(store_task_total(st, 1, 1, &e), e);
+    assert_ok(store_task_failed(st, 2, ERR_INPUT, "no audio", -1, &e), e);
+    shard_put(st, 3, 0, said, 1);
+    store_close(st);
+}
+
+static int merge(struct store *st, const char *path, struct parting_merged *ret, struct err *err)
+{
+    struct store *part = part_open(path, STORE_READ);
+    int rc = parting_merge(st, part, ret, err);
+
+    store_close(part);
+    return rc;
+}
+
+static struct parting_merged merge_ok(struct store *st)
+{
+    struct parting_merged m;
+    struct err e = {0};
+
+    assert_ok(merge(st, PART, &m, &e), e);
+    return m;
+}
+
+static void change(const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(PART, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "PRAGMA foreign_keys = 0; PRAGMA ignore_check_constraints = 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+TEST(comes_back_and_again)
+{
+    struct store *st = archive();
+    struct parting_merged m;
+
+    part_made(st);
+    m = merge_ok(st);
+    assert_int_equal(m.shards, 2);
+    assert_int_equal(m.segments, 3);
+    assert_int_equal(m.tasks, 1);
+    assert_int_equal(m.failed, 1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'pending'"), 1);
+    m = merge_ok(st);
+    assert_int_equal(m.shards, 0);
+    assert_int_equal(m.known, 2);
+    assert_int_equal(m.tasks + m.failed + m.strange, 0);
+    assert_int_equal(count_of("SELECT count(*) FROM segment"), 3);
+    catalog_close(st);
+}
+
+/* What failed and is tried again here does not fail once more because its part comes back. */
+TEST(a_failure_counts_once)
+{
+    struct store *st = archive();
+    const struct request retry = {.type = REQUEST_RETRY};
+    struct parting_merged m;
+
+    part_made(st);
+    merge_ok(st);
+    assert_int_equal(apply_ok(st, &retry).affected, 1);
+    m = merge_ok(st);
+    assert_int_equal(m.failed, 0);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed'"), 0);
+    /* Tried and given up once more in the part, that is news. */
+    change("UPDATE task SET settled_at = '2999-01-01T00:00:00Z' WHERE state = 'failed'");
+    m = merge_ok(st);
+    assert_int_equal(m.failed, 1);
+    catalog_close(st);
+}
+
+/* A merge that cannot take one row takes none: as if it had been killed there. */
+TEST(all_or_nothing)
+{
+    static const char *const hostile[] = {
+        "UPDATE segment SET end_ms = -1 WHERE task_id = 3",
+        "UPDATE shard SET seq = -5 WHERE task_id = 3",
+        "UPDATE shard SET seq = 1 << 40 WHERE task_id = 3",
+        "UPDATE shard SET end_ms = -1 WHERE task_id = 3",
+        "UPDATE task SET shards_total = 1 << 40 WHERE task_id = 3",
+        "UPDATE media SET duration_ms = -7, container = 'wav' WHERE media_id = 3",
+        "UPDATE setting SET value = '60000' WHERE name = 'shard_ms'",
+        "UPDATE setting SET value = lower(hex(zeroblob(16))) WHERE name = 'part_of'",
+        "UPDATE setting SET value = '4000000000' WHERE name = 'part'",
+        "UPDATE setting SET value = 'x' WHERE name = 'split'",
+        "DELETE FROM setting WHERE name = 'part_of'",
+    };
+    struct store *st = archive();
+
+    for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
+        struct parting_merged m;
+        struct err e = {0};
+
+        part_made(st);
+        change(hostile[i]);
+        if (merge(st, PART, &m, &e) == 0)
+            fail_msg("taken: %s", hostile[i]);
+        assert_true(e.code == ERR_INPUT);
+        assert_int_equal(count_of("SELECT (SELECT count(*) FROM shard) + (SELECT count(*) FROM "
+                                  "segment) + (SELECT count(*) FROM task WHERE state <> 'pending') "
+                                  "+ (SELECT count(*) FROM setting WHERE name LIKE 'failed:%')"),
+                         0);
+    }
+    part_made(st);
+    assert_int_equal(merge_ok(st).shards, 2);
+    catalog_close(st);
+}
+
+/* A recording that is cut: shares come in any order, and are done when all are here. */
+TEST(shares_of_a_recording)
+{
+    const struct parting_share shares[] = {{1, true, 0, 1}, {1, true, 1, 0}};
+    struct store *st = archive();
+    struct err e = {0};
+
+    for (uint32_t i = 2; i-- > 0;) {
+        const struct parting_part p = {SPLIT, i, 2, &shares[i], 1};
+        struct parting_about about;
+        struct store *part;
+
+        part = part_new();
+        assert_ok(parting_write(st, part, &p, &e), e);
+        shard_put(part, 1, i, said, 2);
+        assert_ok(store_task_total(part, 1, 2, &e), e);
+        assert_ok(parting_about(part, &about, &e), e);
+        assert_int_equal(about.open, 0);
+        assert_int_equal(about.done, 1);
+        store_close(part);
+        assert_int_equal(merge_ok(st).tasks, i == 0);
+    }
+    assert_int_equal(count_of("SELECT state = 'done' FROM task WHERE task_id = 1"), 1);
+    catalog_close(st);
+}
+
+/* A try has failed that ended without a word and left no checkpoint behind. */
+TEST(tries_that_failed)
+{
+    struct store *st = archive(), *part;
+    struct parting_about about;
+    struct err e = {0};
+
+    part_made(st);
+    part = part_open(PART, STORE_WRITE);
+    assert_ok(parting_about(part, &about, &e), e);
+    assert_int_equal(about.tries + about.failed_tries + about.last_failed, 0);
+    for (int i = 0; i < 2; i++)
+        assert_ok(parting_try_begins(part, "on node1", &e), e);
+    assert_ok(parting_about(part, &about, &e), e);
+    assert_int_equal(about.failed_tries, 2);
+    assert_true(about.last_failed);
+    usleep(2000);
+    shard_put(part, 3, 1, said, 1); /* preempted without a word, and not in vain */
+    assert_ok(parting_about(part, &about, &e), e);
+    assert_int_equal(about.tries, 2);
+    assert_int_equal(about.failed_tries, 1);
+    assert_false(about.last_failed);
+    assert_ok(parting_try_begins(part, "on node2", &e), e);
+    assert_ok(parting_try_ends(part, "interrupted", &e), e);
+    assert_ok(parting_about(part, &about, &e), e);
+    assert_int_equal(about.tries, 3);
+    assert_int_equal(about.failed_tries, 1);
+    store_close(part);
+    catalog_close(st);
+}
+
+TEST_MAIN(NULL, NULL)
