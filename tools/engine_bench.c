@@ -5,8 +5,9 @@
  *
  * MODEL: nano, tiny, base, small, medium, large-v3, large-v3-turbo (random weights) or a directory
  * (with a slash). DEVICE: cpu, or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Of several
- * numbers of slots the fastest is reported; those that do not fit end the list. Precisions that the
- * device does not have are left out. -m: a Markdown table. */
+ * numbers of slots the fastest is reported; those that do not fit end the list. Both networks
+ * together are measured as a run has them: windows encoded beside steps where the device can.
+ * Precisions that the device does not have are left out. -m: a Markdown table. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +52,10 @@ static void print_result(const char *model, const struct stage_bench_result *r, 
     printf("  cross k, v     %9.2f ms a window\n", n->cross_ms);
     printf("  decoder step   %9.2f ms all slots  %7.1f GB/s, %.0f %% of a copy's %.1f\n",
            n->step_ms, n->step_gbytes_s, 100.0 * n->step_gbytes_s / bandwidth, bandwidth);
-    printf("  all            %9.2f windows/s      %.0f x real time\n", r->items_per_second,
-           r->times_real_time);
+    printf("  encode alone   %9.2f windows/s\n", n->encoder_windows_s);
+    printf("  steps alone    %9.2f windows/s\n", n->decoder_windows_s);
+    printf("  both, %s %8.2f windows/s      %.0f x real time\n", n->beside ? "at once" : "in turn",
+           r->items_per_second, r->times_real_time);
     fflush(stdout);
 }
 

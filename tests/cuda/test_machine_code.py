@@ -58,6 +58,7 @@ class Kernel:
         # _ZN40_GLOBAL__N__f418f9b3_8_align_cu_8d5a0f6710score_rowsIfEEv6tensor...: what is behind the file's hash.
         self.name = re.sub(r"^_ZN\d+_GLOBAL__N__\w{8}_\d+_\w+?_cu_", "", name)
         self.registers, self.local, self.instructions, self.loads, self.stores = registers, local, 0, 0, 0
+        self.early = None  # 16-byte loads before the first exchange between lanes
 
 
 def kernels_of(module):
@@ -77,6 +78,8 @@ def kernels_of(module):
                     kernel = found.get(section[1])
                 elif kernel and re.match(r"\s*/\*[0-9a-f]{4,}\*/", line):
                     kernel.instructions += 1
+                    if kernel.early is None and "SHFL" in line:
+                        kernel.early = kernel.loads
                     kernel.loads += bool(LOADS.search(line))
                     kernel.stores += bool(STORES.search(line))
                     kernel.local += bool(LOCAL.search(line))
@@ -105,6 +108,10 @@ class MachineCode(unittest.TestCase):
                 self.assertLessEqual(has[1], instructions, "instructions")
                 self.assertGreaterEqual(has[2], loads, "16-byte loads")
                 self.assertGreaterEqual(has[3], stores, "16-byte stores")
+
+    def test_values_are_asked_for_beside_keys(self):
+        rows = [k for k in self.kernels if re.search(r"\dattend_rows", k.name) or k.name.startswith("attend_rows")]
+        self.assertEqual([8, 8, 8], [k.early for k in rows])
 
 
 def main():

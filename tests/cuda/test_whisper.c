@@ -10,6 +10,7 @@
 #include "tests/common/distance.h"
 #include "tests/parity/nano/fixture.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/stages/drill.h"
 
 #define EOT 640
 #define NO_TIMESTAMPS 649
@@ -343,6 +344,63 @@ static void run_beside(struct bench *b, enum precision p)
     close_bench(b);
 }
 
+static void on_drilled(void *arg, const struct stage_result *r, const struct err *err)
+{
+    (void)err;
+    *(uint32_t *)arg += r != NULL;
+}
+
+/* How many steps of the drill such lanes take. */
+static uint32_t drill(struct stage *s, bool follow)
+{
+    const struct stage_work work = {.drill = {.tokens = 6, .beside = follow}};
+    uint32_t windows = 0, steps = 0;
+    bool progress = true;
+    struct stage_lane *lane;
+    struct err e;
+
+    for (int i = 0; i < 3; i++)
+        assert_ok(stage_add(s, &work, on_drilled, &windows, &lane, &e), e);
+    for (; windows < 3 && progress; steps++)
+        assert_ok(stage_step(s, &progress, &e), e);
+    assert_int_equal(windows, 3);
+    return steps;
+}
+
+/* What measures a run, engine-bench and the tuner: each slot's window is replaced once while others
+ * are stepped, which takes more steps than a window has, for they went on without it. */
+static void drilled(void **state)
+{
+    const struct whisper_shape shape = {.branches = 1};
+    struct bench b = {.be = open_device(false)};
+    int64_t before = cuda.count("races");
+    struct drill_meter m;
+    struct stage *s;
+    struct err e;
+
+    (void)state;
+    assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b.be, PRECISION_F32,
+                           &b.w, &e),
+              e);
+    assert_ok(drill_new(b.w, &shape, 1, &s, &e), e);
+    assert_ok(drill_resize(s, 3, 1, &e), e);
+    assert_int_equal(drill(s, false), 7);
+    drill_meter(s, &m);
+    assert_int_equal(m.times.windows, 3);
+    assert_int_equal(m.times.tokens, 18);
+    if (getenv("NIGHTSHIFT_EMULATED_ASYNC"))
+        assert_true(drill(s, true) > 6);
+    else
+        drill(s, true);
+    drill_meter(s, &m);
+    assert_int_equal(m.times.windows, 6);
+    assert_int_equal(m.times.tokens, 36);
+    assert_int_equal(cuda.count("races") - before, 0);
+    stage_close(s);
+    close_bench(&b);
+    backend_close(b.be);
+}
+
 /* As late as is legal, two windows at once in the encoder; and with all accesses watched as
  * `deterministic` has it, in 8 bit, which has scratch memory. An emulated window takes a second. */
 static void beside(void **state)
@@ -468,16 +526,17 @@ int main(int argc, char **argv)
         {cmocka_unit_test(reference)},
         {cmocka_unit_test(precisions)},
         {cmocka_unit_test(beside)},
+        {cmocka_unit_test(drilled)},
         {cmocka_unit_test(memory_fails), cmocka_unit_test(others_stay),
          cmocka_unit_test(device_goes)},
     };
-    static const char *const names[] = {"reference", "precisions", "beside", "failures"};
+    static const char *const names[] = {"reference", "precisions", "beside", "drill", "failures"};
 
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         if (argc == 2 && strcmp(argv[1], names[i]) == 0)
-            return _cmocka_run_group_tests(names[i], groups[i], i < 3 ? 1 : 3, open_module,
+            return _cmocka_run_group_tests(names[i], groups[i], i < 4 ? 1 : 3, open_module,
                                            close_all);
     }
-    fprintf(stderr, "usage: %s reference|precisions|beside|failures\n", argv[0]);
+    fprintf(stderr, "usage: %s reference|precisions|beside|drill|failures\n", argv[0]);
     return 64;
 }

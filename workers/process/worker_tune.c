@@ -14,27 +14,32 @@
 #define SLOTS_MOST 512u
 #define WINDOWS_MOST 64u
 #define SAMPLE_S 0.2          /* of each size, at least two calls */
-#define STEPS 24              /* of the decoder, in one call */
+#define STEPS 24              /* of the decoder, in one call, where it follows the encoder */
 #define TOKENS_A_WINDOW 100.0 /* of half a minute of speech, about */
 #define WINDOW_SECONDS 30.0
 
 struct tuner {
     struct stage *drill; /* borrowed */
+    bool beside;         /* the device encodes beside steps */
     int64_t deadline_ns;
 };
 
 static bool out_of_time(const struct tuner *t) { return clock_mono_ns() >= t->deadline_ns; }
 
-/* Windows a second in the room that there is, of the encoder alone (steps 0) or of both networks.
- * The first call prepares what is prepared at first use and is not counted. */
-static int measure_room(struct tuner *t, uint32_t steps, double *ret, struct err *err)
+/* Windows a second in the room that there is, of the encoder alone (both false) or of both networks
+ * as a run has them: beside each other with whole windows, since a shorter one would be less to
+ * step beside; or in turn with part of one. The first call prepares what is prepared at first use,
+ * and the windows that others follow, and is not counted. */
+static int measure_room(struct tuner *t, bool both, double *ret, struct err *err)
 {
-    const struct stage_drill work = {.tokens = steps};
+    uint32_t steps = both ? t->beside ? (uint32_t)TOKENS_A_WINDOW : STEPS : 0;
+    struct stage_drill work = {.tokens = steps};
     uint32_t slots = stage_slots(t->drill), calls = 0;
     double seconds, all = 0, encoder;
     struct drill_meter before, after;
     int rc = stage_bench_drill(t->drill, slots, work, &seconds, err);
 
+    work.beside = both && t->beside;
     drill_meter(t->drill, &before);
     while (rc == 0 && (calls < 2 || all < SAMPLE_S) && (calls < 1 || !out_of_time(t))) {
         rc = stage_bench_drill(t->drill, slots, work, &seconds, err);
@@ -44,20 +49,21 @@ static int measure_room(struct tuner *t, uint32_t steps, double *ret, struct err
     if (rc != 0)
         return rc;
     drill_meter(t->drill, &after);
-    encoder = steps ? (double)(after.times.encode_ns - before.times.encode_ns) / 1e9 : all;
-    *ret = calls * slots / (encoder + TOKENS_A_WINDOW / STEPS * (all - encoder));
+    encoder = both ? (double)(after.times.encode_ns - before.times.encode_ns) / 1e9 : all;
+    *ret =
+        calls * slots / (work.beside ? all : encoder + TOKENS_A_WINDOW / STEPS * (all - encoder));
     return 0;
 }
 
 /* *ret 0: so many do not fit. */
-static int sample(struct tuner *t, uint32_t slots, uint32_t windows, uint32_t steps, double *ret,
+static int sample(struct tuner *t, uint32_t slots, uint32_t windows, bool both, double *ret,
                   struct err *err)
 {
     int rc = drill_resize(t->drill, slots, windows, err);
 
     *ret = 0;
     if (rc == 0)
-        rc = measure_room(t, steps, ret, err);
+        rc = measure_room(t, both, ret, err);
     return rc == ERR_VRAM ? 0 : rc;
 }
 
@@ -70,7 +76,7 @@ static int search(struct tuner *t, uint32_t windows, uint32_t *ret, double *rate
     double seen;
 
     while ((size = tune_next(&tune, most)) != 0 && !(tune.count && out_of_time(t))) {
-        int rc = sample(t, size, windows ? windows : size, windows ? STEPS : 0, &seen, err);
+        int rc = sample(t, size, windows ? windows : size, windows > 0, &seen, err);
 
         if (rc != 0)
             return rc;
@@ -116,7 +122,7 @@ int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
                 struct worker_tuning *ret, struct err *err)
 {
     const struct msg_setup *m = &w->setup;
-    struct tuner t = {.drill = drill};
+    struct tuner t = {.drill = drill, .beside = be->ops->fork != NULL};
     struct err none;
     int rc;
 

@@ -9,10 +9,14 @@
 
 #define FED_FIRST 1 /* any token */
 #define TIMES 1501  /* timestamps of a window */
+#define BATCHES 8   /* that the slots' windows are replaced in, at least: as a flight's are */
 
+/* A window; on a run's full course one is followed by the next. */
 struct drill_lane {
     stage_done done;
     void *done_arg;
+    uint32_t pos;  /* the next, of the window in its slot */
+    uint32_t left; /* positions to go */
 };
 
 /* By slots, or by slots and rows. */
@@ -22,6 +26,7 @@ struct room {
     struct whisper_window *windows;
     struct whisper_move *moves;
     struct whisper_row *row;
+    struct choice_ask *course; /* of each hypothesis; of those of a step: */
     struct choice_ask *asks;
     struct choice *choices;
     struct candidate *top; /* branches + 1 of each row; NULL: one branch */
@@ -36,7 +41,10 @@ struct drill {
     struct room room;           /* all NULL: there is none */
     uint32_t lanes;             /* in slots 0 and on */
     struct stage_drill work;    /* of each */
-    uint32_t steps; /* taken with them: the first encodes, each other one is a position */
+    uint32_t steps;             /* taken with them */
+    uint32_t begun;             /* lanes whose encoding was begun, */
+    uint32_t coming;            /*   of which so many, the last ones, are not there yet */
+    uint32_t seen; /* positions of the windows that all slots hold at their end; 0: they do not */
 };
 
 /* ---- room */
@@ -50,12 +58,13 @@ static void vacate(struct drill *d)
     free(r->windows);
     free(r->moves);
     free(r->row);
+    free(r->course);
     free(r->asks);
     free(r->choices);
     free(r->top);
     free(r->pcm);
     *r = (struct room){0};
-    d->shape.slots = d->lanes = d->steps = 0;
+    d->shape.slots = d->lanes = d->steps = d->seen = 0;
 }
 
 static int make_arrays(struct drill *d, struct err *err)
@@ -68,19 +77,18 @@ static int make_arrays(struct drill *d, struct err *err)
     r->windows = calloc(slots, sizeof(*r->windows));
     r->moves = calloc(slots, sizeof(*r->moves));
     r->row = calloc(rows, sizeof(*r->row));
+    r->course = calloc(rows, sizeof(*r->course));
     r->asks = calloc(rows, sizeof(*r->asks));
     r->choices = calloc(rows, sizeof(*r->choices));
     r->top = branches > 1 ? calloc(rows * (branches + 1), sizeof(*r->top)) : NULL;
     r->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*r->pcm));
-    if (!r->lanes || !r->windows || !r->moves || !r->row || !r->asks || !r->choices || !r->pcm ||
-        (branches > 1 && !r->top))
+    if (!r->lanes || !r->windows || !r->moves || !r->row || !r->course || !r->asks || !r->choices ||
+        !r->pcm || (branches > 1 && !r->top))
         return err_set(err, ERR_NOMEM, "no memory to measure %u windows at once", slots);
     for (size_t i = 0; i < WHISPER_WINDOW_SAMPLES; i++)
         r->pcm[i] = (float)number_uniform(7, i) * 0.2f - 0.1f;
-    for (uint32_t i = 0; i < slots; i++) {
+    for (uint32_t i = 0; i < slots; i++)
         r->windows[i] = (struct whisper_window){i, r->pcm, WHISPER_WINDOW_SAMPLES};
-        r->moves[i] = (struct whisper_move){.slot = i, .from = 0, .to = 1};
-    }
     return 0;
 }
 
@@ -129,7 +137,7 @@ int drill_resize(struct stage *drill, uint32_t slots, uint32_t windows, struct e
     return rc;
 }
 
-/* ---- lanes and steps */
+/* ---- lanes, and windows for them */
 
 static int drill_add(void *self, const struct stage_work *work, stage_done done, void *done_arg,
                      struct stage_lane **ret, struct err *err)
@@ -139,62 +147,181 @@ static int drill_add(void *self, const struct stage_work *work, stage_done done,
     if (d->lanes == d->shape.slots || d->steps > 0)
         return err_set(err, ERR_USAGE, "there is no room for another window");
     d->work = work->drill;
-    d->room.lanes[d->lanes] = (struct drill_lane){done, done_arg};
+    d->room.lanes[d->lanes] = (struct drill_lane){.done = done, .done_arg = done_arg};
     *ret = (struct stage_lane *)&d->room.lanes[d->lanes++];
     return 0;
 }
 
+static uint32_t positions(const struct drill *d) { return d->work.prompt + d->work.tokens; }
+
+static uint32_t drill_windows(const void *self)
+{
+    return whisper_session_windows(((const struct drill *)self)->room.session);
+}
+
+/* Lanes whose windows are encoded together. */
+static uint32_t batch_of(const struct drill *d)
+{
+    uint32_t windows = drill_windows(d), share = d->lanes / BATCHES;
+
+    if (!d->work.beside)
+        return d->lanes;
+    return windows < share ? windows : share ? share : 1;
+}
+
+static void begin_window(struct drill *d, uint32_t i, uint32_t pos)
+{
+    d->room.lanes[i].pos = pos;
+    for (uint32_t b = 0; b < d->rows; b++)
+        d->room.course[i * d->rows + b] =
+            (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
+}
+
+/* The old window of a lane ends when its batch's turn comes, one after the other; without, as if it
+ * had ended. */
+static int begin(struct drill *d, struct err *err)
+{
+    uint32_t n = batch_of(d), all = positions(d);
+
+    if (d->work.beside && (all == 0 || d->seen < all || d->lanes < d->shape.slots))
+        return err_set(err, ERR_USAGE,
+                       "steps beside %u new windows of %u positions want all %u slots, with %u",
+                       d->lanes, all, d->shape.slots, d->seen);
+    for (uint32_t i = 0; i < d->lanes; i++) {
+        uint64_t ago = d->work.beside ? i / n * n : 0;
+
+        begin_window(d, i, all - (uint32_t)(ago * all / d->lanes));
+        d->room.lanes[i].left = all;
+    }
+    d->begun = d->coming = 0;
+    return 0;
+}
+
+static int land(struct drill *d, bool wait, struct err *err)
+{
+    bool done = true;
+    int rc = d->coming ? whisper_encoded(d->room.session, wait, &done, err) : 0;
+
+    if (rc != 0 || !done)
+        return rc;
+    for (uint32_t i = d->begun - d->coming; i < d->begun; i++)
+        begin_window(d, i, 0);
+    d->coming = 0;
+    return 0;
+}
+
+/* The next batch sets off when all of its old windows have ended and no other is on its way. */
 static int encode(struct drill *d, struct err *err)
 {
     struct room *r = &d->room;
-    int rc;
+    uint32_t n = batch_of(d);
+    int rc = land(d, false, err);
 
-    for (uint32_t i = 0; i < d->lanes * d->rows; i++) {
-        r->row[i] = (struct whisper_row){i / d->rows, i % d->rows, 0, FED_FIRST};
-        r->asks[i] = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
-    }
+    n = n < d->lanes - d->begun ? n : d->lanes - d->begun;
+    if (rc != 0 || d->coming || n == 0)
+        return rc;
+    for (uint32_t i = 0; i < n; i++)
+        if (r->lanes[d->begun + i].pos < positions(d))
+            return 0;
     whisper_session_stages(r->session, d->work.apart);
-    rc = whisper_encode(r->session, r->windows, d->lanes, err);
+    rc = whisper_encode_begin(r->session, r->windows + d->begun, n, err);
     whisper_session_stages(r->session, false);
-    return rc;
+    if (rc != 0)
+        return rc;
+    d->begun += n;
+    d->coming = n;
+    return land(d, !d->work.beside, err);
 }
 
-/* What is fed next: the token that was chosen, of those that can be fed. */
-static void take_choice(struct room *r, uint32_t i)
-{
-    struct choice_ask *ask = &r->asks[i];
-    int32_t token = r->choices[i].token > 0 ? r->choices[i].token : FED_FIRST;
+/* ---- steps of the decoder */
 
-    r->row[i].token = token;
-    ask->before = ask->last;
-    ask->last = token;
-    ask->count++;
+static bool goes(const struct drill *d, uint32_t i)
+{
+    const struct drill_lane *l = &d->room.lanes[i];
+
+    return l->left > 0 && l->pos < positions(d) && (i >= d->begun || i < d->begun - d->coming);
 }
 
-static int decode(struct drill *d, uint32_t pos, struct err *err)
+/* The rows of the next step. What is fed is the token that was chosen, of those that can be fed. */
+static uint32_t gather(struct drill *d, uint32_t *moves)
 {
-    uint32_t n = d->lanes * d->rows;
-    bool chosen = pos >= d->work.prompt;
     struct room *r = &d->room;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < d->lanes; i++) {
+        uint32_t pos = r->lanes[i].pos;
+
+        if (!goes(d, i))
+            continue;
+        for (uint32_t b = 0; b < d->rows; b++, n++) {
+            const struct choice_ask *course = &r->course[i * d->rows + b];
+
+            r->row[n] =
+                (struct whisper_row){i, b, pos, course->last > 0 ? course->last : FED_FIRST};
+            r->asks[n] = *course;
+            r->asks[n].what = pos >= d->work.prompt ? CHOOSE_TOKEN : 0;
+        }
+        if (d->rows > 1 && pos > 0)
+            r->moves[(*moves)++] = (struct whisper_move){.slot = i, .from = 0, .to = 1};
+    }
+    return n;
+}
+
+static void take_choice(struct choice_ask *course, const struct choice *choice)
+{
+    course->before = course->last;
+    course->last = choice->token > 0 ? choice->token : FED_FIRST;
+    course->count++;
+}
+
+static void take_choices(struct drill *d, uint32_t n)
+{
+    struct room *r = &d->room;
+
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t lane = r->row[k].slot, b = r->row[k].branch;
+
+        if (r->asks[k].what)
+            take_choice(&r->course[lane * d->rows + b], &r->choices[k]);
+        if (b == 0) {
+            r->lanes[lane].pos++;
+            r->lanes[lane].left--;
+        }
+    }
+}
+
+/* Where nothing can be stepped, windows are waited for. */
+static int decode(struct drill *d, struct err *err)
+{
+    struct room *r = &d->room;
+    uint32_t moves = 0, n = gather(d, &moves);
     int rc = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        r->row[i].pos = pos;
-        r->asks[i].what = chosen ? CHOOSE_TOKEN : 0;
-    }
-    if (d->rows > 1 && pos > 0)
-        rc = whisper_branch(r->session, r->moves, d->lanes, err);
+    if (n == 0)
+        return land(d, true, err);
+    if (moves)
+        rc = whisper_branch(r->session, r->moves, moves, err);
     if (rc == 0)
         rc = whisper_choose(r->session, r->row, r->asks, n, r->choices, r->top, err);
-    for (uint32_t i = 0; rc == 0 && chosen && i < n; i++)
-        take_choice(r, i);
+    if (rc == 0)
+        take_choices(d, n);
     return rc;
+}
+
+static bool ended(const struct drill *d)
+{
+    bool left = d->begun < d->lanes || d->coming;
+
+    for (uint32_t i = 0; i < d->lanes; i++)
+        left = left || d->room.lanes[i].left;
+    return !left;
 }
 
 static void tell_all(struct drill *d)
 {
     static const struct stage_result one = {.windows = 1, .end_sample = WHISPER_WINDOW_SAMPLES};
 
+    d->seen = d->lanes == d->shape.slots ? positions(d) : 0;
     for (uint32_t i = 0; i < d->lanes; i++)
         d->room.lanes[i].done(d->room.lanes[i].done_arg, &one, NULL);
     d->lanes = d->steps = 0;
@@ -203,15 +330,21 @@ static void tell_all(struct drill *d)
 static int drill_step(void *self, bool *progress, struct err *err)
 {
     struct drill *d = self;
-    int rc;
+    bool encodes = d->steps == 0 || d->work.beside;
+    int rc = 0;
 
     *progress = d->lanes > 0;
     if (d->lanes == 0)
         return 0;
-    rc = d->steps == 0 ? encode(d, err) : decode(d, d->steps - 1, err);
+    if (d->steps++ == 0)
+        rc = begin(d, err);
+    if (rc == 0 && encodes)
+        rc = encode(d, err);
+    if (rc == 0 && (!encodes || d->work.beside))
+        rc = decode(d, err);
     if (rc != 0)
-        d->lanes = d->steps = 0;
-    else if (d->steps++ == d->work.prompt + d->work.tokens)
+        d->lanes = d->steps = d->seen = 0;
+    else if (ended(d))
         tell_all(d);
     return rc;
 }
@@ -267,11 +400,6 @@ static void drill_close(void *self)
 }
 
 static uint32_t drill_slots(const void *self) { return ((const struct drill *)self)->shape.slots; }
-
-static uint32_t drill_windows(const void *self)
-{
-    return whisper_session_windows(((const struct drill *)self)->room.session);
-}
 
 static enum precision drill_precision(const void *self)
 {

@@ -9,6 +9,13 @@
  * many hypotheses as the transcription has, of which one is another's copy each time. The rules of
  * choice are like a multilingual model's; no vocabulary is wanted.
  *
+ * `beside` is a run in its full course: each slot holds a window of an earlier drill, that must
+ * have had at least as many positions (ERR_USAGE), and the slots are at different ones, so that
+ * they end batch by batch. A lane is one encoding and one window's steps of its slot: what is left
+ * of the old window, and the new one up to where the old one was. So the next such drill goes on
+ * alike. The last batch's steps have no encoding beside them: with one batch in eight of the slots,
+ * an eighth is measured as if one did after the other.
+ *
  * Of stage.h it has close, slots, windows (where there is room), precision, add (ERR_USAGE: no
  * room, or the steps have begun) and step. Engine thread only. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_DRILL_H

@@ -220,6 +220,16 @@ static struct round whole_window(const struct bench *b)
                           .drill = {.prompt = PROMPT - 1, .tokens = tokens_of(b) + 1}};
 }
 
+/* The same as a run does it: where the device encodes beside its steps, as windows that follow
+ * those of whole_window; else that itself. */
+static struct round as_a_run(const struct bench *b)
+{
+    struct round r = whole_window(b);
+
+    r.drill.beside = b->be->ops->fork != NULL;
+    return r;
+}
+
 /* What is prepared at first use, and recorded at the second, is not part of a measurement. A model
  * has been warmed up when it was loaded: where nothing is recorded one window is enough. */
 static int warm(struct bench *b, struct err *err)
@@ -249,6 +259,9 @@ static int climb(struct bench *b, uint32_t *ret, struct err *err)
             rc = warm(b, err);
         round = whole_window(b);
         if (rc == 0)
+            rc = run_round(b, &round, &s, err);
+        round = as_a_run(b);
+        if (rc == 0 && round.drill.beside)
             rc = run_round(b, &round, &s, err);
         if (rc == ERR_VRAM && best > 0.0)
             return 0;
@@ -304,9 +317,11 @@ static int choose_units(struct bench *b, struct round *r, struct err *err)
 
 /* ---- all rounds */
 
-/* Of each round; but for the first two of a drill's networks: the peak beside it, then ms. */
+/* Of each round; but for the first two of a drill's networks: the peak beside it, the round with
+ * one network after the other, then ms. */
 struct series {
     double wall[MAX_ROUNDS], cpu[MAX_ROUNDS];
+    double in_turn[MAX_ROUNDS];
     double peak[MAX_ROUNDS], mel[MAX_ROUNDS], encoder[MAX_ROUNDS], cross[MAX_ROUNDS];
     double encode[MAX_ROUNDS]; /* all three, as fast as they are when nobody asks for each */
     double step[MAX_ROUNDS], share[MAX_ROUNDS];
@@ -325,24 +340,23 @@ static double median(double *values, uint32_t n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2.0;
 }
 
-/* The parts of the encoder in round i, whose windows go through it once more where the round did
- * not tell them apart. */
-static int measure_parts(struct bench *b, const struct drill_meter *before, struct series *v,
-                         uint32_t i, struct err *err)
+/* The parts of the encoder in round i, between before and m, whose windows go through it once more
+ * where the round did not tell them apart. */
+static int measure_parts(struct bench *b, const struct drill_meter *before, struct drill_meter m,
+                         struct series *v, uint32_t i, struct err *err)
 {
     const struct round again = {.lanes = stage_slots(b->stage), .drill = {.apart = true}};
     struct whisper_times first = before->times;
-    struct drill_meter m;
     struct sample ignored;
     double n;
     int rc = 0;
 
-    drill_meter(b->stage, &m);
     n = (double)(m.times.windows - first.windows) * 1e6;
     v->encode[i] = (double)(m.times.encode_ns - first.encode_ns) / n;
     v->step[i] =
         (double)(m.times.step_ns - first.step_ns) / (double)(m.times.steps - first.steps) / 1e6;
     if (m.times.encoder_ns == first.encoder_ns) {
+        drill_meter(b->stage, &m);
         first = m.times;
         rc = run_round(b, &again, &ignored, err);
         drill_meter(b->stage, &m);
@@ -355,12 +369,25 @@ static int measure_parts(struct bench *b, const struct drill_meter *before, stru
     return rc;
 }
 
+/* A drill's round: each network alone, then both as a run has them. ret: what a run has; alone:
+ * after the first. */
+static int run_drill(struct bench *b, const struct round *r, double *in_turn, struct sample *ret,
+                     struct drill_meter *alone, struct err *err)
+{
+    const struct round both = as_a_run(b);
+    int rc = run_round(b, r, ret, err);
+
+    *in_turn = ret->wall_s;
+    drill_meter(b->stage, alone);
+    return rc == 0 && both.drill.beside ? run_round(b, &both, ret, err) : rc;
+}
+
 /* Round i; a drill's between two measurements of the peak. */
 static int measure_round(struct bench *b, const struct round *r, struct series *v, uint32_t i,
                          struct err *err)
 {
     double before = 0.0, after = 0.0;
-    struct drill_meter m;
+    struct drill_meter m, alone;
     struct sample s;
     int rc = 0;
 
@@ -369,7 +396,8 @@ static int measure_round(struct bench *b, const struct round *r, struct series *
         rc = peak_gflops_s(b->peak, &before, err);
     }
     if (rc == 0)
-        rc = run_round(b, r, &s, err);
+        rc =
+            b->drills ? run_drill(b, r, &v->in_turn[i], &s, &alone, err) : run_round(b, r, &s, err);
     if (rc == 0 && b->drills)
         rc = peak_gflops_s(b->peak, &after, err);
     if (rc != 0)
@@ -377,7 +405,7 @@ static int measure_round(struct bench *b, const struct round *r, struct series *
     v->wall[i] = s.wall_s;
     v->cpu[i] = s.cpu_s;
     v->peak[i] = (before + after) / 2.0;
-    return b->drills ? measure_parts(b, &m, v, i, err) : 0;
+    return b->drills ? measure_parts(b, &m, alone, v, i, err) : 0;
 }
 
 static void summarise_networks(const struct bench *b, struct series *v,
@@ -400,7 +428,9 @@ static void summarise_networks(const struct bench *b, struct series *v,
     n->peak_gflops_s = median(v->peak, b->rounds);
     n->encoder_share = median(v->share, b->rounds);
     n->encoder_windows_s = 1e3 / median(v->encode, b->rounds);
-    n->decoder_windows_s = 1.0 / (1.0 / ret->items_per_second - 1.0 / n->encoder_windows_s);
+    n->decoder_windows_s =
+        1.0 / (median(v->in_turn, b->rounds) / ret->slots - 1.0 / n->encoder_windows_s);
+    n->beside = b->be->ops->fork != NULL;
 }
 
 static void summarise(const struct bench *b, const struct round *r, struct series *v,

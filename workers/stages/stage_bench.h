@@ -46,16 +46,19 @@ struct stage_bench_result {
         double encoder_gflops_s;
         double peak_gflops_s; /* a large product, same type, same moments */
         double encoder_share; /* of that peak */
-        /* The two halves of items_per_second, each as if the other took no time: log-mel, encoder
-         * and the decoder's keys and values; prompt and tokens. */
+        /* Each network alone: log-mel, encoder and the decoder's keys and values; prompt and
+         * tokens. Items_per_second is of both: windows encoded beside the steps of others where
+         * the device can do that (stages/drill.h), else one after the other. */
         double encoder_windows_s, decoder_windows_s;
+        bool beside;
     } networks;
 };
 
-/* Of a drill a round is all slots once. Of other stages it lasts a second at least, with two
- * recordings at once; a passage is of some 400 characters and counts as 27 s, of which people speak
- * it, and what diarization does in the end for a recording as a whole (clustering) is not in it.
- * ERR_USAGE: more rounds or tokens than there can be; else as stage_open and stage_step. */
+/* Of a drill a round is all slots once; where both networks run at once, once more for each alone.
+ * Of other stages it lasts a second at least, with two recordings at once; a passage is of some 400
+ * characters and counts as 27 s, of which people speak it, and what diarization does in the end for
+ * a recording as a whole (clustering) is not in it. ERR_USAGE: more rounds or tokens than there can
+ * be; else as stage_open and stage_step. */
 int stage_bench_run(struct backend *be, const struct stage_bench_params *params,
                     struct stage_bench_result *ret, struct err *err);
 

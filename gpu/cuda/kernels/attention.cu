@@ -9,8 +9,8 @@
  * warps takes one chunk of 256 keys of a (row, head), whatever the number of rows, so that a row's
  * sums have one order; blocks beyond a row's last key leave at once. A lane reads 16 bytes (8 of a
  * key's 64 dimensions at 16 bits); 8 lanes hold a key, a warp reads 4 keys by one access and has
- * four accesses to keys and four to values under way: 4 KiB a warp. With the 8 blocks that a
- * multiprocessor holds by registers (64 a thread) that is 128 KiB, and an H200 (4.3 TB/s, about 0.8
+ * four accesses to keys and four to values under way: 4 KiB a warp. With the 7 blocks that a
+ * multiprocessor holds by registers (72 a thread) that is 112 KiB, and an H200 (4.3 TB/s, about 0.8
  * us) needs 26 KiB of each of its 132 to keep its memory busy. Each group of lanes goes by an
  * online softmax of its own, four keys at a time, and they are merged at the end: over the warp's
  * groups, the warps, and the chunks, always in the same order. The last block of a (row, head) to
@@ -61,6 +61,23 @@ template <int DIMS> __device__ inline part<DIMS> other(const part<DIMS> &a, int 
     for (int d = 0; d < DIMS; d++)
         b.sum[d] = __shfl_xor_sync(ALL_LANES, a.sum[d], lanes);
     return b;
+}
+
+/* 16 bytes of a cache, asked for where this stands. The compiler moves an ordinary load, and one of
+ * read-only memory, down to its first use: values would be asked for when the keys were waited for.
+ * Each is read once, so that nothing is lost by going past the first-level cache. */
+template <class T, int N> __device__ inline void load_here(pack<T, N> *to, const T *at)
+{
+    static_assert(sizeof(*to) == sizeof(uint4), "one access");
+#ifdef NIGHTSHIFT_EMULATED
+    *to = *reinterpret_cast<const pack<T, N> *>(at);
+#else
+    uint4 *u = reinterpret_cast<uint4 *>(to);
+
+    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(u->x), "=r"(u->y), "=r"(u->z), "=r"(u->w)
+                 : "l"(at));
+#endif
 }
 
 /* DEEP keys and values of this lane's group: scores by its LANES lanes together, then the weights'
@@ -177,8 +194,8 @@ __global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, st
             const T *at = base + (size_t)min(key + i * STEP, to - 1) * HEAD;
 
             there[i] = key + i * STEP < to;
-            k[i] = *reinterpret_cast<const pack<T, DIMS> *>(at);
-            v[i] = *reinterpret_cast<const pack<T, DIMS> *>(at + values_at);
+            load_here(&k[i], at);
+            load_here(&v[i], at + values_at);
         }
         attend<T, DIMS, LANES>(a, query, k, v, there);
     }

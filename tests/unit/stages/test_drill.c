@@ -131,6 +131,62 @@ TEST(hypotheses_are_rows)
     assert_int_equal(t.windows, 4);
 }
 
+static void add_beside(struct stage *s, uint32_t prompt, uint32_t tokens, struct told *t)
+{
+    const struct stage_work work = {.drill = {.prompt = prompt, .tokens = tokens, .beside = true}};
+    struct stage_lane *lane = NULL;
+    struct err e = {0};
+
+    assert_ok(stage_add(s, &work, on_done, t, &lane, &e), e);
+}
+
+/* One encoding and the steps of a window for each slot, as often as it is asked for; where windows
+ * are there at once no step is without any slot. */
+TEST(windows_follow_each_other)
+{
+    static const uint32_t shapes[] = {1, 3};
+
+    for (size_t k = 0; k < 2; k++) {
+        struct stage *s = new_drill(shapes[k], shapes[k], 3);
+        struct told t = {0};
+
+        for (int i = 0; i < 3; i++)
+            add(s, 2, 4, &t);
+        run(s, 100);
+        for (uint32_t round = 1; round <= 3; round++) {
+            for (int i = 0; i < 3; i++)
+                add_beside(s, 2, 4, &t);
+            assert_int_equal(run(s, 100), 6);
+            assert_int_equal(t.windows, 3 + 3 * round);
+            assert_int_equal(times_of(s).windows, 3 + 3 * round);
+            assert_int_equal(times_of(s).steps, 6 + 6 * round);
+            assert_int_equal(times_of(s).tokens, (18 + 18 * round) * shapes[k]);
+        }
+        assert_int_equal(t.errors, 0);
+        stage_close(s);
+    }
+}
+
+/* They follow windows that are there, of as many positions, in all slots. */
+TEST(windows_that_follow_none)
+{
+    struct stage *s = new_drill(1, 1, 2);
+    struct told t = {0};
+    struct err e = {0};
+    bool progress;
+
+    for (uint32_t before = 0; before < 3; before++) {
+        for (uint32_t i = 0; before > 0 && i < 2; i++)
+            add(s, 0, before == 1 ? 3 : 4, &t);
+        run(s, 100);
+        for (uint32_t i = 0; i < (before == 2 ? 1 : 2); i++)
+            add_beside(s, 0, 4, &t);
+        assert_int_equal(stage_step(s, &progress, &e), ERR_USAGE);
+    }
+    assert_int_equal(times_of(s).windows, 4);
+    stage_close(s);
+}
+
 static void refuse(struct stage *s)
 {
     const struct stage_work work = {.drill = {.tokens = 1}};
