@@ -82,6 +82,12 @@ static int add_vector(struct vectors *v, size_t *size, sqlite3_stmt *stmt, int c
     return 1;
 }
 
+/* Of a model, ?1, those who speak for long enough, ?2. */
+#define WITHOUT_A_NAME                                                                             \
+    "FROM speaker k CROSS JOIN task t ON t.task_id = k.task_id CROSS JOIN stage s ON s.stage_id "  \
+    "= t.stage_id WHERE s." DB_SETTLES " AND s.model_hash = ?1 AND t.current AND t.state = 'done'" \
+    " AND k.name IS NULL AND k.vector IS NOT NULL AND k.speech_ms >= ?2"
+
 static int read_voices(struct store *st, const char *model_hash, struct space *s, size_t *size,
                        struct err *err)
 {
@@ -89,11 +95,7 @@ static int read_voices(struct store *st, const char *model_hash, struct space *s
     int rc = db_first(st, &stmt, err,
                       "SELECT k.speaker_id, k.media_id, ifnull(k.group_id, 0), "
                       "EXISTS (SELECT 1 FROM speaker_due d WHERE d.speaker_id = k.speaker_id), "
-                      "k.vector FROM speaker k CROSS JOIN task t ON t.task_id = k.task_id "
-                      "CROSS JOIN stage s ON s.stage_id = t.stage_id "
-                      "WHERE s." DB_SETTLES " AND s.model_hash = ?1 AND t.current "
-                      "AND t.state = 'done' AND k.name IS NULL AND k.vector IS NOT NULL "
-                      "AND k.speech_ms >= ?2 ORDER BY k.speaker_id",
+                      "k.vector " WITHOUT_A_NAME " ORDER BY k.speaker_id",
                       "ti", model_hash, (int64_t)LIKENESS_LEAST_MS);
 
     while (rc == 1) {
@@ -242,8 +244,8 @@ static int grouped_from(struct store *st, const char *model_hash, double *from, 
     return 0;
 }
 
-static int put_model(struct store *st, const char *model_hash, const struct space *s, double from,
-                     int64_t last, struct err *err)
+static int put_model(struct store *st, const char *model_hash, const struct space *s, size_t voices,
+                     double from, int64_t last, struct err *err)
 {
     size_t people = 0;
 
@@ -252,7 +254,7 @@ static int put_model(struct store *st, const char *model_hash, const struct spac
     return db_run(st, err,
                   "INSERT OR REPLACE INTO voice_model (model_hash, measured, voices, people, "
                   "name_from, group_from, last_group) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                  "tiiiddi", model_hash, (int64_t)(s->measure ? 1 : 0), (int64_t)s->voice_count,
+                  "tiiiddi", model_hash, (int64_t)(s->measure ? 1 : 0), (int64_t)voices,
                   (int64_t)people, likeness_name_from(s->measure, people), from, last);
 }
 
@@ -289,19 +291,51 @@ static int group(struct store *st, const char *model_hash, const struct space *s
     if (rc == 0)
         rc = write_groups(st, s, list, err);
     if (rc == 0)
-        rc = put_model(st, model_hash, s, from, last, err);
+        rc = put_model(st, model_hash, s, s->voice_count, from, last, err);
     free(list);
     return rc;
 }
 
 /* ------------------------------------------------------------------------------------- in turn */
 
+/* Where nobody is known and nothing was grouped, and of so many voices nothing is, they are not
+ * read. */
+static int without_reading(struct store *st, const char *model_hash, const struct space *s,
+                           bool *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    double before = 0, from = INFINITY;
+    size_t voices = 0;
+    int64_t last = 0;
+    int rc = db_first(st, &stmt, err, "SELECT count(*) " WITHOUT_A_NAME, "ti", model_hash,
+                      (int64_t)LIKENESS_LEAST_MS);
+
+    *ret = false;
+    if (rc == 1) {
+        voices = (size_t)sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+        from = likeness_group_from(s->measure, voices);
+        rc = grouped_from(st, model_hash, &before, &last, err);
+    }
+    if (rc < 0 || s->person_count > 0 || isfinite(from) || (before > 0 && isfinite(before)))
+        return rc;
+    *ret = true;
+    return put_model(st, model_hash, s, voices, from, last, err);
+}
+
 static int settle_model(struct store *st, const char *model_hash, struct err *err)
 {
     struct space s = {.measure = likeness_measure_of(model_hash)};
+    bool done = false;
     size_t size = 0;
     int rc = read_people(st, model_hash, &s, &size, err);
 
+    if (rc == 0)
+        rc = without_reading(st, model_hash, &s, &done, err);
+    if (rc < 0 || done) {
+        space_free(&s);
+        return rc;
+    }
     if (rc == 0)
         rc = read_voices(st, model_hash, &s, &size, err);
     if (rc == 0)

@@ -12,7 +12,8 @@
 /* Compares what changed since (the tables speaker_due and person_due): a new voice with all people
  * and groups of its model, a changed person with all voices. To be called behind whatever may have
  * changed speakers, their names, or which are current, before that is committed. Nothing is read
- * when nothing changed; else the vectors of all voices without a name, once. */
+ * when nothing changed; else the vectors of all voices without a name, once, unless nobody is known
+ * and their number is one at which nothing is grouped. */
 int voices_settle(struct store *st, struct err *err);
 
 #endif

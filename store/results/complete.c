@@ -56,18 +56,24 @@ static int drop_heard(struct store *st, int64_t task_id, struct err *err)
     return rc < 0 ? rc : speakers_gone(st, media_id, err);
 }
 
-int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
+int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct speakers_of *ret,
+                    struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
+    int64_t media_id;
     int rc = db_first(st, &stmt, err,
-                      "SELECT 1 FROM task WHERE task_id = ?1 AND state = 'done' "
+                      "SELECT media_id FROM task WHERE task_id = ?1 AND state = 'done' "
                       "AND shards_done < ?2 AND " SETTLES,
                       "ii", task_id, (int64_t)shards);
 
     if (rc != 1)
         return rc;
+    media_id = sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
-    return drop_heard(st, task_id, err);
+    rc = speakers_before(st, media_id, ret, err);
+    if (rc == 0)
+        rc = drop_heard(st, task_id, err);
+    return rc < 0 ? speakers_after(st, ret, rc, err) : 1;
 }
 
 /* *task_id: the next one behind it. 0: none. */
@@ -195,21 +201,27 @@ static int put_turns(struct store *st, int64_t task_id, const struct result_peop
     return rc;
 }
 
-/* In place of speakers whose names were kept for these. */
+/* In place of speakers whose names were kept for these: they come before those of another
+ * diarization, which counted meanwhile. */
 static int put_all(struct store *st, const struct settling *of, const struct result_people *people,
                    int64_t *ids, struct err *err)
 {
-    struct naming *names = NULL;
-    int rc = naming_read(st, of->media_id, &names, err);
+    struct naming *kept = NULL, *names = NULL;
+    int rc = naming_of(st, of->task_id, &kept, err);
 
+    if (rc == 0)
+        rc = naming_read(st, of->media_id, &names, err);
     if (rc == 0)
         rc = db_run(st, err, "DELETE FROM speaker WHERE task_id = ?", "i", of->task_id);
     if (rc == 0)
         rc = put_speakers(st, of, people, ids, err);
     if (rc == 0)
         rc = put_turns(st, of->task_id, people, ids, err);
+    if (rc == 0 && kept)
+        rc = naming_give(st, kept, ids, people, err);
     if (rc == 0 && names)
         rc = naming_give(st, names, ids, people, err);
+    naming_free(kept);
     naming_free(names);
     return rc;
 }

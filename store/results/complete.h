@@ -4,13 +4,16 @@
 #define NIGHTSHIFT_STORE_RESULTS_COMPLETE_H
 
 #include "store/db.h"
+#include "store/results/speakers.h"
 
 /* When all of a task's shards are there: it is done, or, under a stage that settles, it waits for
  * that; also when it had failed meanwhile. One that was cancelled is done when nothing is left to
  * do, and not settled. Otherwise nothing. */
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err);
 /* Before a task's number of shards becomes `shards`: what was settled of fewer is forgotten, shards
- * and all, since the voices of those are gone; but not names that people gave. */
-int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
+ * and all, since the voices of those are gone; but not names that people gave. 1: that was so, and
+ * an older diarization may count meanwhile: speakers_after is to be called when it is pending. */
+int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct speakers_of *ret,
+                    struct err *err);
 
 #endif

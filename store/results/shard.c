@@ -68,8 +68,9 @@ int store_shard_done(struct store *st, const struct store_shard_result *r, struc
 
 int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
 {
+    struct speakers_of speakers;
     char now[CLOCK_ISO_LEN];
-    int rc;
+    int rc, forgot;
 
     if (!shards)
         return err_set(err, ERR_INPUT, "task %lld: a recording has at least one shard",
@@ -79,8 +80,8 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
         return rc;
     db_now(now);
     /* A recording that turns out to have more than a decoding before found is not done any more. */
-    rc = complete_forget(st, task_id, shards, err);
-    if (rc == 0)
+    rc = forgot = complete_forget(st, task_id, shards, &speakers, err);
+    if (rc >= 0)
         rc = db_run(st, err,
                     "UPDATE task SET shards_total = ?2, "
                     "waits = iif(waits = 'settling' AND shards_done < ?2, NULL, waits), "
@@ -90,6 +91,8 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
                     "ii", task_id, (int64_t)shards);
     if (rc == 0)
         rc = complete_check(st, task_id, now, err);
+    if (forgot == 1)
+        rc = speakers_after(st, &speakers, rc, err);
     if (rc == 0)
         rc = corrections_settle(st, err);
     if (rc == 0)

@@ -138,7 +138,7 @@ class Chosen(night.Night):
         self.run_to_end()
         self.assertEqual([(3,)], self.sql("SELECT count(*) FROM recordings WHERE left_out = 'channel 1'"))
         # Mixed again, for both: a diarization of one channel would name other people.
-        self.enqueue("--again", "--vad=off", "--diarize", self.archive)
+        self.enqueue("--again", "--vad=off", "--channels=mix", "--diarize", self.archive)
         self.assertEqual([(4,)], self.sql("SELECT count(*) FROM stage"))
         self.assertNotIn("not heard", self.run_to_end().out)
         self.assertEqual([(None,)] * 3, self.sql("SELECT left_out FROM recordings"))
@@ -197,7 +197,7 @@ class Apart(night.Night):
         write_wav(os.path.join(self.archive, "mono.wav"), left)
         write_wav(os.path.join(self.archive, "dual.wav"), left, left)
         write_wav(os.path.join(self.archive, "silent.wav"), left, left[:1])
-        self.enqueue("--channels=auto", "--diarize", "--word-timestamps", self.archive)
+        self.enqueue("--diarize", "--word-timestamps", self.archive)
         self.run_to_end()
         self.assertEqual([("channel 1", 2), ("channel 2", 2)],
                          self.sql("SELECT label, count(*) FROM source GROUP BY label"))
@@ -222,6 +222,23 @@ class Apart(night.Night):
         self.assertEqual([row[:4] + row[5:] for row in mixed if "interview" not in row[0]],
                          [row[:4] + row[5:] for row in now])
         self.healthy()
+
+    def test_what_was_mixed_is_not_done_twice(self):
+        # A catalog from when nobody was asked: the same stage goes on, in other folders as well.
+        self.enqueue("--channels=mix", "--beam-size=2", self.archive)
+        other = os.path.join(self.dir, "other")
+        os.mkdir(other)
+        shutil.copy(os.path.join(self.archive, "interview.wav"), other)
+        left, _ = in_turn(utterances("02_"), 0.5, 3.0, 10)
+        write_wav(os.path.join(other, "new.wav"), left)
+        self.enqueue("--beam-size=2", other)
+        self.assertEqual([(2,)], self.sql("SELECT count(*) FROM task"))
+        self.assertEqual([(1,)], self.sql("SELECT count(*) FROM stage"))
+        # Elsewhere, and of anything else, channels are heard as what they are.
+        self.enqueue("--again", "--beam-size=2", other)
+        self.assertEqual([("auto",)], self.sql("SELECT params ->> 'channels' FROM stage ORDER BY stage_id DESC LIMIT 1"))
+        self.enqueue("--beam-size=3", self.archive)
+        self.assertEqual([("auto",)], self.sql("SELECT params ->> 'channels' FROM stage ORDER BY stage_id DESC LIMIT 1"))
 
     def test_without_diarization_it_is_said_which_channel(self):
         self.enqueue("--channels=split", self.archive)

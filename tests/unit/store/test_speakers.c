@@ -251,6 +251,32 @@ TEST(names_outlive_a_longer_recording)
     catalog_close(st);
 }
 
+/* Until it is done again, the older diarization beside it counts, and knows what people said. */
+TEST(names_outlive_a_longer_recording_with_an_older_diarization)
+{
+    static const struct result_turn same[] = {
+        {30000, 39000, 0}, {0, 900, 0}, {600, 700, 2}, {690, 2600, 1}};
+    struct store *st = named();
+    struct err e = {0};
+
+    name(st, 2, "");
+    diarize_anew(st);
+    assert_ok(store_settled(st, 5, PEOPLE(3, same, 4), &e), e);
+    name(st, 4, "Dan");
+    name(st, 5, "Eva");
+    assert_string_equal(names_of(5), "Dan,Eva,Cid");
+    assert_string_equal(text_of(WHO), "Dan,Eva,Dan");
+    assert_ok(store_task_total(st, 5, 3, &e), e);
+    assert_string_equal(names_of(3), "Bea,Eva,Cid");
+    assert_string_equal(text_of(WHO), "Bea,Eva,Bea");
+    for (uint32_t seq = 0; seq < 3; seq++)
+        voices_put(st, 5, seq);
+    assert_ok(store_settled(st, 5, PEOPLE(3, same, 4), &e), e);
+    assert_string_equal(names_of(5), "Dan,Eva,Cid");
+    assert_string_equal(text_of(WHO), "Dan,Eva,Dan");
+    catalog_close(st);
+}
+
 /* A recording that is longer than was thought is diarized again as a whole. */
 TEST(a_longer_recording_is_settled_again)
 {

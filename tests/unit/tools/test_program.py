@@ -454,13 +454,13 @@ class Options(Program):
 
     def test_the_stage_of_the_first_catalogs(self):
         self.fill()
-        self.assertEqual(DEFAULTS, self.params())
+        self.assertEqual(DEFAULTS, self.params("--channels=mix"))
         for same in (["--vad=off"], ["--vad", "auto"], ["--beam-size=1", "--best-of=1"],
                      ["--suppress-tokens=-1"], ["--initial-prompt="], ["--language=auto"],
                      ["--initial-prompt= ", "--hotwords=\t "], ["--max-initial-timestamp=1.0"],
                      ["--no-speech-threshold=0.60"], ["--hallucination-silence-threshold=-0"]):
             with self.subTest(options=same):
-                self.assertEqual(DEFAULTS, self.params(*same))
+                self.assertEqual(DEFAULTS, self.params("--channels=mix", *same))
         self.assertEqual([(1,)], self.sql("SELECT count(*) FROM stage"))
 
     def test_off_is_said_once_and_only_unasked(self):
@@ -479,7 +479,7 @@ class Options(Program):
     def test_every_option(self):
         self.fill()
         self.assertEqual(
-            '{"beam_size":5,"best_of":3,"compression_ratio_threshold":2.5,'
+            '{"beam_size":5,"best_of":3,"channels":"auto","compression_ratio_threshold":2.5,'
             '"condition_on_previous_text":true,"hallucination_silence_threshold":2,'
             '"hotwords":"tape \\"a\\"","initial_prompt":"\u00e9t\u00e9","language":"",'
             '"length_penalty":0.5,'
@@ -581,7 +581,7 @@ class Options(Program):
         self.assertEqual((os.path.realpath(os.path.join(SILERO, "silero_vad_16k.safetensors")), 2000,
                           whole["vad_hash"]),
                          (by_path["vad_model"], by_path["vad_min_silence_duration_ms"], by_path["vad_hash"]))
-        self.assertEqual(DEFAULTS, self.params("--vad=off", **here))
+        self.assertEqual(DEFAULTS, self.params("--vad=off", "--channels=mix", **here))
         said = self.run_it("enqueue", "--json", "--language=en", self.archive, status=0, **here)
         self.assertTrue(json.loads(said.out)["voice_activity"])
         os.symlink(SILERO, os.path.join(self.dir, "silero-vad"))  # not found from elsewhere

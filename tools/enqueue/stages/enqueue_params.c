@@ -120,6 +120,8 @@ bool enqueue_params_time(struct enqueue_params *p)
     return true;
 }
 
+bool enqueue_params_hears(const struct enqueue_params *p) { return given(p, "channels"); }
+
 const char *enqueue_params_given(const struct enqueue_params *p)
 {
     for (size_t i = 0; i < p->count; i++)

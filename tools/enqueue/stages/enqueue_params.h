@@ -44,6 +44,8 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err);
 const char *enqueue_params_vad_option(const struct enqueue_params *p);
 /* Words get their times, unless it was said how: false: they do not, by the options. */
 bool enqueue_params_time(struct enqueue_params *p);
+/* Was it said which channels are heard? */
+bool enqueue_params_hears(const struct enqueue_params *p);
 /* The name of an option that was given, of whatever group; NULL: none was. */
 const char *enqueue_params_given(const struct enqueue_params *p);
 /* The part of --help, at most 80 columns wide. */

@@ -59,6 +59,31 @@ static int look(void *arg, const struct read_progress *row)
     return l->found;
 }
 
+/* Nobody said which channels are heard, and the catalog has the same from a time when they were
+ * mixed: then they still are, or a recording in two folders would be done twice. */
+static int stay_mixed(struct store *known, struct enqueue_stages *ret, struct err *err)
+{
+    struct store_stage mixed = ret->transcribe;
+    struct looking l = {.wanted = &mixed};
+    struct transcribe_params p;
+    char *params = NULL;
+    int rc = transcribe_params_from_json(ret->own[0].params, &p, err);
+
+    snprintf(p.hearing.channels, sizeof(p.hearing.channels), "mix");
+    if (rc == 0)
+        rc = transcribe_params_to_json(&p, &params, err);
+    mixed.params_json = params;
+    if (rc == 0 && known)
+        rc = read_progress(known, look, &l, err);
+    if (rc >= 0 && l.found) {
+        free(ret->own[0].params);
+        ret->transcribe.params_json = ret->own[0].params = params;
+        return 0;
+    }
+    free(params);
+    return rc;
+}
+
 /* What --no-transcribe leaves out must be there for what works on it. */
 static int must_be_there(const struct stage_kind *k, struct store *known,
                          const struct enqueue_stages *all, struct err *err)
@@ -168,6 +193,8 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     snprintf(doing, 200, "use the model '%.150s'", w->model ? w->model : MODEL_DEFAULT);
     rc = enqueue_stage_find(w->model ? w->model : MODEL_DEFAULT, &w->params.params, &ret->own[0],
                             &ret->transcribe, err);
+    if (rc == 0 && !w->again && !enqueue_params_hears(&w->params))
+        rc = stay_mixed(known, ret, err);
     if (rc == 0 && timed && last && !w->again)
         rc = without_times(last, ret, err);
     if (rc == 0 && w->no_transcribe) {
@@ -259,8 +286,6 @@ static int params_of(size_t which, const struct enqueue_wish *w, const struct en
     if (rc == 0 && all->transcribe.name)
         put_hearing(stage_kinds[which],
                     stage_hearing_words(all->transcribe.name, all->transcribe.params_json), params);
-    else if (rc == 0)
-        put_hearing(stage_kinds[which], w->params.params.hearing, params);
     if (rc == 0)
         rc = put_vad(&w->vad, t, params, err);
     if (rc == 0)

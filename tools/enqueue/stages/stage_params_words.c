@@ -26,6 +26,14 @@ static json_t *defaults_of(const char *stage)
     return ret;
 }
 
+/* Of channels it is also what `enqueue` makes of no word on them. */
+static bool is_usual(const json_t *usual, const char *key, const json_t *v)
+{
+    return json_equal(v, json_object_get(usual, key)) ||
+           (strcmp(key, "channels") == 0 && json_is_string(v) &&
+            strcmp(json_string_value(v), "auto") == 0);
+}
+
 static void put_value(const json_t *v, struct buf *out)
 {
     char *text, *fit;
@@ -51,7 +59,7 @@ void stage_params_words(const char *stage, const char *params_json, struct buf *
     json_object_foreach(o, key, v)
     {
         if (strcmp(key, "vad_hash") == 0 || strcmp(key, "source") == 0 || json_is_false(v) ||
-            json_equal(v, json_object_get(usual, key)))
+            is_usual(usual, key, v))
             continue;
         if (n++ >= SHOWN)
             continue;

@@ -17,12 +17,13 @@ static const struct param_field fields[] = {
 
     {HEARING_CHANNELS(transcribe_params), .value = "WHICH",
      .title = "What is heard of a recording, by every stage",
-     .help = "mix (default), split, auto, or the number of one channel",
-     .manual = "One of mix, the default: all channels mixed to one; split: each channel is heard "
-               "by itself, and is a voice of its own to diarization; auto: those channels are in "
-               "which different people speak, one microphone each, and else it is mixed; or the "
-               "number of the one channel that is heard, from 1 on. A recording without that "
-               "channel fails, and says so. Holds for every stage that listens."},
+     .help = "auto (default), mix, split, or the number of one channel",
+     .manual = "One of auto, the default: channels in which different people speak, one microphone "
+               "each, are heard each by itself, and are voices of their own to diarization; where "
+               "there are none, all are mixed; mix: all channels mixed to one; split: each channel "
+               "by itself; or the number of the one channel that is heard, from 1 on. A recording "
+               "without that channel fails, and says so. What a catalog has mixed already stays "
+               "so, unless auto is said. Holds for every stage that listens."},
     {HEARING_TRACKS(transcribe_params), .value = "WHICH",
      .help = "best (default), all, or numbers of audio tracks: 1,3",
      .manual = "One of best, the default: the audio track that players would choose; all; or "
