@@ -269,7 +269,10 @@ class InBrowser(Pages):
         self.wait_for("the file", lambda: os.path.exists(path))
         self.quiet()
         with open(path, encoding="utf-8") as file:
-            self.assertEqual(self.long, json.load(file)["recording"])
+            saved = json.load(file)
+        self.assertEqual((self.long, [before[3]]), (saved["recording"], [s["was"] for s in saved["segments"]]))
+        self.nightshift("correct", "-q", "--at=0:13.12", LONG, "Of somebody else.", status=0)  # stays
+        before[5] = "Of somebody else."
         self.assertIn("1 segment corrected.", self.nightshift("correct", str(self.long), path, status=0).out)
         after = [row[0] for row in self.sql("SELECT text FROM transcript WHERE media_id = ? ORDER BY start_ms", self.long)]
         text = b.js("return textOf(document.querySelector('#s4'))")
