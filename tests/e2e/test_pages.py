@@ -210,10 +210,17 @@ class Folder(Pages):
 
 @unittest.skipIf(browser.MISSING, "chromium and chromium-driver are not installed")
 class InBrowser(Pages):
+    shared = None  # to start one takes longer than most cases
+
     def setUp(self):
         super().setUp()
-        self.browser = browser.Browser(os.path.join(self.dir, "browser"))
-        self.addCleanup(self.browser.close)
+        if InBrowser.shared is None:
+            InBrowser.shared = browser.Browser(os.path.join(self.dir, "browser"))
+        self.browser = InBrowser.shared
+        self.browser.cdp("Emulation.setScriptExecutionDisabled", value=False)
+        self.browser.size(1280)
+        self.browser.media()
+        self.browser.messages()
 
     def open(self, name, address=""):
         self.browser.open(os.path.join(self.out, name) + address)
@@ -362,6 +369,8 @@ class InBrowser(Pages):
 
 
 def tearDownModule():
+    if InBrowser.shared:
+        InBrowser.shared.close()
     if Pages.made:
         shutil.rmtree(Pages.made["dir"], ignore_errors=True)
 
