@@ -30,7 +30,7 @@ char *text_length(int64_t ms, char out[TEXT_LEN])
 
     if (ms < 0)
         ms = 0;
-    s = (ms + 500) / 1000;
+    s = ms / 1000 + (ms % 1000 >= 500);
     if (ms < 9950)
         snprintf(out, TEXT_LEN, "%.1f s", (double)ms / 1000.0);
     else if (s < 60)

@@ -212,6 +212,48 @@ class Words(Correct):
             self.correct(*args, status=night.USAGE)
 
 
+class Guarded(Correct):
+    """What a page saves: single passages, each with what it read."""
+
+    def edits(self, *edits):
+        rows = self.sql("SELECT start_ms, end_ms, text FROM transcript WHERE path LIKE ? ORDER BY start_ms", f"%{LONG}%")
+        return [{"start_ms": rows[i][0], "end_ms": rows[i][1], "was": f" {rows[i][2]}\n", "text": text} for i, text in edits]
+
+    def saved(self, segments):
+        return self.file("page.corrected.json", json.dumps({"recording": 1, "segments": segments}))
+
+    def test_what_others_changed_meanwhile_stays(self):
+        meant = list(self.reads())
+        path = self.saved(self.edits((1, "S1: language Friday."), (3, "She closed the oranges."), (7, "")))
+        self.correct("--at", "0:08.7", LONG, "Somebody else's words.")  # in the file
+        self.correct("--at", "13.12", LONG, "Water is made.")  # not in it
+        meant[1], meant[3], meant[5] = "S1: language Friday.", "Somebody else's words.", "Water is made."
+        del meant[7]
+        before = self.reads()
+        for dry in (True, False):
+            answer = self.correct(*["--dry-run"] * dry, LONG, path, status=night.DATA)
+            self.assertIn("2 segments " + ("would be " if dry else "") + "corrected.", answer.out)
+            self.assertIn("- [Somebody else's words.]", answer.out)
+            self.assertIn("+ [She closed the oranges.]", answer.out)
+            self.assertIn("1 passage reads otherwise by now", answer.err)
+            self.assertEqual(before if dry else meant, self.reads())
+        again = json.loads(self.correct("--json", LONG, path, status=night.DATA).out)
+        self.assertEqual(([], ["Somebody else's words."]), (again["changes"], [c["reads"] for c in again["refused"]]))
+        self.assertIn("1 passage reads", self.correct("-q", LONG, path, status=night.DATA).err)
+        self.assertEqual(meant, self.reads())
+
+    def test_files_that_are_none(self):
+        before = self.reads()
+        edit, = self.edits((1, "x"))
+        for segments, why in (([edit, {**edit, "was": 7}], "is no text"), ([edit, {"text": "y"}], "has no times"),
+                              ([{"was": edit["was"], "text": "x"}], "has no times"), ([{**edit, "text": "x" * 20000}], "16 KiB")):
+            self.one_sentence(self.correct(LONG, self.saved(segments), status=night.DATA), why)
+        # Of another recording, or of another transcription: there is no such passage.
+        answer = self.correct(LONG, self.saved([{**edit, "start_ms": 1}]), status=night.DATA)
+        self.assertIn("- (nothing)", answer.out)
+        self.assertEqual(before, self.reads())
+
+
 class Kept(Correct):
     def states(self):
         return {said: (number, state) for number, said, state in

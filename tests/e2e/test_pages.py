@@ -139,15 +139,34 @@ class Folder(Pages):
         self.assertLessEqual({name.split("/")[0] for name in changed}, {"recordings", "search"})
         self.assertEqual(2, len([n for n in changed if n.startswith("recordings/")]))
 
-    def test_a_recording_that_goes_takes_its_page_along(self):
+    def listed(self):
+        return sorted(json.loads(self.read("search/list.js")[len("list("):-len(");\n")]))
+
+    def test_what_is_exported_in_pieces_comes_together(self):
+        all_of_it, listed = self.times(), self.listed()
+        self.nightshift("correct", "-q", "--at=0:11.5", LONG, "Entirely rewritten.", status=0)
+        self.export(os.path.join(self.archive, NAME))
+        self.assertEqual(set(all_of_it), set(self.times()))  # LONG's page is the old one, its words are found
+        self.assertEqual(listed, self.listed())
+        shutil.rmtree(self.out)
+        for name in (NAME, "tapes.zip", LONG):
+            self.export(os.path.join(self.archive, name))
+        self.assertEqual(listed, self.listed())
+        self.assertEqual(3, len(glob.glob(self.out + "/recordings/*.html")))
+        self.assertIn('"entirely"', "".join(self.read(f"search/{os.path.basename(n)}") for n in glob.glob(self.out + "/search/*.js")))
+
+    def test_a_transcript_that_goes_takes_its_page_along(self):
         page, note = self.page(self.flac), os.path.join(self.out, "recordings", "mine.txt")
         with open(note, "w", encoding="utf-8") as file:
             file.write("a note")
+        zipped = os.path.join(self.archive, "tapes.zip")
+        for stage, in self.sql("SELECT DISTINCT stage_id FROM stage ORDER BY stage_id DESC"):
+            self.nightshift("forget", "-q", "--yes", f"--stage={stage}", zipped)
         self.export(os.path.join(self.archive, LONG))
         self.assertFalse(os.path.exists(os.path.join(self.out, page)))
         self.assertFalse(glob.glob(self.out + "/media/" + page[11:27] + "*"))
         self.assertTrue(os.path.exists(note))
-        self.assertEqual(1, len(glob.glob(self.out + "/recordings/*.html")))
+        self.assertEqual(2, len(glob.glob(self.out + "/recordings/*.html")))
 
     def sources(self, number):
         page = Strict(self.read(self.page(number)))
@@ -191,10 +210,17 @@ class Folder(Pages):
 
 @unittest.skipIf(browser.MISSING, "chromium and chromium-driver are not installed")
 class InBrowser(Pages):
+    shared = None  # to start one takes longer than most cases
+
     def setUp(self):
         super().setUp()
-        self.browser = browser.Browser(os.path.join(self.dir, "browser"))
-        self.addCleanup(self.browser.close)
+        if InBrowser.shared is None:
+            InBrowser.shared = browser.Browser(os.path.join(self.dir, "browser"))
+        self.browser = InBrowser.shared
+        self.browser.cdp("Emulation.setScriptExecutionDisabled", value=False)
+        self.browser.size(1280)
+        self.browser.media()
+        self.browser.messages()
 
     def open(self, name, address=""):
         self.browser.open(os.path.join(self.out, name) + address)
@@ -269,7 +295,10 @@ class InBrowser(Pages):
         self.wait_for("the file", lambda: os.path.exists(path))
         self.quiet()
         with open(path, encoding="utf-8") as file:
-            self.assertEqual(self.long, json.load(file)["recording"])
+            saved = json.load(file)
+        self.assertEqual((self.long, [before[3]]), (saved["recording"], [s["was"] for s in saved["segments"]]))
+        self.nightshift("correct", "-q", "--at=0:13.12", LONG, "Of somebody else.", status=0)  # stays
+        before[5] = "Of somebody else."
         self.assertIn("1 segment corrected.", self.nightshift("correct", str(self.long), path, status=0).out)
         after = [row[0] for row in self.sql("SELECT text FROM transcript WHERE media_id = ? ORDER BY start_ms", self.long)]
         text = b.js("return textOf(document.querySelector('#s4'))")
@@ -340,6 +369,8 @@ class InBrowser(Pages):
 
 
 def tearDownModule():
+    if InBrowser.shared:
+        InBrowser.shared.close()
     if Pages.made:
         shutil.rmtree(Pages.made["dir"], ignore_errors=True)
 

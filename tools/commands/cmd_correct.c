@@ -30,7 +30,9 @@ static const char help[] =
     "   or: nightshift correct --keep=N|--undo=N\n"
     "What was really said. FILE is an export of the recording (srt, vtt, txt, tsv,\n"
     "json) that somebody edited: its words are taken, not its times; a file of a part\n"
-    "of the recording changes that part. The machine's words are kept, and what\n"
+    "of the recording changes that part. Or it is what a page saved (export -f html):\n"
+    "what reads otherwise by now than the page had it is told, and not changed (exit\n"
+    "status 65). The machine's words are kept, and what\n"
     "people wrote outlives another transcription: where the same is heard again it is\n"
     "put there, else it is a conflict to decide. Also while a run is on.\n"
     "\n"
@@ -152,20 +154,40 @@ static int apply(struct task *t, struct err *err)
     return rc;
 }
 
-static int print_json(const struct task *t, bool applied)
+static void print_json(const struct task *t, bool applied)
 {
-    json_t *changes = preview_json(&t->changes);
-    json_t *o = json_pack(
-        "{s:o, s:I, s:b, s:b, s:I, s:I, s:I, s:I}", "changes", changes, "corrected",
-        (json_int_t)t->affected, "dry_run", (int)!applied, "through_run", (int)t->through_run,
-        "segments", (json_int_t)t->edited.segments, "before", (json_int_t)t->edited.before,
-        "behind", (json_int_t)t->edited.behind, "left_out", (json_int_t)t->edited.nowhere);
+    json_t *changes = preview_json(&t->changes), *refused = preview_json(&t->edited.refused);
+    json_t *o =
+        json_pack("{s:o, s:o, s:I, s:b, s:b, s:I, s:I, s:I, s:I}", "changes", changes, "refused",
+                  refused, "corrected", (json_int_t)t->affected, "dry_run", (int)!applied,
+                  "through_run", (int)t->through_run, "segments", (json_int_t)t->edited.segments,
+                  "before", (json_int_t)t->edited.before, "behind", (json_int_t)t->edited.behind,
+                  "left_out", (json_int_t)t->edited.nowhere);
 
     if (o)
         json_dumpf(o, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(o);
-    return cli_flush(EX_OK);
+}
+
+/* What others changed since is theirs: also with --quiet it is said that it was not taken. */
+static int print_refused(const struct task *t, struct err *err)
+{
+    const struct changes *refused = &t->edited.refused;
+    char n[TEXT_LEN];
+    int rc = 0;
+
+    if (!t->cli->json && !t->cli->quiet && refused->count > 0) {
+        puts("As it reads now, and what the file would have instead:");
+        rc = preview_changes(refused, false, err);
+        fflush(stdout);
+    }
+    if (rc == 0 && refused->count > 0)
+        cli_note("%s %s otherwise by now than when the file was made: not changed. "
+                 "`nightshift correct --at` puts one right",
+                 text_count(refused->count, n),
+                 text_plural(refused->count, "passage reads", "passages read"));
+    return rc;
 }
 
 /* What of the recording, and of the file, was not looked at. */
@@ -215,6 +237,7 @@ static int finish(struct task *t)
 {
     struct err err = {0};
     bool go = t->changes.count > 0 && !t->w->dry_run;
+    const int status = t->edited.refused.count > 0 ? EX_DATAERR : EX_OK;
 
     if (!t->cli->json && !t->cli->quiet &&
         preview_changes(&t->changes, t->w->replace != NULL, &err) != 0)
@@ -230,10 +253,12 @@ static int finish(struct task *t)
                             ? "It may have been transcribed or corrected meanwhile: try again."
                             : NULL);
     if (t->cli->json)
-        return print_json(t, go || (t->changes.count == 0 && !t->w->dry_run));
-    if (!t->cli->quiet)
+        print_json(t, go || (t->changes.count == 0 && !t->w->dry_run));
+    else if (!t->cli->quiet)
         print_sum(t, go);
-    return cli_flush(EX_OK);
+    if (print_refused(t, &err) != 0)
+        return cli_fail("show what does not change", &err, NULL);
+    return cli_flush(status);
 }
 
 /* ---------------------------------------------------------------------------------- recordings */
@@ -254,8 +279,10 @@ static int begin(void *arg, const struct read_recording *row)
 {
     struct task *t = arg;
     struct err none = {0};
+    int rc = changes_begin(&t->changes, row->media_id, row->path, row->member, &none);
 
-    return changes_begin(&t->changes, row->media_id, row->path, row->member, &none);
+    return rc == 0 ? changes_begin(&t->edited.refused, row->media_id, row->path, row->member, &none)
+                   : rc;
 }
 
 static int begin_recording(struct task *t, int64_t media_id, struct err *err)
@@ -564,6 +591,7 @@ int cmd_correct(struct cli *cli, int argc, char **argv)
     status = correct(&t, argc - optind, argv + optind);
     store_close(t.store);
     changes_free(&t.changes);
+    changes_free(&t.edited.refused);
     free(t.source);
     return status;
 }

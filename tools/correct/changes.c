@@ -69,6 +69,17 @@ static char *tidy(const char *s)
     return (char *)out.data;
 }
 
+int changes_alike(const char *a, const char *b, bool *ret, struct err *err)
+{
+    char *x = tidy(a), *y = tidy(b);
+    int rc = x && y ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    *ret = rc == 0 && strcmp(x, y) == 0;
+    free(x);
+    free(y);
+    return rc;
+}
+
 static int grow(struct changes *c, struct err *err)
 {
     size_t room = c->room * 2 + 64;

@@ -28,6 +28,8 @@ int changes_begin(struct changes *c, int64_t media_id, const char *path, const c
  * out, unless it is confirmed. ERR_INPUT: no UTF-8; ERR_LIMIT: more than a segment holds. */
 int changes_add(struct changes *c, const struct current_segment *s, const char *text,
                 bool confirmed, struct err *err);
+/* Do both read alike, with white space as one blank each? ERR_NOMEM. */
+int changes_alike(const char *a, const char *b, bool *ret, struct err *err);
 /* In as many requests as it takes. *affected: segments that read otherwise now. */
 int changes_apply(const struct changes *c, struct writer *writer, const char *made_by,
                   const char *source, uint64_t *affected, struct err *err);

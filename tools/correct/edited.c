@@ -62,8 +62,7 @@ static int strip_names(struct store *st, int64_t media_id, const struct labels *
     return rc;
 }
 
-static int read_cues(struct store *st, int64_t media_id, const struct labels *who, const char *path,
-                     enum cues_format *format, struct cues *ret, struct err *err)
+static int read_cues(const char *path, enum cues_format *format, struct cues *ret, struct err *err)
 {
     int rc;
 
@@ -73,9 +72,7 @@ static int read_cues(struct store *st, int64_t media_id, const struct labels *wh
                        "end in .srt, .vtt, .txt, .tsv or .json",
                        path);
     rc = transcript_cues(path, format, ret, err);
-    if (rc == 0)
-        rc = check_times(path, *format, ret, err);
-    return rc == 0 ? strip_names(st, media_id, who, ret, err) : rc;
+    return rc == 0 ? check_times(path, *format, ret, err) : rc;
 }
 
 /* ---- the transcript, in the words that the file's format has for it */
@@ -132,7 +129,7 @@ static int render_all(enum cues_format format, const struct current *c, struct p
     return rc;
 }
 
-/* ---- both */
+/* ---- a whole text, or a part of it */
 
 static int add_all(struct changes *changes, const struct current *c, const struct placed *p,
                    struct err *err)
@@ -145,13 +142,84 @@ static int add_all(struct changes *changes, const struct current *c, const struc
     return rc;
 }
 
+static int add_text(const struct current *c, enum cues_format format, const struct cues *cues,
+                    struct changes *changes, struct edited *ret, struct err *err)
+{
+    struct placed p = {0};
+    struct place_segment *segments = NULL;
+    int rc = render_all(format, c, &segments, err);
+
+    if (rc == 0)
+        rc = place_cues(segments, c->count, cues, &p, err);
+    if (rc == 0)
+        rc = add_all(changes, c, &p, err);
+    if (rc == 0) {
+        ret->before = p.first;
+        ret->behind = c->count - 1 - p.last;
+        ret->nowhere = p.nowhere;
+    }
+    placed_free(&p);
+    free_segments(segments, c->count);
+    return rc;
+}
+
+/* ---- single segments, each with what it read */
+
+static bool is_guarded(const struct cues *cues)
+{
+    for (size_t i = 0; i < cues->count; i++)
+        if (cues->list[i].guarded)
+            return true;
+    return false;
+}
+
+/* The segment of the same times, of several such the one that reads `was`; *ret NULL: none. */
+static int find_segment(const struct current *c, const struct cue *cue, const char *was,
+                        const struct current_segment **ret, bool *alike, struct err *err)
+{
+    int rc = 0;
+
+    *ret = NULL;
+    *alike = false;
+    for (size_t i = 0; rc == 0 && i < c->count && !*alike; i++)
+        if (c->list[i].start_ms == cue->start_ms && c->list[i].end_ms == cue->end_ms) {
+            *ret = &c->list[i];
+            rc = changes_alike(c->list[i].text, was, alike, err);
+        }
+    return rc;
+}
+
+static int add_guarded(const struct current *c, const struct cues *cues, struct changes *changes,
+                       struct changes *refused, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < cues->count; i++) {
+        const struct cue *cue = &cues->list[i];
+        const char *text = (const char *)cues->text.data + cue->at;
+        const char *was = (const char *)cues->text.data + cue->was_at;
+        struct current_segment gone = {
+            .start_ms = cue->start_ms, .end_ms = cue->end_ms, .text = "", .heard = ""};
+        const struct current_segment *s;
+        bool alike;
+
+        if (!cue->guarded || cue->start_ms < 0)
+            return err_set(err, ERR_INPUT,
+                           "segment %llu has no times, or no \"was\" as others have",
+                           (unsigned long long)cue->line);
+        rc = find_segment(c, cue, was, &s, &alike, err);
+        /* What reads as it is to read already is left out by both. */
+        if (rc == 0)
+            rc = changes_add(alike ? changes : refused, s ? s : &gone, text, false, err);
+    }
+    return rc;
+}
+
 int edited_read(struct store *st, int64_t media_id, const char *path, struct changes *changes,
                 struct edited *ret, struct err *err)
 {
     struct current c = {0};
     struct cues cues = {0};
-    struct placed p = {0};
-    struct place_segment *segments = NULL;
     enum cues_format format = CUES_TXT;
     int rc = current_read(st, media_id, &c, err);
 
@@ -159,17 +227,17 @@ int edited_read(struct store *st, int64_t media_id, const char *path, struct cha
         rc = err_set(err, ERR_INPUT,
                      "there is no transcript of it. `nightshift show` says what there is");
     if (rc == 0)
-        rc = read_cues(st, media_id, &c.who, path, &format, &cues, err);
-    if (rc == 0)
-        rc = render_all(format, &c, &segments, err);
-    if (rc == 0 && place_cues(segments, c.count, &cues, &p, err) != 0)
-        rc = err_prefix(err, "'%.300s'", path);
-    if (rc == 0)
-        rc = add_all(changes, &c, &p, err);
-    if (rc == 0)
-        *ret = (struct edited){c.count, p.first, c.count - 1 - p.last, p.nowhere};
-    placed_free(&p);
-    free_segments(segments, c.count);
+        rc = read_cues(path, &format, &cues, err);
+    ret->segments = c.count;
+    if (rc == 0 && is_guarded(&cues))
+        rc = add_guarded(&c, &cues, changes, &ret->refused, err) == 0
+                 ? 0
+                 : err_prefix(err, "'%.300s'", path);
+    else if (rc == 0) {
+        rc = strip_names(st, media_id, &c.who, &cues, err);
+        if (rc == 0 && add_text(&c, format, &cues, changes, ret, err) != 0)
+            rc = err_prefix(err, "'%.300s'", path);
+    }
     cues_free(&cues);
     current_free(&c);
     return rc;

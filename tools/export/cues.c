@@ -44,7 +44,10 @@ static struct cue *add(struct cues *c, int64_t start_ms, int64_t end_ms, uint64_
         c->list = list;
         c->room = room;
     }
-    list[c->count] = (struct cue){timed ? start_ms : -1, timed ? end_ms : -1, c->text.len, 0, line};
+    list[c->count] = (struct cue){.start_ms = timed ? start_ms : -1,
+                                  .end_ms = timed ? end_ms : -1,
+                                  .at = c->text.len,
+                                  .line = line};
     return &list[c->count++];
 }
 
@@ -354,6 +357,17 @@ static void take_language(const json_t *o, char language[CUES_LANGUAGE_LEN])
         utf8_copy(language, CUES_LANGUAGE_LEN, said);
 }
 
+/* Behind the last one's text: what that replaces. */
+static void guard(struct cues *c, const char *was)
+{
+    struct cue *last = &c->list[c->count - 1];
+
+    buf_put_u8(&c->text, 0);
+    last->guarded = true;
+    last->was_at = c->text.len;
+    buf_put(&c->text, was, strlen(was));
+}
+
 /* In milliseconds, or, by the other name, as Whisper has it, in seconds. */
 static int64_t json_time(const json_t *segment, const char *ms, const char *s)
 {
@@ -367,10 +381,28 @@ static int64_t json_time(const json_t *segment, const char *ms, const char *s)
     return v >= 0 && v <= (double)TIME_MAX_S * 1000 ? (int64_t)(v + 0.5) : -1;
 }
 
+static int from_segment(const json_t *segment, size_t i, struct cues *ret, struct err *err)
+{
+    const json_t *text = json_object_get(segment, "text"), *was = json_object_get(segment, "was");
+
+    if (!json_is_string(text))
+        return err_set(err, ERR_INPUT, "segment %zu of it has no \"text\"", i);
+    if (was && !json_is_string(was))
+        return err_set(err, ERR_INPUT, "\"was\" of segment %zu of it is no text", i);
+    if (!add(ret, json_time(segment, "start_ms", "start"), json_time(segment, "end_ms", "end"),
+             i + 1))
+        return 0; /* the buffer has failed */
+    append(ret, json_string_value(text), strlen(json_string_value(text)));
+    if (was)
+        guard(ret, json_string_value(was));
+    return 0;
+}
+
 static int from_segments(const json_t *o, struct cues *ret, struct err *err)
 {
     const json_t *segments = json_object_get(o, "segments"), *segment, *text;
     size_t i;
+    int rc = 0;
 
     text = json_object_get(o, "text");
     if (!json_is_array(segments) && json_is_string(text)) {
@@ -382,14 +414,11 @@ static int from_segments(const json_t *o, struct cues *ret, struct err *err)
         return err_set(err, ERR_INPUT, "it has neither \"segments\" nor \"text\"");
     json_array_foreach(segments, i, segment)
     {
-        text = json_object_get(segment, "text");
-        if (!json_is_string(text))
-            return err_set(err, ERR_INPUT, "segment %zu of it has no \"text\"", i);
-        if (add(ret, json_time(segment, "start_ms", "start"), json_time(segment, "end_ms", "end"),
-                i + 1))
-            append(ret, json_string_value(text), strlen(json_string_value(text)));
+        rc = from_segment(segment, i, ret, err);
+        if (rc != 0)
+            break;
     }
-    return 0;
+    return rc;
 }
 
 static int from_json(const char *text, struct cues *ret, struct err *err)

@@ -22,6 +22,8 @@ struct cue {
     int64_t start_ms, end_ms; /* -1: not known; else 0 <= start <= end */
     size_t at, len;           /* of its text, in `text`, NUL-terminated; '\n' between lines */
     uint64_t line;            /* of the file, where it begins; of json, which one, from 1 */
+    bool guarded;             /* json: it says what it replaces ("was"), which is */
+    size_t was_at;            /* here in `text`, NUL-terminated */
 };
 
 #define CUES_LANGUAGE_LEN 16

@@ -5,7 +5,8 @@
 #include "tests/common/test.h"
 #include "tools/export/cues.h"
 
-/* All cues as "from-to:text|", without times as "text|", or what is wrong behind "!". */
+/* All cues as "from-to:text|", without times as "text|", with what they replace as "text<was|", or
+ * what is wrong behind "!". */
 static const char *cues_of(enum cues_format format, const char *text)
 {
     static struct buf said;
@@ -23,7 +24,10 @@ static const char *cues_of(enum cues_format format, const char *text)
         assert_int_equal(strlen((char *)c.text.data + cue->at), cue->len);
         if (cue->start_ms >= 0)
             buf_printf(&said, "%lld-%lld:", (long long)cue->start_ms, (long long)cue->end_ms);
-        buf_printf(&said, "%s|", (char *)c.text.data + cue->at);
+        buf_printf(&said, "%s", (char *)c.text.data + cue->at);
+        if (cue->guarded)
+            buf_printf(&said, "<%s", (char *)c.text.data + cue->was_at);
+        buf_printf(&said, "|");
     }
     cues_free(&c);
     return said.len ? buf_cstr(&said) : "";
@@ -112,6 +116,11 @@ TEST(json)
         {"{\"text\": \"a\"}", "a|"},
         {"{}", "!it has neither \"segments\" nor \"text\""},
         {"{\"segments\": [1]}", "!segment 0 of it has no \"text\""},
+        {"{\"segments\": [{\"was\": \"x\", \"text\": \"\"}, {\"text\": \"b\"},"
+         " {\"was\": \"\", \"text\": \"c\"}]}",
+         "<x|b|c<|"},
+        {"{\"segments\": [{\"was\": 1, \"text\": \"a\"}]}",
+         "!\"was\" of segment 0 of it is no text"},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)

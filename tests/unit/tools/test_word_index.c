@@ -1,4 +1,5 @@
 /* Words of all scripts, and scripts of words: what archive.js is to find. */
+#include "tests/common/nomem.h"
 #include "tests/common/test.h"
 
 #include "tools/export/html/keys.h"
@@ -86,6 +87,51 @@ TEST(a_key_keeps_its_number)
     assert_int_equal(k.count, 5000);
     assert_false(keys_has(&k, "key", 3));
     keys_free(&k);
+}
+
+static int on_piece(void *arg, const char *id, const struct buf *script)
+{
+    (void)id;
+    *(size_t *)arg += script->len;
+    return 0;
+}
+
+static int index_all(void *arg, struct err *err)
+{
+    struct word_index *w = NULL;
+    struct buf table = BUF_INIT;
+    size_t bytes = 0;
+    int rc = word_index_new(&w, err);
+
+    for (uint32_t i = 0; rc == 0 && i < 3; i++)
+        rc = word_index_add(w, i, arg, err);
+    if (rc == 0)
+        rc = word_index_pieces(w, on_piece, &bytes, &table, err);
+    if (rc == 0)
+        assert_in_range(bytes, 1, 100000);
+    buf_free(&table);
+    word_index_free(w);
+    return rc;
+}
+
+TEST(without_memory)
+{
+    char text[] = "Ñandú one two three four five six seven eight 北京";
+
+    assert_true(nomem_each(index_all, text) > 10);
+}
+
+TEST(a_text_without_blanks)
+{
+    const size_t n = 1 << 20;
+    char *text = malloc(n + 1);
+    struct err err = {0};
+
+    assert_true(text);
+    memset(text, 'x', n);
+    text[n] = 0;
+    assert_ok(index_all(text, &err), err);
+    free(text);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -32,7 +32,7 @@ struct html {
     struct overview overview;
     struct word_index *words;
     uint32_t pages;
-    struct keys kept; /* IDs of recordings and pieces: what has another one goes */
+    struct keys kept; /* IDs of recordings (also earlier exports') and pieces: others' files go */
     struct buf page, sound;
     bool judged;      /* may media be decoded on this machine? asked once */
     struct err judge; /* code 0: yes */
@@ -256,6 +256,15 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+static int index_words(struct html *h, const struct document *d, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < d->segment_count; i++)
+        rc = word_index_add(h->words, h->pages, d->segments[i].text, err);
+    return rc;
+}
+
 static int write_page(struct html *h, const struct page *p, struct err *err)
 {
     char name[FILE_LEN];
@@ -270,9 +279,7 @@ static int write_page(struct html *h, const struct page *p, struct err *err)
         page_put_texts(p, &h->page);
         rc = write_changed(h, file_name("recordings", p->id, "js", name), &h->page, err);
     }
-    for (size_t i = 0; rc == 0 && i < p->document->segment_count; i++)
-        rc = word_index_add(h->words, h->pages, p->document->segments[i].text, err);
-    return rc;
+    return rc == 0 ? index_words(h, p->document, err) : rc;
 }
 
 static int make_page(struct html *h, const struct read_recording *r,
@@ -316,6 +323,17 @@ struct having {
     struct err *err;
 };
 
+static void id_of(const struct read_origin *origin, char ret[ID_LEN])
+{
+    for (int i = 0; i < 8; i++)
+        snprintf(ret + 2 * i, 3, "%02x", origin->fingerprint[i]);
+}
+
+static bool has_text(const struct read_recording *r)
+{
+    return strcmp(r->transcript, "done") == 0 || strcmp(r->transcript, "started") == 0;
+}
+
 static int on_origin(void *arg, const struct read_origin *origin)
 {
     struct having *x = arg;
@@ -326,8 +344,7 @@ static int on_origin(void *arg, const struct read_origin *origin)
     size_t key;
     int rc;
 
-    for (int i = 0; i < 8; i++)
-        snprintf(id + 2 * i, 3, "%02x", origin->fingerprint[i]);
+    id_of(origin, id);
     rc = keys_give(&x->h->kept, id, ID_LEN - 1, &key, x->err);
     if (rc == 0 && x->h->kept.count == before)
         rc = err_set(x->err, ERR_INPUT, "another recording has its page's name, '%s.html'", id);
@@ -348,10 +365,58 @@ static int html_recording(void *state, const struct read_recording *r, const cha
     struct having x = {h, r, err};
 
     (void)name; /* IDs: they stay when a recording moves */
-    if (strcmp(r->transcript, "done") == 0 || strcmp(r->transcript, "started") == 0)
+    if (has_text(r))
         return read_origin(h->store, r->media_id, on_origin, &x, err);
     return overview_add(&h->overview, r, NULL, "", last_part(r->member[0] ? r->member : r->path),
                         err);
+}
+
+/* ---------------------------------------------------------------------------- earlier exports */
+
+/* An archive is exported in pieces, too: what has its page from another time stays, and the index
+ * and the search have it. */
+static int on_earlier_origin(void *arg, const struct read_origin *origin)
+{
+    struct having *x = arg;
+    const struct read_recording *r = x->r;
+    struct document_memory *memory = NULL;
+    char id[ID_LEN], name[FILE_LEN];
+    struct document d;
+    size_t key;
+    int rc;
+
+    id_of(origin, id);
+    if (keys_has(&x->h->kept, id, ID_LEN - 1) ||
+        !outdir_has(x->h->out, file_name("recordings", id, "html", name), NULL, 0))
+        return 0;
+    rc = keys_give(&x->h->kept, id, ID_LEN - 1, &key, x->err);
+    if (rc == 0)
+        rc = read_document(x->h->store, r, FORMAT_TEXT | FORMAT_TURNS | FORMAT_SOUNDS, false, &d,
+                           &memory, x->err);
+    if (rc != 0)
+        return rc;
+    rc = index_words(x->h, &d, x->err);
+    if (rc == 0)
+        rc = overview_add(&x->h->overview, r, &d, id, last_part(r->member[0] ? r->member : r->path),
+                          x->err);
+    x->h->pages += rc == 0;
+    document_memory_free(memory);
+    return rc;
+}
+
+static int on_earlier(void *arg, const struct read_recording *r)
+{
+    struct having x = *(struct having *)arg;
+
+    x.r = r;
+    return has_text(r) ? read_origin(x.h->store, r->media_id, on_earlier_origin, &x, x.err) : 0;
+}
+
+static int add_earlier(struct html *h, struct err *err)
+{
+    struct having x = {.h = h, .err = err};
+
+    return read_recordings(h->store, &(struct read_filter){0}, on_earlier, &x, err);
 }
 
 /* ----------------------------------------------------------------------------------- finish */
@@ -393,8 +458,10 @@ static int html_finish(void *state, struct err *err)
 {
     static const char *const folders[] = {"recordings", "media", "search"};
     struct html *h = state;
-    int rc = put_file(h, "index.html", overview_put_index, err);
+    int rc = add_earlier(h, err);
 
+    if (rc == 0)
+        rc = put_file(h, "index.html", overview_put_index, err);
     if (rc == 0)
         rc = put_file(h, "list.html", overview_put_plain, err);
     if (rc == 0)

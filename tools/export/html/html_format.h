@@ -9,7 +9,8 @@
  *
  * ID is 16 hexadecimal digits of the recording's fingerprint: the same wherever it lies and in
  * whichever catalog, so a link holds, and nothing from outside is in a name. What is there already
- * with the same bytes is not written again; what belongs to no recording any more is removed. */
+ * with the same bytes is not written again. Pages of recordings that are not in this export stay,
+ * and are in the index; what belongs to no transcript of the catalog any more is removed. */
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_HTML_HTML_FORMAT_H
 #define NIGHTSHIFT_TOOLS_EXPORT_HTML_HTML_FORMAT_H
 

@@ -26,7 +26,7 @@ static bool ends_in(const char *path, const char *const endings[])
 
 bool listen_is_film(const char *path)
 {
-    static const char *const films[] = {"mp4", "m4v", "mov", "webm", NULL};
+    static const char *const films[] = {"mp4", "m4v", "webm", NULL};
 
     return ends_in(path, films);
 }
@@ -40,8 +40,8 @@ bool listen_is_played(const char *container, const char *codec, const char *path
         {"mp3", NULL},
         {"flac", NULL},
         {"ogg", " vorbis opus flac "},
-        {"mov,mp4", " aac mp3 flac opus "},
-        {"matroska,webm", " opus vorbis "},
+        {"mp4", " aac mp3 flac opus "},
+        {"matroska", " opus vorbis "}, /* as WebM alone */
         {"aac", " aac "},
     };
     static const char *const webm[] = {"webm", NULL};
@@ -49,10 +49,9 @@ bool listen_is_played(const char *container, const char *codec, const char *path
 
     snprintf(wanted, sizeof(wanted), " %.40s ", codec);
     for (size_t i = 0; i < sizeof(played) / sizeof(played[0]); i++)
-        if (strncmp(container, played[i].container, strlen(played[i].container)) == 0)
+        if (strcmp(container, played[i].container) == 0)
             return (!played[i].codecs || strstr(played[i].codecs, wanted)) &&
-                   (played[i].container[0] != 'm' || played[i].container[1] != 'a' ||
-                    ends_in(path, webm));
+                   (strcmp(container, "matroska") != 0 || ends_in(path, webm));
     return false;
 }
 

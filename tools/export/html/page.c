@@ -9,7 +9,8 @@
 #include "tools/html.h"
 #include "tools/text.h"
 
-/* Words below are shaded: of the samples' words some 3 % and 10 % are. */
+/* Words below are shaded. Of the samples' 488 words, as whisper-nano hears them, 10 % are below the
+ * one and 22 % below the other. */
 #define DOUBTFUL 0.5
 #define UNSURE 0.75
 

@@ -33,7 +33,9 @@ int tally_add(struct tally *t, const char *key, int64_t n, struct err *err)
         t->sum = sum;
         t->room = room;
     }
-    t->sum[i] += n;
+    /* A catalog may have any times. */
+    if (__builtin_add_overflow(t->sum[i], n, &t->sum[i]))
+        t->sum[i] = INT64_MAX;
     return 0;
 }
 
@@ -54,17 +56,19 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct bar *)a)->name, ((const struct bar *)b)->name);
 }
 
-/* "1,234 h" from ten on, "4.2 h" below, minutes and seconds below one. */
+/* "1,234 h" from ten on, "4.2 h" below, minutes and seconds below one, "0 h". */
 static char *value(const struct tally_chart *chart, int64_t sum, char out[TEXT_LEN])
 {
     if (!chart->hours)
         return text_count((uint64_t)sum, out);
-    if (sum < 3600000)
+    if (sum > 0 && sum < 3600000)
         return text_length(sum, out);
-    if (sum < 36000000)
+    if (sum <= 0)
+        snprintf(out, TEXT_LEN, "0 h");
+    else if (sum < 36000000)
         snprintf(out, TEXT_LEN, "%.1f h", (double)sum / 3600000);
     else {
-        text_count((uint64_t)(sum + 1800000) / 3600000, out);
+        text_count(((uint64_t)sum + 1800000) / 3600000, out);
         snprintf(out + strlen(out), TEXT_LEN - strlen(out), " h");
     }
     return out;

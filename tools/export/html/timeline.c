@@ -1,5 +1,6 @@
 #include "tools/export/html/timeline.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "tools/html.h"
@@ -40,8 +41,10 @@ struct drawing {
 static void put_span(const struct drawing *g, int64_t start_ms, int64_t end_ms, size_t y,
                      int height)
 {
-    const int64_t from = later(start_ms, 0) * WIDTH / g->length_ms;
-    int64_t width = later(end_ms, 0) * WIDTH / g->length_ms - from;
+    /* In floating point: a catalog may have any times. */
+    const double unit = (double)WIDTH / (double)g->length_ms;
+    const int64_t from = (int64_t)fmin((double)later(start_ms, 0) * unit, WIDTH);
+    int64_t width = (int64_t)fmin((double)later(end_ms, 0) * unit, WIDTH) - from;
 
     width = width < LEAST ? LEAST : width;
     buf_printf(g->out, "M%lld %zuh%lldv%dh-%lldz", (long long)from, y, (long long)width, height,

@@ -106,8 +106,11 @@ function walk(step) {
 
 // ---- corrections
 
-const before = new Map(); // segment: its text as the page had it, of those that were edited
-const textOf = (li) => li.querySelector('p').textContent.replace(/\s+/g, ' ').trim();
+const before = new Map(); // segment: its text as the page had it, byte for byte, of those that were edited
+const rawOf = (li) => li.querySelector('p').textContent;
+const tidy = (text) => text.replace(/\s+/g, ' ').trim();
+const textOf = (li) => tidy(rawOf(li));
+const isChanged = (li) => before.has(li) && textOf(li) !== tidy(before.get(li));
 function edit(on) {
   body.classList.toggle('editing', on);
   for (const li of segments) {
@@ -126,22 +129,22 @@ function edit(on) {
   if (on) say('Click into a text and correct it. Save when you are done.');
 }
 function changed() {
-  return segments.filter((li) => before.has(li) && textOf(li) !== before.get(li));
+  return segments.filter(isChanged);
 }
 function onInput(event) {
   const li = event.target.closest('li');
-  li.classList.toggle('changed', textOf(li) !== before.get(li));
+  li.classList.toggle('changed', isChanged(li));
   const n = changed().length;
   saveButton.disabled = n === 0;
   say(n === 1 ? '1 passage changed' : n + ' passages changed');
 }
-// As `nightshift export --format json` writes it, so that `nightshift correct` takes it: all
-// segments, since one that is not there would be taken for one in which nothing is said.
+// For `nightshift correct`: what was edited alone, with what it read before, so that it changes
+// nothing that somebody else has changed meanwhile.
 function corrections() {
   return JSON.stringify({
     recording: Number(body.dataset.id),
-    segments: segments.map((li) => ({
-      start_ms: startOf(li), end_ms: Number(li.dataset.e), text: textOf(li),
+    segments: changed().map((li) => ({
+      start_ms: startOf(li), end_ms: Number(li.dataset.e), was: before.get(li), text: textOf(li),
     })),
   }, null, 2) + '\n';
 }
@@ -239,7 +242,7 @@ document.addEventListener('focusout', (event) => {
 });
 document.addEventListener('beforeinput', (event) => {
   const li = event.target.closest?.('.text li');
-  if (li && !before.has(li)) before.set(li, textOf(li));
+  if (li && !before.has(li)) before.set(li, rawOf(li));
   saved = false;
 });
 document.addEventListener('input', (event) => { if (event.target.closest('.text li')) onInput(event); });
