@@ -206,6 +206,9 @@ static void put_table(const struct report *r, struct buf *out)
             buf_printf(out, "<td class=\"n\">unknown</td></tr>\n");
     }
     buf_printf(out, "</tbody></table></div>\n");
+    if (report_per_stage(r))
+        buf_printf(out, "<p class=\"dim\">Audio of each stage: what several stages heard counts "
+                        "several times here.</p>\n");
 }
 
 static void put_left(const struct report *r, struct buf *out)

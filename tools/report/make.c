@@ -73,6 +73,7 @@ static void sum_runs(struct report *r)
         r->done += r->run[i].recordings_done;
         r->failed += r->run[i].recordings_failed;
         r->audio_ms += r->run[i].audio_ms;
+        r->work_ms += r->run[i].work_ms;
     }
 }
 
@@ -142,8 +143,6 @@ static int read_devices(struct report *r, struct store *st, struct err *err)
 
         for (size_t k = 0; k < d->steps && rc == 0; k++)
             d->step[k].at_ms = r->from_ms + (int64_t)k * r->step_ms;
-        if (d->sum.busy_ms > r->work_ms)
-            r->work_ms = d->sum.busy_ms;
     }
     return rc == ERR_NOMEM ? err_set(err, ERR_NOMEM, NO_MEMORY) : rc;
 }
@@ -248,6 +247,15 @@ static int doubts_of(struct report *r, struct store *st, struct err *err)
 double report_speed(const struct report *r)
 {
     return r->work_ms > 0 && r->audio_ms > 0 ? (double)r->audio_ms / (double)r->work_ms : 0;
+}
+
+bool report_per_stage(const struct report *r)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < r->devices; i++)
+        sum += r->device[i].sum.audio_ms;
+    return sum > r->audio_ms;
 }
 
 /* A run that is on knows better; else by the speed of the runs of the report. */

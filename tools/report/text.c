@@ -234,6 +234,8 @@ void report_text(const struct report *r, unsigned columns, struct buf *out)
         p.label = "Devices";
         for (size_t i = 0; i < r->devices; i++)
             put_device(&r->device[i], &p);
+        if (report_per_stage(r))
+            line(&p, "(of each stage: what several stages heard counts several times here)");
         put_hours(r, &p);
     }
     put_left(r, &p);
