@@ -307,6 +307,19 @@ char *report_time(int64_t wall_ms, char ret[REPORT_TIME])
     return ret;
 }
 
+const char *report_until(const struct report *r, const struct store_run *run, char ret[REPORT_TIME])
+{
+    char begun[REPORT_TIME];
+    size_t day;
+
+    if (!run->ended_ms && r->on)
+        return "now";
+    report_time(run->started_ms, begun);
+    report_time(run->ended_ms ? run->ended_ms : run->seen_ms, ret);
+    day = strcspn(ret, ",");
+    return ret[day] && strncmp(begun, ret, day + 1) == 0 ? ret + day + 2 : ret;
+}
+
 /* ------------------------------------------------------------------------------------ the whole */
 
 static int read_all(struct report *r, struct store *st, uint64_t n, struct err *err)

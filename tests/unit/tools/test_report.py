@@ -125,6 +125,8 @@ class Report(ProgramTest):
         out = self.text("--last", "2")
         self.assertIn("10 recordings, 3 failed", out)
         self.assertIn("killed, or the power went", out)
+        self.assertIn("Thu 01 Jan, 20:00 to 21:00: killed", out)
+        self.assertIn("Thu 01 Jan, 22:00 to Fri 02 Jan, 06:00: stopped", out)
         o = json.loads(self.run_it("report", "--last", "9", "--json", status=0).out)
         self.assertEqual([1, 2], [run["run"] for run in o["runs"]])
         self.assertEqual(10800000, o["audio_ms"])
@@ -169,6 +171,7 @@ class Report(ProgramTest):
         self.assertNotRegex(raw, r"https?://|\son\w+=|url\(")
         charts = [a for tag, a in page.seen if tag == "svg"]
         self.assertEqual(5, len(charts))  # the second device tells no memory
+        self.assertIn("; dashed: 4.0 GB predicted", page.text)
         self.assertTrue(all(a["role"] == "img" and a["aria-label"] for a in charts))
         for name in ("prefers-color-scheme:dark", "@media print"):
             self.assertIn(name, raw)
