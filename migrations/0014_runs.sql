@@ -13,7 +13,8 @@ CREATE TABLE run (
     recordings_done   INTEGER NOT NULL DEFAULT 0 CHECK (recordings_done >= 0),
     recordings_failed INTEGER NOT NULL DEFAULT 0 CHECK (recordings_failed >= 0),
     recordings_left   INTEGER NOT NULL DEFAULT 0 CHECK (recordings_left >= 0),
-    audio_ms          INTEGER NOT NULL DEFAULT 0 CHECK (audio_ms >= 0)
+    audio_ms          INTEGER NOT NULL DEFAULT 0 CHECK (audio_ms >= 0),
+    work_ms           INTEGER NOT NULL DEFAULT 0 CHECK (work_ms >= 0)
 ) STRICT;
 
 CREATE TABLE run_sample (

@@ -29,16 +29,17 @@ static int put_run(struct store *st, const struct store_run *r, struct err *err)
     clock_iso8601(r->ended_ms, ended);
     return db_run(st, err,
                   "INSERT INTO run (run_id, started_at, seen_at, ended_at, why, reason, devices, "
-                  "recordings_done, recordings_failed, recordings_left, audio_ms) "
-                  "VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?) "
+                  "recordings_done, recordings_failed, recordings_left, audio_ms, work_ms) "
+                  "VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?) "
                   "ON CONFLICT (run_id) DO UPDATE SET seen_at = excluded.seen_at, "
                   "ended_at = excluded.ended_at, why = excluded.why, reason = excluded.reason, "
                   "devices = excluded.devices, recordings_done = excluded.recordings_done, "
                   "recordings_failed = excluded.recordings_failed, "
-                  "recordings_left = excluded.recordings_left, audio_ms = excluded.audio_ms",
-                  "ittttttiiii", r->run_id, started, seen, r->ended_ms ? ended : NULL, r->why,
+                  "recordings_left = excluded.recordings_left, audio_ms = excluded.audio_ms, "
+                  "work_ms = excluded.work_ms",
+                  "ittttttiiiii", r->run_id, started, seen, r->ended_ms ? ended : NULL, r->why,
                   r->reason, r->devices, (int64_t)r->recordings_done, (int64_t)r->recordings_failed,
-                  (int64_t)r->recordings_left, r->audio_ms);
+                  (int64_t)r->recordings_left, r->audio_ms, r->work_ms);
 }
 
 int store_run_note(struct store *st, const struct store_run *r, struct err *err)
@@ -46,7 +47,7 @@ int store_run_note(struct store *st, const struct store_run *r, struct err *err)
     int rc;
 
     if (r->recordings_done > INT64_MAX || r->recordings_failed > INT64_MAX ||
-        r->recordings_left > INT64_MAX || r->audio_ms < 0)
+        r->recordings_left > INT64_MAX || r->audio_ms < 0 || r->work_ms < 0)
         return err_set(err, ERR_INPUT, "impossible figures of a run");
     rc = db_enter(st, err);
     if (rc < 0)
@@ -72,7 +73,7 @@ int store_runs_each(struct store *st, uint64_t n, store_run_fn fn, void *arg, st
     db_rows_open(&rows, st, err,
                  "SELECT run_id, " MS_OF("started_at") ", " MS_OF("seen_at") ", ifnull(" MS_OF(
                      "ended_at") ", 0), ifnull(why, ''), reason, devices, recordings_done, "
-                                 "recordings_failed, recordings_left, audio_ms "
+                                 "recordings_failed, recordings_left, audio_ms, work_ms "
                                  "FROM run ORDER BY run_id DESC LIMIT ?",
                  "i", (int64_t)(n < INT64_MAX ? n : INT64_MAX));
     while (db_rows_next(&rows)) {
@@ -86,7 +87,8 @@ int store_runs_each(struct store *st, uint64_t n, store_run_fn fn, void *arg, st
                               .recordings_done = (uint64_t)sqlite3_column_int64(rows.stmt, 7),
                               .recordings_failed = (uint64_t)sqlite3_column_int64(rows.stmt, 8),
                               .recordings_left = (uint64_t)sqlite3_column_int64(rows.stmt, 9),
-                              .audio_ms = sqlite3_column_int64(rows.stmt, 10)};
+                              .audio_ms = sqlite3_column_int64(rows.stmt, 10),
+                              .work_ms = sqlite3_column_int64(rows.stmt, 11)};
 
         rows.rc = fn(arg, &r);
     }

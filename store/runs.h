@@ -22,6 +22,7 @@ struct store_run { /* texts are borrowed, none NULL */
     const char *devices; /* for people */
     uint64_t recordings_done, recordings_failed, recordings_left;
     int64_t audio_ms; /* heard in it, of every recording once */
+    int64_t work_ms;  /* of its time, so long any device had work */
 };
 
 /* The number of the next run. */

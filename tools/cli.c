@@ -315,11 +315,18 @@ bool cli_confirmed(const char *question)
     return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
 
+static int descriptor(FILE *f)
+{
+    int fd = fileno(f);
+
+    return fd >= 0 ? fd : STDOUT_FILENO;
+}
+
 bool cli_color(FILE *f)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    return (!no || no[0] == 0) && (!term || strcmp(term, "dumb") != 0) && isatty(fileno(f));
+    return (!no || no[0] == 0) && (!term || strcmp(term, "dumb") != 0) && isatty(descriptor(f));
 }
 
 void cli_paint(FILE *f, const char *sgr, const char *text)
@@ -334,9 +341,16 @@ unsigned cli_columns(FILE *f)
 {
     struct winsize ws = {0};
 
-    if (ioctl(fileno(f), TIOCGWINSZ, &ws) != 0 || ws.ws_col == 0)
+    if (ioctl(descriptor(f), TIOCGWINSZ, &ws) != 0 || ws.ws_col == 0)
         return 80;
     return ws.ws_col < 40 ? 40 : ws.ws_col > 120 ? 120 : ws.ws_col;
+}
+
+unsigned cli_rows(void)
+{
+    struct winsize ws = {0};
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 ? ws.ws_row : 0;
 }
 
 static void to_stdout(void *arg, const char *bytes, size_t n)

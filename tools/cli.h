@@ -69,12 +69,15 @@ bool cli_can_ask(const struct cli *cli);
 /* "QUESTION [y/N] " on standard output; true: yes. */
 bool cli_confirmed(const char *question);
 
-/* Colour only on a terminal and without NO_COLOR. */
+/* Of a stream that has no descriptor, one in memory that goes to standard output later, these three
+ * answer as of standard output. Colour only on a terminal and without NO_COLOR. */
 bool cli_color(FILE *f);
 /* sgr ("1", "31" ...) around text when f has colour, nothing else otherwise. */
 void cli_paint(FILE *f, const char *sgr, const char *text);
 /* Columns to write in: the terminal's, at least 40 and at most 120; 80 when f is none. */
 unsigned cli_columns(FILE *f);
+/* Rows of the terminal that standard output is; 0: it is none, or nobody knows. */
+unsigned cli_rows(void);
 /* A line on standard output, broken at blanks to fit it; the lines after the first are indented. s
  * NULL: nothing, of a buffer that ran out of memory. */
 void cli_print(const char *s, size_t indent);

@@ -46,6 +46,8 @@ static void write_report(const char *catalog, const struct err *failure, struct 
 
     if (failure->code)
         buf_printf(out, "The run failed: %s\n\n", failure->msg);
+    if (access(catalog, F_OK) != 0) /* which the failure says */
+        return;
     if (report_make(catalog, 1, &report, &err) == 0) {
         report_text(&report, COLUMNS, out);
         *left = report.totals.archive.pending;

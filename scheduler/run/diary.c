@@ -65,6 +65,7 @@ static void note_run(struct run *run)
         .recordings_failed = run->failed.count,
         .recordings_left = run->totals.archive.pending,
         .audio_ms = run->audio_ms,
+        .work_ms = run->diary.work_ms,
     };
     struct err err = {0};
 
@@ -122,30 +123,36 @@ int diary_begin(struct run *run, struct err *err)
     return 0;
 }
 
-static void look_at(struct run *run, struct run_worker *w, int64_t passed_ms)
+/* Does it have work? */
+static bool look_at(struct run *run, struct run_worker *w, int64_t passed_ms)
 {
+    const bool works = planner_worker_leases(run->planner, w->index, NULL, 0) > 0;
     struct run_stretch *s = &w->stretch;
 
-    if (planner_worker_leases(run->planner, w->index, NULL, 0) > 0)
+    if (works)
         s->busy_ms += passed_ms;
     if (w->memory_bytes > s->memory_bytes)
         s->memory_bytes = w->memory_bytes;
     if (w->use.slots == 0)
-        return;
+        return works;
     s->slots = w->use.slots;
     s->windows = w->use.windows;
     if (w->use.predicted > s->predicted_bytes)
         s->predicted_bytes = w->use.predicted;
+    return works;
 }
 
 void diary_tick(struct run *run, int64_t now)
 {
     const int64_t stretch = stretch_of(clock_wall_ms()), passed = now - run->diary.ticked_ms;
+    bool works = false;
 
     run->diary.ticked_ms = now;
     run->diary.span_ms += passed;
     for (uint32_t i = 0; i < run->worker_count; i++)
-        look_at(run, &run->workers[i], passed);
+        works = look_at(run, &run->workers[i], passed) || works;
+    if (works)
+        run->diary.work_ms += passed;
     if (stretch == run->diary.stretch_ms)
         return;
     end_stretch(run);

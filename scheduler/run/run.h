@@ -216,6 +216,7 @@ struct run {
         int64_t run_id;
         int64_t stretch_ms;         /* wall clock: where the stretch begins that is on */
         int64_t ticked_ms, span_ms; /* span: of the stretch, in this run */
+        int64_t work_ms;            /* of the run, so long any device had work */
     } diary;
 
     /* figures */

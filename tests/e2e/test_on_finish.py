@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """run --on-finish: what the command is told, and that whatever it does changes nothing of the run's end. And
 its figures in a file."""
+import fcntl
 import json
 import os
 import shutil
@@ -79,6 +80,28 @@ class OnFinish(night.Night):
         self.assertEqual(f"failed|0|0|2|{self.catalog}", self.file("told"))
         self.assertIn("cuda:77", self.file("reason"))
         self.assertTrue(self.file("report").startswith("The run failed: "))
+
+    def test_a_run_that_found_no_catalog(self):
+        self.catalog = os.path.join(self.dir, "none.db")
+        answer = self.run_to_end("--on-finish", self.TELL, status=night.NOINPUT)
+        self.assertIn("there is no catalog", answer.err)
+        self.assertEqual(f"failed|0|0|0|{self.catalog}", self.file("told"))
+        self.assertIn("there is no catalog", self.file("reason"))
+        self.assertTrue(self.file("report").startswith("The run failed: there is no catalog"))
+        self.assertNotIn("Catalog", self.file("report"))
+        self.assertFalse(os.path.exists(self.catalog))
+        answer = self.run_to_end("--part", self.catalog, "--on-finish", self.TELL, status=None)
+        self.assertNotEqual(0, answer.status)
+        self.assertIn("none.db", self.file("reason"))
+
+    def test_a_second_run(self):
+        with open(self.catalog + ".lock", "a", encoding="utf-8") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            answer = self.run_to_end("--on-finish", self.TELL, status=None)
+        self.assertNotEqual(0, answer.status)
+        self.assertTrue(self.file("told").startswith("failed|0|0|"), self.file("told"))
+        self.assertIn("holds this catalog", self.file("reason"))
+        self.assertIn("2 recordings to do", self.file("report"))
 
 
 if __name__ == "__main__":

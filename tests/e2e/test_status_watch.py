@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """status --watch: looks again and again while a run is on, in place on a terminal, and ends with it."""
+import fcntl
 import json
 import os
 import pty
 import signal
+import struct
 import subprocess
+import termios
 
 import night
 
@@ -74,6 +77,22 @@ class Watch(night.Night):
         except OSError:  # the other end is closed
             pass
         self.assertEqual(0, watch.wait(night.PATIENCE_S))
+        os.close(ours)
+
+    def test_a_screen_that_is_too_low(self):
+        run = self.a_run()
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 5, 100, 0, 0))
+        watch = self.look(out=theirs)
+        os.close(theirs)
+        frame = self.read_two(ours, b"\x1b[H\x1b[J").split(b"\x1b[H\x1b[J")[1]
+        self.assertEqual(3, frame.count(b"\n"), frame)  # the last row has no end
+        self.assertRegex(frame, rb"\.\.\. \d+ more lines$")
+        self.assertIn(b"Catalog", frame)
+        watch.terminate()
+        watch.wait(night.PATIENCE_S)
+        run.signal(signal.SIGTERM)
+        run.wait()
         os.close(ours)
 
 

@@ -436,6 +436,18 @@ static int run(struct cli *cli, struct wanted *w)
     return status;
 }
 
+/* It ends before it began, which --on-finish is to hear, too. Returns the status to leave with. */
+static int not_begun(const struct cli *cli, const struct wanted *w, const char *doing,
+                     const struct err *err, const char *hint)
+{
+    const struct scheduler_result none = {0};
+    const int status = cli_fail(doing, err, hint);
+
+    if (w->on_finish)
+        on_finish(w->on_finish, cli->catalog ? cli->catalog : "", &none, err);
+    return status;
+}
+
 /* Of a part, on its copy here. A signal that came too early for the run asks for another try. */
 static int run_part(struct cli *cli, struct wanted *w)
 {
@@ -444,7 +456,7 @@ static int run_part(struct cli *cli, struct wanted *w)
     int status = EX_TEMPFAIL, rc;
 
     if (part_run_open(w->part, w->write_back_ms, &p, &err) != 0)
-        return cli_fail("run the part", &err, NULL);
+        return not_begun(cli, w, "run the part", &err, NULL);
     free(cli->catalog);
     cli->catalog = strdup(part_run_catalog(p));
     w->o.early_signal = true;
@@ -474,11 +486,11 @@ static int find_catalog(struct cli *cli, const struct wanted *w)
                                     "no --catalog")
                    : 0;
     if (cli_catalog(cli, w->o.watch, &err) != 0)
-        return cli_fail("find the catalog", &err, NULL);
+        return not_begun(cli, w, "find the catalog", &err, NULL);
     if (w->o.watch || access(cli->catalog, F_OK) == 0)
         return 0;
     err_set(&err, ERR_MISSING, "there is no catalog '%s'", cli->catalog);
-    return cli_fail("run", &err, "Try `nightshift enqueue PATH` first.");
+    return not_begun(cli, w, "run", &err, "Try `nightshift enqueue PATH` first.");
 }
 
 int cmd_run(struct cli *cli, int argc, char **argv)
@@ -500,7 +512,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     if (status != 0)
         return status;
     if (sandbox_demand(w.unsandboxed, unguarded, &err) != 0)
-        return cli_fail("run", &err, NULL);
+        return not_begun(cli, &w, "run", &err, NULL);
     w.o.unguarded = unguarded;
     w.o.json_events = cli->json;
     w.o.progress =

@@ -799,19 +799,58 @@ static int look(const struct cli *cli, const struct wanted *w, bool *running, st
     return rc;
 }
 
-/* Until the run ends. A terminal gets each look in one write over the last one. */
+/* What fits a screen of so many rows (0: any number), where the cursor comes to stand behind it. */
+static void put_screen(const char *text, unsigned rows)
+{
+    const char *end = text;
+    size_t lines = 0, shown;
+
+    for (const char *c = text; *c; c++)
+        lines += *c == '\n';
+    shown = rows > 0 && lines >= rows ? (rows > 2 ? rows - 2 : 0) : lines;
+    for (size_t i = 0; i < shown; i++)
+        end = strchr(end, '\n') + 1;
+    fputs("\033[H\033[J", stdout);
+    fwrite(text, 1, (size_t)(end - text), stdout);
+    if (shown < lines)
+        printf("... %zu more lines", lines - shown);
+}
+
+/* One look over the last one, in one write. */
+static int look_in_place(const struct cli *cli, const struct wanted *w, bool *running,
+                         struct err *err)
+{
+    FILE *terminal = stdout;
+    char *text = NULL;
+    size_t len = 0;
+    int rc;
+
+    stdout = open_memstream(&text, &len);
+    if (!stdout) {
+        stdout = terminal;
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    rc = look(cli, w, running, err);
+    if (fclose(stdout) != 0 && rc == 0)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    stdout = terminal;
+    if (rc == 0)
+        put_screen(text, *running ? cli_rows() : 0);
+    free(text);
+    return rc;
+}
+
+/* Until the run ends, whose end is shown as a whole. */
 static int watch(const struct cli *cli, const struct wanted *w, struct err *err)
 {
-    const bool redraw = isatty(STDOUT_FILENO) && !cli->json;
+    const bool in_place = isatty(STDOUT_FILENO) && !cli->json;
     bool running;
     int rc;
 
-    if (redraw)
+    if (in_place)
         setvbuf(stdout, NULL, _IOFBF, SCREEN_BYTES);
     for (;;) {
-        if (redraw)
-            fputs("\033[H\033[J", stdout);
-        rc = look(cli, w, &running, err);
+        rc = (in_place ? look_in_place : look)(cli, w, &running, err);
         if (rc != 0 || !running || fflush(stdout) != 0)
             return rc;
         usleep(WATCH_US);

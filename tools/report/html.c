@@ -25,14 +25,17 @@ static const char style[] =
     "font:1rem/1.5 system-ui,sans-serif;overflow-wrap:anywhere}\n"
     "h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .6rem}"
     "h3{font-size:1rem;margin:1.2rem 0 .2rem}p{margin:.3rem 0}.dim{color:var(--dim)}\n"
-    ".sums{display:grid;grid-template-columns:repeat(auto-fit,minmax(9rem,1fr));gap:.6rem;"
+    ".sums{display:grid;grid-template-columns:repeat(auto-fit,minmax(8rem,1fr));gap:.6rem;"
     "margin:1rem 0;padding:0;list-style:none}.sums li{background:var(--card);"
     "border:1px solid var(--line);border-radius:.4rem;padding:.5rem .7rem}"
     ".sums b{display:block;font-size:1.35rem}\n"
+    "@media (max-width:30rem){.sums{grid-template-columns:1fr 1fr}.sums li:first-child{grid-column:"
+    "1/-1}}\n"
     ".wide{overflow-x:auto}table{border-collapse:collapse;width:100%;overflow-wrap:normal}"
     "th,td{text-align:left;padding:.25rem .8rem .25rem 0;border-bottom:1px solid var(--line);"
     "vertical-align:top;white-space:nowrap}td.n,th.n{text-align:right;font-variant-numeric:tabular-"
     "nums}\n"
+    "td:last-child,th:last-child{padding-right:0}\n"
     "figure{margin:.4rem 0 .8rem}figcaption{color:var(--dim);font-size:.9rem}"
     "svg{display:block;width:100%;height:6rem;background:var(--card);border:1px solid var(--line)}"
     "svg rect{fill:var(--bar)}svg path{stroke:var(--mark);stroke-width:2;fill:none;"
@@ -41,7 +44,8 @@ static const char style[] =
     "article{border-left:3px solid var(--mark);padding-left:.8rem;margin:.9rem 0}"
     ".mend::before{content:\"\\2192\\a0\"}\n"
     "@media print{:root{--ink:#000;--dim:#444;--paper:#fff;--card:#fff;--line:#999;--bar:#555;"
-    "--mark:#000}body{max-width:none;padding:0}figure,article,tr{break-inside:avoid}"
+    "--mark:#000}body{max-width:none;padding:0}figure,article,tr{break-inside:avoid}h2,h3{break-"
+    "after:avoid}"
     "svg rect{-webkit-print-color-adjust:exact;print-color-adjust:exact}}\n"
     "</style>\n</head>\n";
 
@@ -56,15 +60,19 @@ static void element(struct buf *out, const char *begin, const char *text, const 
 
 typedef double (*value_fn)(const struct report_step *s);
 
-static double hours_value(const struct report_step *s)
-{
-    return s->span_ms > 0 ? (double)s->audio_ms / 3600000 : 0;
-}
+static double audio_value(const struct report_step *s) { return (double)s->audio_ms; }
 static double use_value(const struct report_step *s)
 {
     return s->span_ms > 0 ? 100.0 * (double)s->busy_ms / (double)s->span_ms : 0;
 }
-static double memory_value(const struct report_step *s) { return (double)s->memory_bytes / 1e9; }
+static double memory_value(const struct report_step *s) { return (double)s->memory_bytes; }
+
+/* A value of each, for people. */
+typedef void (*say_fn)(double v, char ret[TEXT_LEN]);
+
+static void say_audio(double v, char ret[TEXT_LEN]) { text_length((int64_t)v, ret); }
+static void say_use(double v, char ret[TEXT_LEN]) { snprintf(ret, TEXT_LEN, "%.0f %%", v); }
+static void say_memory(double v, char ret[TEXT_LEN]) { text_bytes((uint64_t)v, ret); }
 
 static double most_of(const struct report_device *d, value_fn value)
 {
@@ -91,19 +99,21 @@ static void put_bars(const struct report_device *d, value_fn value, double most,
 
 /* `line`: a value that is marked across; 0: none. */
 static void put_chart(const struct report *r, const struct report_device *d, const char *what,
-                      const char *unit, value_fn value, double most, double line, struct buf *out)
+                      value_fn value, say_fn say, double most, double line, struct buf *out)
 {
-    char from[REPORT_TIME], to[REPORT_TIME];
+    char from[REPORT_TIME], to[REPORT_TIME], peak[TEXT_LEN], marked[TEXT_LEN];
 
     if (most <= 0)
         return;
-    buf_printf(out, "<figure><figcaption>%s, at most %.3g %s", what, most_of(d, value), unit);
+    say(most_of(d, value), peak);
+    say(line, marked);
+    buf_printf(out, "<figure><figcaption>%s, at most %s", what, peak);
     if (line > 0)
-        buf_printf(out, "; dashed: %.3g %s predicted", line, unit);
+        buf_printf(out, "; dashed: %s predicted", marked);
     buf_printf(out,
-               "</figcaption>\n<svg role=\"img\" aria-label=\"%s over time, at most %.3g %s\" "
+               "</figcaption>\n<svg role=\"img\" aria-label=\"%s over time, at most %s\" "
                "viewBox=\"0 0 %.0f %.0f\" preserveAspectRatio=\"none\">",
-               what, most_of(d, value), unit, WIDTH, HEIGHT);
+               what, peak, WIDTH, HEIGHT);
     put_bars(d, value, most, out);
     if (line > 0)
         buf_printf(out, "<path d=\"M0 %.2fH%.0f\"/>", HEIGHT - line / most * HEIGHT, WIDTH);
@@ -115,15 +125,17 @@ static void put_chart(const struct report *r, const struct report_device *d, con
 static void put_charts(const struct report *r, const struct report_device *d, struct buf *out)
 {
     const double memory = most_of(d, memory_value);
-    const double predicted = memory > 0 ? (double)d->sum.predicted_bytes / 1e9 : 0;
+    const double predicted = memory > 0 ? (double)d->sum.predicted_bytes : 0;
     char what[80];
 
+    if (d->steps < 2) /* the table says as much */
+        return;
+
     element(out, "<h3>", d->name, "</h3>\n");
-    snprintf(what, sizeof(what), "Hours of audio in each %lld minutes",
-             (long long)r->step_ms / 60000);
-    put_chart(r, d, what, "h", hours_value, most_of(d, hours_value), 0, out);
-    put_chart(r, d, "In use", "%", use_value, most_of(d, use_value) > 0 ? 100 : 0, 0, out);
-    put_chart(r, d, "Memory in use", "GB", memory_value,
+    snprintf(what, sizeof(what), "Audio in each %lld minutes", (long long)r->step_ms / 60000);
+    put_chart(r, d, what, audio_value, say_audio, most_of(d, audio_value), 0, out);
+    put_chart(r, d, "In use", use_value, say_use, most_of(d, use_value) > 0 ? 100 : 0, 0, out);
+    put_chart(r, d, "Memory in use", memory_value, say_memory,
               (memory > predicted ? memory : predicted) * 1.05, predicted, out);
 }
 
@@ -161,11 +173,7 @@ static void put_runs(const struct report *r, struct buf *out)
         const struct store_run *run = &r->run[i];
 
         buf_printf(out, "<p>%s to ", report_time(run->started_ms, at));
-        buf_printf(out, "%s: %s",
-                   run->ended_ms || !r->on
-                       ? report_time(run->ended_ms ? run->ended_ms : run->seen_ms, at)
-                       : "now",
-                   report_why(r, run));
+        buf_printf(out, "%s: %s", report_until(r, run, at), report_why(r, run));
         if (run->reason[0])
             element(out, ": ", run->reason, "");
         element(out, " <span class=\"dim\">on ", run->devices, "</span></p>\n");
@@ -192,8 +200,10 @@ static void put_table(const struct report *r, struct buf *out)
 
         element(out, "<tr><td>", d->name, "</td>");
         buf_printf(out, "<td class=\"n\">%s</td>", text_length(s->audio_ms, a));
-        buf_printf(out, "<td class=\"n\">%.1f</td>",
-                   s->busy_ms > 0 ? (double)s->audio_ms / (double)s->busy_ms : 0);
+        if (s->busy_ms > 0)
+            buf_printf(out, "<td class=\"n\">%.1f</td>", (double)s->audio_ms / (double)s->busy_ms);
+        else
+            buf_printf(out, "<td class=\"n\">-</td>");
         buf_printf(out, "<td class=\"n\">%.0f %%</td>", use_value(s));
         buf_printf(out, "<td class=\"n\">%s</td>",
                    s->memory_bytes > 0 ? text_bytes(s->memory_bytes, a) : "unknown");
@@ -206,6 +216,9 @@ static void put_table(const struct report *r, struct buf *out)
             buf_printf(out, "<td class=\"n\">unknown</td></tr>\n");
     }
     buf_printf(out, "</tbody></table></div>\n");
+    if (report_per_stage(r))
+        buf_printf(out, "<p class=\"dim\">Audio of each stage: what several stages heard counts "
+                        "several times here.</p>\n");
 }
 
 static void put_left(const struct report *r, struct buf *out)
@@ -245,8 +258,10 @@ static void put_reasons(const struct report *r, struct buf *out)
         html_text(out, x->kind);
         if (x->code[0])
             element(out, ": ", x->code, "");
-        buf_printf(out, "</h3>\n<p class=\"dim\">%s of them in these runs</p>\n",
-                   text_count(x->fresh, n));
+        buf_printf(out, "</h3>\n");
+        if (x->fresh < x->count)
+            buf_printf(out, "<p class=\"dim\">%s of them in these runs</p>\n",
+                       text_count(x->fresh, n));
         element(out, "<p><code>", x->path, "</code></p>\n");
         element(out, "<p>", x->reason, "</p>\n");
         element(out, "<p class=\"mend\">", x->mend, "</p></article>\n");

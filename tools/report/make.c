@@ -73,6 +73,7 @@ static void sum_runs(struct report *r)
         r->done += r->run[i].recordings_done;
         r->failed += r->run[i].recordings_failed;
         r->audio_ms += r->run[i].audio_ms;
+        r->work_ms += r->run[i].work_ms;
     }
 }
 
@@ -142,8 +143,6 @@ static int read_devices(struct report *r, struct store *st, struct err *err)
 
         for (size_t k = 0; k < d->steps && rc == 0; k++)
             d->step[k].at_ms = r->from_ms + (int64_t)k * r->step_ms;
-        if (d->sum.busy_ms > r->work_ms)
-            r->work_ms = d->sum.busy_ms;
     }
     return rc == ERR_NOMEM ? err_set(err, ERR_NOMEM, NO_MEMORY) : rc;
 }
@@ -250,6 +249,15 @@ double report_speed(const struct report *r)
     return r->work_ms > 0 && r->audio_ms > 0 ? (double)r->audio_ms / (double)r->work_ms : 0;
 }
 
+bool report_per_stage(const struct report *r)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < r->devices; i++)
+        sum += r->device[i].sum.audio_ms;
+    return sum > r->audio_ms;
+}
+
 /* A run that is on knows better; else by the speed of the runs of the report. */
 static void reckon_left(struct report *r)
 {
@@ -297,6 +305,19 @@ char *report_time(int64_t wall_ms, char ret[REPORT_TIME])
     if (!localtime_r(&s, &tm) || strftime(ret, REPORT_TIME, "%a %d %b, %H:%M", &tm) == 0)
         memcpy(ret, "?", 2);
     return ret;
+}
+
+const char *report_until(const struct report *r, const struct store_run *run, char ret[REPORT_TIME])
+{
+    char begun[REPORT_TIME];
+    size_t day;
+
+    if (!run->ended_ms && r->on)
+        return "now";
+    report_time(run->started_ms, begun);
+    report_time(run->ended_ms ? run->ended_ms : run->seen_ms, ret);
+    day = strcspn(ret, ",");
+    return ret[day] && strncmp(begun, ret, day + 1) == 0 ? ret + day + 2 : ret;
 }
 
 /* ------------------------------------------------------------------------------------ the whole */

@@ -52,7 +52,7 @@ struct report {
     int64_t from_ms, to_ms; /* from the first one's begin to the last one's end, or now */
     uint64_t done, failed;  /* recordings, in these runs */
     int64_t audio_ms;
-    int64_t work_ms; /* in which any device had work */
+    int64_t work_ms; /* in which any device had work, in these runs */
     int64_t step_ms;
     struct report_device *device;
     size_t devices;
@@ -70,13 +70,18 @@ struct report {
 int report_make(const char *catalog, uint64_t n, struct report *ret, struct err *err);
 void report_free(struct report *r);
 
-/* Times real time; 0 unknown. */
+/* Times real time, of the whole: while any device worked; 0 unknown. */
 double report_speed(const struct report *r);
+/* Did the devices hear more than there is, one stage after the other? */
+bool report_per_stage(const struct report *r);
 /* "all done" ...: why a run ended, for people. */
 const char *report_why(const struct report *r, const struct store_run *run);
 /* "Tue 24 Nov, 22:00", local. */
 #define REPORT_TIME 40
 char *report_time(int64_t wall_ms, char ret[REPORT_TIME]);
+/* Its end, "now" while it is on: "06:00", or with the day where it began on another one. */
+const char *report_until(const struct report *r, const struct store_run *run,
+                         char ret[REPORT_TIME]);
 
 /* What may be done about a failure (read_failure's kind and code). */
 const char *report_mend(const char *kind, const char *code);

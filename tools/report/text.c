@@ -65,9 +65,8 @@ static void put_runs(const struct report *r, struct page *p)
         const struct store_run *run = &r->run[i];
 
         report_time(run->started_ms, begun);
-        report_time(run->ended_ms ? run->ended_ms : run->seen_ms, ended);
-        line(p, "%s to %s: %s%s%s", begun, run->ended_ms || !r->on ? ended : "now",
-             report_why(r, run), run->reason[0] ? ": " : "", run->reason);
+        line(p, "%s to %s: %s%s%s", begun, report_until(r, run, ended), report_why(r, run),
+             run->reason[0] ? ": " : "", run->reason);
         if (r->runs > 1)
             line(p, "  %s done, %llu failed, %s of audio", text_count(run->recordings_done, n),
                  (unsigned long long)run->recordings_failed, text_length(run->audio_ms, begun));
@@ -234,6 +233,8 @@ void report_text(const struct report *r, unsigned columns, struct buf *out)
         p.label = "Devices";
         for (size_t i = 0; i < r->devices; i++)
             put_device(&r->device[i], &p);
+        if (report_per_stage(r))
+            line(&p, "(of each stage: what several stages heard counts several times here)");
         put_hours(r, &p);
     }
     put_left(r, &p);

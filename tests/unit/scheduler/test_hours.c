@@ -167,6 +167,12 @@ TEST(the_morning_knows)
                      2);
     assert_int_equal(count_of("SELECT sum(audio_ms) FROM run_sample"), 3 * SHARD_MS);
     assert_int_equal(count_of("SELECT count(*) FROM run_sample WHERE span_ms < busy_ms"), 0);
+    /* The time in which any device worked: not less than the busiest one's, not more than all. */
+    assert_int_equal(count_of("SELECT count(*) FROM run WHERE work_ms NOT BETWEEN (SELECT max(b) "
+                              "FROM (SELECT sum(busy_ms) AS b FROM run_sample AS s "
+                              "WHERE s.run_id = run.run_id GROUP BY device)) AND (SELECT "
+                              "sum(busy_ms) FROM run_sample AS s WHERE s.run_id = run.run_id)"),
+                     0);
     ADD("/a/slow-900");
     pid = run_child(&o);
     wait_count("SELECT count(*) FROM shard", 4);

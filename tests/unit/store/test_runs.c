@@ -26,11 +26,11 @@ static int list(void *arg, const struct store_run *r)
 {
     char *text = arg;
 
-    snprintf(text + strlen(text), 400, "%lld %lld %lld %lld %s,%s,%s %llu %llu %llu %lld\n",
+    snprintf(text + strlen(text), 400, "%lld %lld %lld %lld %s,%s,%s %llu %llu %llu %lld %lld\n",
              (long long)r->run_id, (long long)(r->started_ms - AT), (long long)(r->seen_ms - AT),
              (long long)(r->ended_ms ? r->ended_ms - AT : 0), r->why, r->reason, r->devices,
              (unsigned long long)r->recordings_done, (unsigned long long)r->recordings_failed,
-             (unsigned long long)r->recordings_left, (long long)r->audio_ms);
+             (unsigned long long)r->recordings_left, (long long)r->audio_ms, (long long)r->work_ms);
     return 0;
 }
 
@@ -48,6 +48,7 @@ TEST(a_run_is_noted_again_and_again)
     r.seen_ms += 1;
     r.recordings_done = 5;
     r.audio_ms = 7;
+    r.work_ms = 9;
     note(st, r);
     assert_ok(store_run_next(st, &next, &e), e);
     assert_int_equal(next, 2);
@@ -61,8 +62,8 @@ TEST(a_run_is_noted_again_and_again)
     r.recordings_left = 3;
     note(st, r);
     assert_ok(store_runs_each(st, 10, list, text, &e), e);
-    assert_string_equal(text, "2 2000 2500 2501 failed,a disk,cpu 0 2 3 0\n"
-                              "1 1000 1501 1501 lost,,cpu 5 0 0 7\n");
+    assert_string_equal(text, "2 2000 2500 2501 failed,a disk,cpu 0 2 3 0 0\n"
+                              "1 1000 1501 1501 lost,,cpu 5 0 0 7 9\n");
     text[0] = 0;
     assert_ok(store_runs_each(st, 1, list, text, &e), e);
     assert_null(strchr(text, '\n')[1] ? text : NULL);
@@ -70,6 +71,9 @@ TEST(a_run_is_noted_again_and_again)
     assert_int_equal(store_run_note(st, &r, &e), ERR_INPUT);
     r.why = "";
     r.audio_ms = -1;
+    assert_int_equal(store_run_note(st, &r, &e), ERR_INPUT);
+    r.audio_ms = 0;
+    r.work_ms = -1;
     assert_int_equal(store_run_note(st, &r, &e), ERR_INPUT);
     catalog_close(st);
 }

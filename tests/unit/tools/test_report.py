@@ -56,9 +56,9 @@ class Report(ProgramTest):
     def two_nights(self):
         self.change(
             "INSERT INTO run VALUES (1, '2026-01-01T20:00:00.000Z', '2026-01-01T21:00:00.000Z', "
-            "'2026-01-01T21:00:00.000Z', 'lost', '', 'cuda:0 <b>', 7, 1, 4, 7200000)",
+            "'2026-01-01T21:00:00.000Z', 'lost', '', 'cuda:0 <b>', 7, 1, 4, 7200000, 1800000)",
             ("INSERT INTO run VALUES (2, '2026-01-01T22:00:30.000Z', '2026-01-02T06:00:00.000Z', "
-             "'2026-01-02T06:00:00.000Z', 'failed', ?, 'cuda:0 <b>', 3, 2, 1, 3600000)", (EVIL,)),
+             "'2026-01-02T06:00:00.000Z', 'failed', ?, 'cuda:0 <b>', 3, 2, 1, 3600000, 600000)", (EVIL,)),
             *[("INSERT INTO run_sample VALUES (?, ?, ?, 300000, ?, ?, ?, 4000000000, 64, 8)",
                (run, device, f"2026-01-0{1 if hour > 12 else 2}T{hour:02}:{minute:02}:00.000Z",
                 busy, 300000, memory))
@@ -107,6 +107,8 @@ class Report(ProgramTest):
         self.assertNotIn("killed", out)
         self.assertIn("memory 3.5 GB of 4.0 GB predicted; 64 windows", re.sub(r"\s+", " ", out))
         self.assertIn("in use 50 % of the time", re.sub(r"\s+", " ", out))
+        self.assertIn("1 h 00 min of audio in 10 min 00 s of work: 6.0 x real time", out)
+        self.assertIn("(of each stage:", out)
         o = json.loads(self.run_it("report", "--json", status=0).out)
         self.assertEqual([2], [run["run"] for run in o["runs"]])
         self.assertEqual(["cpu <i>", "cuda:0"], [device["device"] for device in o["devices"]])
@@ -123,9 +125,13 @@ class Report(ProgramTest):
         out = self.text("--last", "2")
         self.assertIn("10 recordings, 3 failed", out)
         self.assertIn("killed, or the power went", out)
+        self.assertIn("Thu 01 Jan, 20:00 to 21:00: killed", out)
+        self.assertIn("Thu 01 Jan, 22:00 to Fri 02 Jan, 06:00: stopped", out)
         o = json.loads(self.run_it("report", "--last", "9", "--json", status=0).out)
         self.assertEqual([1, 2], [run["run"] for run in o["runs"]])
         self.assertEqual(10800000, o["audio_ms"])
+        self.assertEqual(2400000, o["work_ms"])
+        self.assertAlmostEqual(4.5, o["times_real_time"])
 
     def test_what_failed_and_what_is_left(self):
         self.two_nights()
@@ -165,6 +171,7 @@ class Report(ProgramTest):
         self.assertNotRegex(raw, r"https?://|\son\w+=|url\(")
         charts = [a for tag, a in page.seen if tag == "svg"]
         self.assertEqual(5, len(charts))  # the second device tells no memory
+        self.assertIn("; dashed: 4.0 GB predicted", page.text)
         self.assertTrue(all(a["role"] == "img" and a["aria-label"] for a in charts))
         for name in ("prefers-color-scheme:dark", "@media print"):
             self.assertIn(name, raw)
