@@ -100,10 +100,10 @@ class Subtitles(ProgramTest):
                 connection.execute(
                     "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, language, avg_logprob, "
                     "attempts, speech_prob, reason, speaker_id) VALUES (?, ?, 0, ?, ?, ?, ?, ?, -0.2, 1, 0.9, '', ?)",
-                    (segment, task, k, round(start), round(end), text, language, speakers.get(who)))
+                    (segment, task, k, int(start), int(end), text, language, speakers.get(who)))
                 connection.executemany(
                     "INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability) VALUES (?, ?, ?, ?, ?, ?)",
-                    [(segment, w, round(a), round(b), unit, p) for w, (a, b, unit, p) in enumerate(words)])
+                    [(segment, w, int(a), int(b), unit, p) for w, (a, b, unit, p) in enumerate(words)])
             if sounds:
                 self.tell_sounds(connection, task, sounds)
             connection.executemany("INSERT INTO tag SELECT media_id, 'chapter', 'chapter', ?, ?, ?, ? FROM task "
@@ -215,6 +215,13 @@ class Subtitles(ProgramTest):
             blocks = file.read().split("\n\n")
         self.assertEqual(["WEBVTT", "NOTE Chapters\n00:00:00.000 A beginning --&gt; &lt;b&gt;\n01:00:00.000"], blocks[:2])
         self.assertEqual(1, sum(" --> " in block for block in blocks))
+
+    def test_times_beyond_all_sense(self):
+        most = 2 ** 63 - 1
+        self.tell([("one", ("en", [(most - 1, most, "We went.", "", [(most - 1, most, " We", 0.9), (0, most, " went.", 0.9)]),
+                                   (most, most, "And back.", "", [])]))])
+        for name in ("srt", "vtt", "ebutt", "eaf", "textgrid", "json", "docx", "iiif", "ohms"):
+            self.run_it("export", "-q", "-f", name, "-o", name, status=0)
 
     def test_one_edited_cue_changes_its_words_alone(self):
         speech_of = SPEECHES[0]
