@@ -12,11 +12,12 @@ const char format_args_help[] =
     "                       always has them)\n"
     "      --style=STYLE    readable (default): subtitles in lines that people can\n"
     "                       read; plain: one for each segment, on one line\n"
-    "      --max-line-width=N  columns of a line (default: 42; 32 in East Asian\n"
-    "                       languages, where most characters are two; 39 in Russian)\n"
+    "      --max-line-width=N  columns of a line (default: 42; 39 in Russian; 32\n"
+    "                       in Chinese and Korean and 26 in Japanese, where most\n"
+    "                       characters are two)\n"
     "      --max-lines=N    at once (default: 2)\n"
     "      --max-cps=N      characters to read in a second (default: 20 in English,\n"
-    "                       17 in others)\n"
+    "                       14 in Korean, 11 in Chinese, 7 in Japanese, else 17)\n"
     "      --min-duration=TIME, --max-duration=TIME\n"
     "                       of a subtitle (default: 833ms and 7s)\n"
     "      --gap=TIME       between two (default: 83ms)\n"
@@ -107,15 +108,32 @@ bool format_args_take(int option, const char *value, struct format_options *o, i
     return true;
 }
 
+/* What is asked for and could not be held would be left out without a word. */
+static bool layout_fits(const struct format_options *o, char why[FORMAT_ARGS_WHY])
+{
+    const struct subtitle_limits *l = &o->limits,
+                                 usual = subtitle_usual((struct subtitle_limits){0}, "");
+    bool limited = l->line_columns || l->lines || l->cps > 0 || l->min_ms || l->max_ms || l->gap_ms;
+
+    if (o->plain && (limited || o->sounds))
+        snprintf(why, FORMAT_ARGS_WHY, "--style=plain has segments as they are, without %s",
+                 limited ? "limits" : "--sounds");
+    else if (l->min_ms > (l->max_ms > 0 ? l->max_ms : usual.max_ms))
+        snprintf(why, FORMAT_ARGS_WHY, "--min-duration is above --max-duration");
+    else
+        return true;
+    return false;
+}
+
 bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[FORMAT_ARGS_WHY])
 {
     static const struct {
         unsigned option;
         const char *says;
-    } options[] = {{FORMAT_OPTION_LAYOUT, "how subtitles are laid out"},
-                   {FORMAT_OPTION_SOUNDS, "--sounds"},
-                   {FORMAT_OPTION_MEDIA, "--media, --no-waveform and --allow-unsandboxed"},
-                   {FORMAT_OPTION_URL, "--url"}};
+    } options[] = {{FORMAT_OPTION_LAYOUT, "how subtitles are laid out is"},
+                   {FORMAT_OPTION_SOUNDS, "--sounds is"},
+                   {FORMAT_OPTION_MEDIA, "--media, --no-waveform and --allow-unsandboxed are"},
+                   {FORMAT_OPTION_URL, "--url is"}};
     char names[200];
 
     if ((o->given & FORMAT_OPTION_WORDS) && !(formats_taking(FORMAT_OPTION_WORDS) & chosen)) {
@@ -124,11 +142,11 @@ bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[F
     }
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         if ((o->given & options[i].option) && !(formats_taking(options[i].option) & chosen)) {
-            snprintf(why, FORMAT_ARGS_WHY, "%s is about --format=%s", options[i].says,
+            snprintf(why, FORMAT_ARGS_WHY, "%s about --format=%s", options[i].says,
                      formats_names(options[i].option, false, names, sizeof(names)));
             return false;
         }
-    return true;
+    return layout_fits(o, why);
 }
 
 void format_args_values(const struct complete *c, int option, void *arg)

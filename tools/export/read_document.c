@@ -109,13 +109,21 @@ static int done(struct reading *x)
     return x->failed ? err_set(x->err, ERR_NOMEM, "out of memory") : 0;
 }
 
+/* Sums of times that a catalog says must not overflow: some 140 years. */
+static int64_t bounded(int64_t ms)
+{
+    const int64_t most = (int64_t)1 << 42;
+
+    return ms < 0 ? 0 : ms > most ? most : ms;
+}
+
 static int on_word(void *arg, const struct read_word *w)
 {
     struct reading *x = arg;
 
     APPEND(x, x->m->words, x->word_count,
-           (struct document_word){.start_ms = w->start_ms,
-                                  .end_ms = w->end_ms,
+           (struct document_word){.start_ms = bounded(w->start_ms),
+                                  .end_ms = bounded(w->end_ms),
                                   .text = keep_text(x, w->text),
                                   .probability = w->probability,
                                   .speaker = keep_text(x, w->speaker)});
@@ -143,8 +151,8 @@ static int take_words(struct reading *x, const struct read_segment *row, struct 
 static int on_segment(void *arg, const struct read_segment *row)
 {
     struct reading *x = arg;
-    struct document_segment s = {.start_ms = row->start_ms,
-                                 .end_ms = row->end_ms,
+    struct document_segment s = {.start_ms = bounded(row->start_ms),
+                                 .end_ms = bounded(row->end_ms),
                                  .text = keep_text(x, row->text),
                                  .heard = row->heard ? keep_text(x, row->heard) : NULL,
                                  .language = keep_text(x, row->language),
@@ -170,8 +178,8 @@ static int on_turn(void *arg, const struct find_turn *row)
     struct reading *x = arg;
 
     APPEND(x, x->m->turns, x->d->turn_count,
-           (struct document_turn){row->start_ms, row->end_ms, keep_text(x, row->speaker),
-                                  keep_text(x, row->label)});
+           (struct document_turn){bounded(row->start_ms), bounded(row->end_ms),
+                                  keep_text(x, row->speaker), keep_text(x, row->label)});
     return done(x);
 }
 
@@ -179,9 +187,9 @@ static int on_sound(void *arg, const struct find_sound *row)
 {
     struct reading *x = arg;
 
-    APPEND(
-        x, x->m->sounds, x->d->sound_count,
-        (struct document_sound){row->start_ms, row->end_ms, keep_text(x, row->name), row->score});
+    APPEND(x, x->m->sounds, x->d->sound_count,
+           (struct document_sound){bounded(row->start_ms), bounded(row->end_ms),
+                                   keep_text(x, row->name), row->score});
     return done(x);
 }
 

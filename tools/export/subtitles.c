@@ -26,7 +26,7 @@ static const struct {
     uint32_t line_columns;
     double cps;
 } usual[] = {
-    {"en", 42, 20}, {"ja", 32, 17}, {"ko", 32, 17}, {"zh", 32, 17}, {"yue", 32, 17}, {"ru", 39, 17},
+    {"en", 42, 20}, {"ja", 26, 7}, {"ko", 32, 14}, {"zh", 32, 11}, {"yue", 32, 11}, {"ru", 39, 17},
 };
 
 struct subtitle_limits subtitle_usual(struct subtitle_limits l, const char *language)

@@ -886,6 +886,11 @@ class Output(Program):
         self.assertIn("\nMumble.\n", timed)
         for command in (["show", "a.wav"], ["show", "a.wav", "-f", "srt"], ["export", "-f", "srt"]):
             self.assertIn("--words is about --format=vtt", self.run_it(*command, "--words", status=64).err)
+            for more, says in ((("--style=plain", "--max-lines=1"), "without limits"),
+                               (("--style=plain", "--sounds"), "without --sounds"),
+                               (("--min-duration=8s",), "--min-duration is above --max-duration"),
+                               (("--min-duration=3s", "--max-duration=2s"), "--min-duration is above")):
+                self.assertIn(says, self.run_it(*command, "-f", "vtt", *more, status=64).err)
 
     def test_what_was_dropped_is_in_no_file_count_or_search(self):
         self.talk()
