@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "gpu/precision.h"
 
-#define CUDA_MODULE_ABI 4
+#define CUDA_MODULE_ABI 5
 #define CUDA_MODULE_SYMBOL "nightshift_cuda_module"
 #define CUDA_MODULE_FILE "nightshift-cuda.so"
 
