@@ -192,6 +192,7 @@ static int find_segment(const struct current *c, const struct cue *cue, const ch
 static int add_guarded(const struct current *c, const struct cues *cues, struct changes *changes,
                        struct changes *refused, struct err *err)
 {
+    char nothing[] = "";
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < cues->count; i++) {
@@ -199,7 +200,7 @@ static int add_guarded(const struct current *c, const struct cues *cues, struct 
         const char *text = (const char *)cues->text.data + cue->at;
         const char *was = (const char *)cues->text.data + cue->was_at;
         struct current_segment gone = {
-            .start_ms = cue->start_ms, .end_ms = cue->end_ms, .text = "", .heard = ""};
+            .start_ms = cue->start_ms, .end_ms = cue->end_ms, .text = nothing, .heard = nothing};
         const struct current_segment *s;
         bool alike;
 
