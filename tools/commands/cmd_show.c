@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <strings.h>
 
 #include "base/buf.h"
@@ -498,6 +499,8 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     p.w.format = cli->json ? formats_find("json") : w.format;
     if (!format_args_fit(&w.options, p.w.format ? 1u << (p.w.format - formats) : 0, why))
         return cli_usage(cli, "%s", why);
+    if (p.w.format && strcmp(p.w.format->name, "docx") == 0 && isatty(STDOUT_FILENO))
+        return cli_usage(cli, "docx is no text for a terminal: put '> FILE.docx' behind it");
     if (w.dropped && p.w.format && !p.w.format->dropped)
         return cli_usage(cli,
                          "--dropped is for people, vtt and json: a %s file could not say that "

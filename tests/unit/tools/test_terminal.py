@@ -108,6 +108,16 @@ class Terminal(ProgramTest):
         self.assertFalse(self.on_terminal(NO_COLOR="1"))
         self.assertFalse(self.on_terminal(TERM="dumb"))
 
+    def test_a_terminal_gets_no_docx(self):
+        master, slave = pty.openpty()
+        env = {**os.environ, "HOME": self.dir, "NIGHTSHIFT_CATALOG": self.catalog}
+        done = subprocess.run([PROGRAM, "show", "evil", "-f", "docx"], stdin=subprocess.DEVNULL, stdout=slave,
+                              stderr=subprocess.PIPE, env=env, check=False, timeout=60)
+        os.close(slave)
+        os.close(master)
+        self.assertEqual(64, done.returncode)
+        self.assertIn(b"> FILE.docx", done.stderr)
+
     def on_terminal(self, **more):
         master, slave = pty.openpty()
         env = {**{k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}, "HOME": self.dir, "TERM": "xterm",
