@@ -9,6 +9,7 @@
 #include "scheduler/failure.h"
 #include "scheduler/lease_passages.h"
 #include "scheduler/lease_revoke.h"
+#include "scheduler/run/diary.h"
 #include "scheduler/run/report.h"
 #include "scheduler/task_end.h"
 #include "scheduler/tracks.h"
@@ -172,6 +173,7 @@ void dispatch_all(struct run *run)
     struct planner_step s;
     struct err err = {0};
 
+    diary_work(run);
     planner_more(run->planner, backlog_unread(run));
     for (;;) {
         if (planner_next(run->planner, &s, &err)) {

@@ -8,6 +8,7 @@
 #include "scheduler/dispatch.h"
 #include "scheduler/failure.h"
 #include "scheduler/lease_passages.h"
+#include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/task_end.h"
 #include "scheduler/tracks.h"
@@ -165,6 +166,7 @@ bool intake_lease_end(struct run_worker *w, const struct msg_lease_end *m, struc
     if (m->reached_end && !is_as_said(l, m->shards, err))
         return false;
     t = l->task;
+    diary_work(run);
     rc = planner_lease_end(run->planner, m->lease_id, m->reached_end, m->shards, &e, err);
     if (rc)
         return false;
@@ -249,6 +251,7 @@ void intake_worker_lost(struct run_worker *w, int code, const char *message,
         if (alone && is_known(run, only))
             *cause = RESTART_KNOWN;
     }
+    diary_work(run);
     for (i = 0; i < n; i++) {
         struct run_lease *l = idmap_get(&run->leases, ids[i]);
         struct run_task *t = l->task;

@@ -81,7 +81,7 @@ static void on_tick(uv_timer_t *timer)
     if (run->mode == RUN_GOING)
         look_for_retries(run);
     report_tick(run, now);
-    diary_tick(run, now);
+    diary_tick(run);
     metrics_file_tick(run, now);
     run_touch(run);
 }

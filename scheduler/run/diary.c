@@ -142,9 +142,9 @@ static bool look_at(struct run *run, struct run_worker *w, int64_t passed_ms)
     return works;
 }
 
-void diary_tick(struct run *run, int64_t now)
+void diary_work(struct run *run)
 {
-    const int64_t stretch = stretch_of(clock_wall_ms()), passed = now - run->diary.ticked_ms;
+    const int64_t now = clock_mono_ms(), passed = now - run->diary.ticked_ms;
     bool works = false;
 
     run->diary.ticked_ms = now;
@@ -153,6 +153,13 @@ void diary_tick(struct run *run, int64_t now)
         works = look_at(run, &run->workers[i], passed) || works;
     if (works)
         run->diary.work_ms += passed;
+}
+
+void diary_tick(struct run *run)
+{
+    const int64_t stretch = stretch_of(clock_wall_ms());
+
+    diary_work(run);
     if (stretch == run->diary.stretch_ms)
         return;
     end_stretch(run);
@@ -161,6 +168,6 @@ void diary_tick(struct run *run, int64_t now)
 
 void diary_end(struct run *run)
 {
-    diary_tick(run, clock_mono_ms());
+    diary_work(run);
     end_stretch(run);
 }

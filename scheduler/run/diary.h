@@ -17,7 +17,9 @@ void diary_device(const struct run *run, uint32_t worker, char *ret, size_t cap)
 /* Why it ended, as in store_run; "": it is on. Static. */
 const char *diary_why(const struct run *run);
 int diary_begin(struct run *run, struct err *err); /* the catalog is open, the ledger empty */
-void diary_tick(struct run *run, int64_t now_ms);  /* monotonic */
-void diary_end(struct run *run); /* what came of it is known; before the last flush */
+/* Who had work since the last call: before each lease that begins or ends. */
+void diary_work(struct run *run);
+void diary_tick(struct run *run); /* the same, and the end of a stretch */
+void diary_end(struct run *run);  /* what came of it is known; before the last flush */
 
 #endif
