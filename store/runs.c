@@ -109,9 +109,15 @@ int store_sample_note(struct store *st, const struct store_sample *s, struct err
     clock_iso8601(s->at_ms, at);
     clock_iso8601(s->at_ms - SAMPLES_KEPT_MS, oldest);
     rc = db_run(st, err,
-                "INSERT OR REPLACE INTO run_sample (run_id, device, at, span_ms, busy_ms, "
+                "INSERT INTO run_sample (run_id, device, at, span_ms, busy_ms, "
                 "audio_ms, memory_bytes, predicted_bytes, slots, windows) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (run_id, device, at) DO UPDATE SET "
+                "span_ms = span_ms + excluded.span_ms, busy_ms = busy_ms + excluded.busy_ms, "
+                "audio_ms = audio_ms + excluded.audio_ms, "
+                "memory_bytes = max(memory_bytes, excluded.memory_bytes), "
+                "predicted_bytes = max(predicted_bytes, excluded.predicted_bytes), "
+                "slots = excluded.slots, windows = excluded.windows",
                 "ittiiiiiii", s->run_id, s->device, at, s->span_ms, s->busy_ms, s->audio_ms,
                 (int64_t)s->memory_bytes, (int64_t)s->predicted_bytes, (int64_t)s->slots,
                 (int64_t)s->windows);

@@ -46,6 +46,7 @@ struct store_sample { /* a device in a stretch of a run */
     uint64_t memory_bytes, predicted_bytes; /* of the device, the most in use; 0: unknown */
     uint32_t slots, windows;                /* at the stretch's end; 0: it was not ready */
 };
+/* Another of the same stretch is added to it: the clock was put back. */
 int store_sample_note(struct store *st, const struct store_sample *s, struct err *err);
 typedef int (*store_sample_fn)(void *arg, const struct store_sample *row);
 /* Of one run, by device, then time. */

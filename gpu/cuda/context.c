@@ -234,6 +234,10 @@ int cuda_fork(struct backend *be, struct backend **ret, struct err *err)
     c->libs = home->libs;
     c->lt = home->lt;
     rc = cuda_sdpa_open(c, err);
+    /* Without it the encoder would round otherwise than a run that got one, and none would say so.
+     */
+    if (rc == 0 && home->dnn && !c->dnn)
+        rc = err_set(err, ERR_VRAM, "attention: %s", c->dnn_reason);
     if (rc == 0)
         rc = open_streams(c, err);
     if (rc == 0)

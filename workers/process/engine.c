@@ -204,8 +204,8 @@ static bool has_lane(struct engine_stages *e, const struct shard *s)
 {
     const struct engine_stage *stage = stage_of(e, s);
 
-    return s->parts[0].added || stage->lanes == 0 ||
-           stage->lanes + s->part_count <= stage->capacity;
+    return stage->stage && (s->parts[0].added || stage->lanes == 0 ||
+                            stage->lanes + s->part_count <= stage->capacity);
 }
 
 enum task { TASK_NONE, TASK_REMOVE, TASK_EMPTY, TASK_ADD };

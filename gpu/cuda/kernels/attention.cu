@@ -167,11 +167,13 @@ __global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, st
     __shared__ float sums[WARPS][HEAD], highs[WARPS], totals[WARPS];
     const int chunk = (int)blockIdx.x, head = (int)blockIdx.y, row = (int)blockIdx.z;
     const struct token_row who = rows[row];
+    if (who.slot < 0) /* nobody's row: all its blocks, before its numbers mean anything */
+        return;
     const int keys = fixed ? (int)fixed : who.pos + 1, chunks = (keys + CHUNK - 1) / CHUNK;
     const int to = min(keys, (chunk + 1) * CHUNK);
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
 
-    if (chunk >= chunks || who.slot < 0) /* the whole block; of nobody's row all blocks */
+    if (chunk >= chunks) /* the whole block */
         return;
     const int slot = fixed ? who.cross : who.slot;
     const T *base = reinterpret_cast<const T *>(static_cast<const char *>(kv.data) +

@@ -116,6 +116,9 @@ TEST(it_is_bounded)
     assert_ok(store_sample_note(st, &s, &e), e); /* the same stretch */
     assert_ok(store_samples_each(st, 1010, count, &n, &e), e);
     assert_int_equal(n, 2);
+    assert_int_equal(count_of("SELECT busy_ms FROM run_sample WHERE run_id = 1010 "
+                              "ORDER BY at DESC LIMIT 1"),
+                     2 * 200000);
     s.at_ms = AT + 61 * DAY;
     assert_ok(store_sample_note(st, &s, &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM run_sample"), 2);

@@ -252,9 +252,10 @@ static uint32_t encode_share(const struct flight *f)
 {
     int64_t most = f->window_ns ? ENCODE_NS / f->window_ns : 1;
 
-    if (most > f->encode_max)
-        most = f->encode_max;
-    return most < 1 ? 1 : (uint32_t)most;
+    /* A landing is noticed between steps: the time may be mostly theirs. */
+    if (most < whisper_session_windows(f->session))
+        most = whisper_session_windows(f->session);
+    return most > f->encode_max ? f->encode_max : (uint32_t)most;
 }
 
 /* Whether the windows that were on their way are there; wait: until they are. */
