@@ -208,6 +208,36 @@ class Parts(night.Night):
         self.assertEqual(0, self.ask(path, SHARDS)[0][0], said)
         self.run_part(path)
 
+    def test_on_finish_comes_when_all_is_written_back(self):
+        self.options = TEXT
+        self.demo()
+        self.enqueue(*self.options, self.archive)
+        self.split(1, "--shard=30s", status=0)
+        path, = self.parts()
+        self.run_part(path, "--on-finish", 'printf "%s|%s" "$NIGHTSHIFT_WHY" "$NIGHTSHIFT_REASON" > told; '
+                      f"cp '{path}' seen.db")
+        with open(os.path.join(self.dir, "told"), encoding="utf-8") as f:
+            self.assertEqual("done|", f.read())
+        done = self.ask(path, SHARDS)
+        self.assertGreater(done[0][0], 0)
+        self.assertEqual(done, self.ask(os.path.join(self.dir, "seen.db"), SHARDS))
+
+    def test_a_write_back_that_failed_is_told(self):
+        self.options = TEXT
+        self.long()
+        self.enqueue(*self.options, self.archive)
+        self.split(1, "--shard=30s", status=0)
+        path, = self.parts()
+        run = self.start_run("--part", path, "--slots=1", "--threads=1", "--write-back=1s", "--on-finish",
+                             'printf "%s|%s" "$NIGHTSHIFT_WHY" "$NIGHTSHIFT_REASON" > told',
+                             env={"TMPDIR": self.dir})
+        self.wait_for("a result", self.shards_in_work, run)
+        os.rename(os.path.dirname(path), os.path.join(self.dir, "gone"))
+        run.process.send_signal(signal.SIGUSR1)
+        self.assertNotIn(run.wait(), (0, night.TEMPFAIL))
+        with open(os.path.join(self.dir, "told"), encoding="utf-8") as f:
+            self.assertTrue(f.read().startswith("failed|writing back to "))
+
     def test_merge_is_killed(self):
         self.demo()
         self.enqueue(*self.options, self.archive)
