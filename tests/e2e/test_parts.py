@@ -188,7 +188,16 @@ class Parts(night.Night):
         self.wait_for("a write-back", lambda: self.ask(path, SHARDS)[0][0] > done, run)
         run.process.kill()
         run.wait()
+        # Another may be at it just now; what is an hour old nobody writes any more.
+        folder = os.path.dirname(path)
+        for age in ("old", "new"):
+            with open(f"{path}.writing-{age}-1", "w", encoding="utf-8"):
+                pass
+        for name in os.listdir(folder):
+            if "writing" in name and "new" not in name:
+                os.utime(os.path.join(folder, name), (1, 1))
         self.run_part(path, env={"SLURM_RESTART_COUNT": 2, **env})
+        os.unlink(f"{path}.writing-new-1")
         self.assertEqual([], [f for f in os.listdir(os.path.dirname(path)) if "writing" in f])
         self.nightshift("merge", self.catalog, path, status=0)
         self.alike()
@@ -207,6 +216,23 @@ class Parts(night.Night):
         said = self.run_part(path, status=night.TEMPFAIL, preexec=early)
         self.assertEqual(0, self.ask(path, SHARDS)[0][0], said)
         self.run_part(path)
+
+    def test_a_part_that_cannot_be_read(self):
+        self.options = TEXT
+        self.demo()
+        self.enqueue(*self.options, self.archive)
+        self.split(2, "--shard=30s", status=0)
+        first, second = self.parts()
+        self.run_part(second)
+        os.unlink(first)
+        os.mkdir(first)
+        said = self.nightshift("merge", self.catalog, "parts", status=night.DATA)
+        self.assertIn("part-0000.db", said.err)
+        self.assertGreater(self.sql(SHARDS)[0][0], 0)
+        os.rmdir(first)
+        os.symlink(os.path.join(self.dir, "away"), first)
+        said = self.nightshift("merge", self.catalog, "parts", status=night.DATA)
+        self.assertIn("part-0000.db", said.err)
 
     def test_on_finish_comes_when_all_is_written_back(self):
         self.options = TEXT
