@@ -167,8 +167,9 @@ static int read_media(sqlite3_stmt *stmt, struct media *d, struct err *err)
     d->tracks = sqlite3_column_int64(stmt, 8);
     if (!d->container || !d->codec || !d->damage)
         return no_memory(err);
-    if (d->duration_ms < 0 || d->rate_hz < 0 || d->rate_hz > UINT32_MAX || d->channels < 0 ||
-        d->channels > UINT32_MAX || d->tracks < 0 || d->tracks > UINT32_MAX)
+    /* -1: its end has not been seen. */
+    if (d->duration_ms < (d->ended ? 0 : -1) || d->rate_hz < 0 || d->rate_hz > UINT32_MAX ||
+        d->channels < 0 || d->channels > UINT32_MAX || d->tracks < 0 || d->tracks > UINT32_MAX)
         return err_set(err, ERR_INPUT, "recording %lld is impossible", (long long)d->there);
     return 0;
 }
@@ -179,7 +180,7 @@ static int merge_media(struct merge *m, int64_t there, int64_t here, bool began,
     struct media d = {.here = here, .there = there};
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(m->part, &stmt, err,
-                      "SELECT ifnull(duration_ms, 0), ifnull(sample_rate_hz, 0), "
+                      "SELECT ifnull(duration_ms, -1), ifnull(sample_rate_hz, 0), "
                       "ifnull(channels, 0), container, codec, damage, content_hash, "
                       "decoded_at IS NOT NULL, ifnull(audio_tracks, 0) FROM media "
                       "WHERE media_id = ?1 AND container IS NOT NULL "
@@ -198,24 +199,26 @@ static int merge_media(struct merge *m, int64_t there, int64_t here, bool began,
 
 /* -------------------------------------------------------------------------------------- tasks */
 
-/* 0: this catalog has it not. */
+/* 0: this catalog has it not. Over: done, and no shorter than the part found it. */
 static int task_here(struct merge *m, int64_t there, int64_t media, int64_t *ret, bool *over,
                      struct err *err)
 {
     sqlite3_stmt *stmt = NULL, *found = NULL;
-    int rc = db_first(m->part, &stmt, err,
-                      "SELECT s.name, s.model_hash, s.params FROM task t "
-                      "JOIN stage s ON s.stage_id = t.stage_id WHERE t.task_id = ?",
-                      "i", there);
+    int rc =
+        db_first(m->part, &stmt, err,
+                 "SELECT s.name, s.model_hash, s.params, ifnull(t.shards_total, 0) FROM task t "
+                 "JOIN stage s ON s.stage_id = t.stage_id WHERE t.task_id = ?",
+                 "i", there);
 
     *ret = 0;
     if (rc != 1)
         return rc;
     rc = db_first(m->to, &found, err,
-                  "SELECT t.task_id, t.state = 'done' FROM stage s "
+                  "SELECT t.task_id, t.state = 'done' AND t.shards_total >= ?5 FROM stage s "
                   "JOIN task t ON t.stage_id = s.stage_id AND t.media_id = ?4 "
                   "WHERE s.name = ?1 AND s.model_hash = ?2 AND s.params = ?3",
-                  "ttti", db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2), media);
+                  "tttii", db_text(stmt, 0), db_text(stmt, 1), db_text(stmt, 2), media,
+                  sqlite3_column_int64(stmt, 3));
     if (rc == 1) {
         *ret = sqlite3_column_int64(found, 0);
         *over = sqlite3_column_int(found, 1);
@@ -254,11 +257,13 @@ static int is_news(struct merge *m, int64_t here, const char *when, struct err *
 /* Given up there; what is done meanwhile, or was cancelled, stays. */
 static int fail_here(struct merge *m, int64_t there, int64_t here, struct err *err)
 {
+    char when[CLOCK_ISO_LEN];
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(m->part, &stmt, err,
-                      "SELECT ifnull(error_code, ''), ifnull(error, ''), attempts, "
-                      "ifnull(settled_at, '') FROM task WHERE task_id = ? AND state = 'failed'",
-                      "i", there);
+    int rc = db_first(
+        m->part, &stmt, err,
+        "SELECT ifnull(error_code, ''), ifnull(error, ''), attempts, "
+        "ifnull(substr(settled_at, 1, 24), '') FROM task WHERE task_id = ? AND state = 'failed'",
+        "i", there);
 
     if (rc != 1)
         return rc;
@@ -269,7 +274,7 @@ static int fail_here(struct merge *m, int64_t there, int64_t here, struct err *e
                     "attempts = max(attempts, ?4), retry_at = NULL, settled_at = ?5 "
                     "WHERE task_id = ?1 AND state = 'pending' AND waits IS NULL",
                     "ittit", here, db_text(stmt, 0), db_text(stmt, 1),
-                    sqlite3_column_int64(stmt, 2), db_text(stmt, 3));
+                    sqlite3_column_int64(stmt, 2), task_results_when(db_text(stmt, 3), when));
         if (rc == 0)
             m->ret->failed += (uint64_t)sqlite3_changes(m->to->db);
     }

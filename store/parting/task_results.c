@@ -137,6 +137,7 @@ static int copy_shard(struct store *from, int64_t from_task, int64_t seq, struct
                       int64_t to_task, struct shard_held *room, struct task_results *ret,
                       struct err *err)
 {
+    char when[CLOCK_ISO_LEN];
     struct store_shard_result r;
     int rc = has_shard(to, to_task, seq, err);
 
@@ -147,10 +148,25 @@ static int copy_shard(struct store *from, int64_t from_task, int64_t seq, struct
     rc = shard_held_read(room, from, from_task, (uint32_t)seq, &r, err);
     r.task_id = to_task;
     if (rc == 0)
+        r.done_at = task_results_when(r.done_at, when);
+    if (rc == 0)
         rc = store_shard_done(to, &r, err);
     ret->shards += rc == 0;
     ret->segments += rc == 0 ? r.segment_count : 0;
     return rc;
+}
+
+const char *task_results_when(const char *text, char ret[CLOCK_ISO_LEN])
+{
+    static const char shape[] = "0000-00-00T00:00:00.000Z";
+    size_t i = 0;
+
+    db_now(ret);
+    for (; shape[i] && (shape[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]);)
+        i++;
+    if (!shape[i] && !text[i] && strcmp(text, ret) < 0)
+        memcpy(ret, text, CLOCK_ISO_LEN);
+    return ret;
 }
 
 static int copy_shards(struct store *from, int64_t from_task, struct store *to, int64_t to_task,
@@ -228,19 +244,38 @@ static int read_state(struct store *from, int64_t task, struct state *ret, struc
                : err_set(err, ERR_INPUT, "a recording of %lld shards", (long long)ret->total);
 }
 
+/* 0: `to` does not know it either. */
+static int total_of(struct store *to, int64_t task, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(to, &stmt, err, "SELECT ifnull(shards_total, 0) FROM task WHERE task_id = ?",
+                      "i", task);
+
+    if (rc == 1) {
+        *ret = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
 int task_results_copy(struct store *from, int64_t from_task, struct store *to, int64_t to_task,
                       struct shard_held *room, struct task_results *ret, struct err *err)
 {
     struct state s = {0};
+    int64_t here = 0;
     int rc = read_state(from, from_task, &s, err);
 
     if (rc == 0)
         rc = copy_heard(from, from_task, to, to_task, s.left_out, err);
     if (rc == 0)
-        rc = copy_shards(from, from_task, to, to_task, room, ret, err);
-    if (rc == 0 && s.total)
+        rc = total_of(to, to_task, &here, err);
+    /* What is done here of fewer is open again before the others come. Of two decodings the longer
+     * one is believed. */
+    if (rc == 0 && s.total > here)
         rc = store_task_total(to, to_task, (uint32_t)s.total, err);
-    if (rc == 0 && s.settled)
+    if (rc == 0)
+        rc = copy_shards(from, from_task, to, to_task, room, ret, err);
+    if (rc == 0 && s.settled && s.total >= here)
         rc = copy_people(from, from_task, to, to_task, err);
     free(s.left_out);
     return rc < 0 ? rc : 0;

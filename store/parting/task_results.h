@@ -3,6 +3,7 @@
 #ifndef NIGHTSHIFT_STORE_PARTING_TASK_RESULTS_H
 #define NIGHTSHIFT_STORE_PARTING_TASK_RESULTS_H
 
+#include "base/clock.h"
 #include "store/db.h"
 #include "store/parting/shard_held.h"
 
@@ -14,5 +15,9 @@ struct task_results {
  * settled task its speakers and turns. Within store_begin of `to`. Adds to *ret. */
 int task_results_copy(struct store *from, int64_t from_task, struct store *to, int64_t to_task,
                       struct shard_held *room, struct task_results *ret, struct err *err);
+
+/* A time of day that a part tells: no later than now, and now if it is none as the clock writes it.
+ * Returns ret. */
+const char *task_results_when(const char *text, char ret[CLOCK_ISO_LEN]);
 
 #endif

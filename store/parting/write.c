@@ -99,6 +99,22 @@ static const char sql_hearing[] =
     "JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = ?1 AND " OPEN_TASKS
     " AND s.source_id IS NULL) ORDER BY task_id";
 
+/* Completing it here took the time of now: two of the same taking apart would differ. */
+static int keep_when(struct store *from, struct store *to, int64_t task, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(from, &stmt, err,
+                      "SELECT settled_at FROM task WHERE task_id = ? AND settled_at IS NOT NULL",
+                      "i", task);
+
+    if (rc != 1)
+        return rc;
+    rc = db_run(to, err, "UPDATE task SET settled_at = ?2 WHERE task_id = ?1 AND state = 'done'",
+                "it", task, db_text(stmt, 0));
+    sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
 static int copy_task(struct store *from, struct store *to, const struct parting_share *s,
                      sqlite3_stmt *row, struct shard_held *room, struct err *err)
 {
@@ -108,7 +124,9 @@ static int copy_task(struct store *from, struct store *to, const struct parting_
 
     if (rc == 0 && s->cut)
         rc = share_put(to, task, s->first, s->end, err);
-    return rc == 0 ? task_results_copy(from, task, to, task, room, &none, err) : rc;
+    if (rc == 0)
+        rc = task_results_copy(from, task, to, task, room, &none, err);
+    return rc == 0 ? keep_when(from, to, task, err) : rc;
 }
 
 static int copy_share(struct store *from, struct store *to, const struct parting_share *s,

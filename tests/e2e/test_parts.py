@@ -188,7 +188,16 @@ class Parts(night.Night):
         self.wait_for("a write-back", lambda: self.ask(path, SHARDS)[0][0] > done, run)
         run.process.kill()
         run.wait()
+        # Another may be at it just now; what is an hour old nobody writes any more.
+        folder = os.path.dirname(path)
+        for age in ("old", "new"):
+            with open(f"{path}.writing-{age}-1", "w", encoding="utf-8"):
+                pass
+        for name in os.listdir(folder):
+            if "writing" in name and "new" not in name:
+                os.utime(os.path.join(folder, name), (1, 1))
         self.run_part(path, env={"SLURM_RESTART_COUNT": 2, **env})
+        os.unlink(f"{path}.writing-new-1")
         self.assertEqual([], [f for f in os.listdir(os.path.dirname(path)) if "writing" in f])
         self.nightshift("merge", self.catalog, path, status=0)
         self.alike()
@@ -207,6 +216,53 @@ class Parts(night.Night):
         said = self.run_part(path, status=night.TEMPFAIL, preexec=early)
         self.assertEqual(0, self.ask(path, SHARDS)[0][0], said)
         self.run_part(path)
+
+    def test_a_part_that_cannot_be_read(self):
+        self.options = TEXT
+        self.demo()
+        self.enqueue(*self.options, self.archive)
+        self.split(2, "--shard=30s", status=0)
+        first, second = self.parts()
+        self.run_part(second)
+        os.unlink(first)
+        os.mkdir(first)
+        said = self.nightshift("merge", self.catalog, "parts", status=night.DATA)
+        self.assertIn("part-0000.db", said.err)
+        self.assertGreater(self.sql(SHARDS)[0][0], 0)
+        os.rmdir(first)
+        os.symlink(os.path.join(self.dir, "away"), first)
+        said = self.nightshift("merge", self.catalog, "parts", status=night.DATA)
+        self.assertIn("part-0000.db", said.err)
+
+    def test_on_finish_comes_when_all_is_written_back(self):
+        self.options = TEXT
+        self.demo()
+        self.enqueue(*self.options, self.archive)
+        self.split(1, "--shard=30s", status=0)
+        path, = self.parts()
+        self.run_part(path, "--on-finish", 'printf "%s|%s" "$NIGHTSHIFT_WHY" "$NIGHTSHIFT_REASON" > told; '
+                      f"cp '{path}' seen.db")
+        with open(os.path.join(self.dir, "told"), encoding="utf-8") as f:
+            self.assertEqual("done|", f.read())
+        done = self.ask(path, SHARDS)
+        self.assertGreater(done[0][0], 0)
+        self.assertEqual(done, self.ask(os.path.join(self.dir, "seen.db"), SHARDS))
+
+    def test_a_write_back_that_failed_is_told(self):
+        self.options = TEXT
+        self.long()
+        self.enqueue(*self.options, self.archive)
+        self.split(1, "--shard=30s", status=0)
+        path, = self.parts()
+        run = self.start_run("--part", path, "--slots=1", "--threads=1", "--write-back=1s", "--on-finish",
+                             'printf "%s|%s" "$NIGHTSHIFT_WHY" "$NIGHTSHIFT_REASON" > told',
+                             env={"TMPDIR": self.dir})
+        self.wait_for("a result", self.shards_in_work, run)
+        os.rename(os.path.dirname(path), os.path.join(self.dir, "gone"))
+        run.process.send_signal(signal.SIGUSR1)
+        self.assertNotIn(run.wait(), (0, night.TEMPFAIL))
+        with open(os.path.join(self.dir, "told"), encoding="utf-8") as f:
+            self.assertTrue(f.read().startswith("failed|writing back to "))
 
     def test_merge_is_killed(self):
         self.demo()

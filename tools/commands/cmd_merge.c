@@ -59,7 +59,8 @@ struct merging {
     struct store *st;
 };
 
-static int merge_one(struct merging *m, size_t i, struct err *err)
+/* A part that is locked, or whose disk fails, is that one's matter; `*opened`: it could be read. */
+static int merge_one(struct merging *m, size_t i, bool *opened, struct err *err)
 {
     struct one *o = &m->list[i];
     struct store *part = NULL;
@@ -67,6 +68,7 @@ static int merge_one(struct merging *m, size_t i, struct err *err)
 
     if (rc == 0)
         rc = parting_about(part, &o->about, err);
+    *opened = rc == 0;
     if (rc == 0)
         rc = parting_merge(m->st, part, &o->merged, err);
     store_close(part);
@@ -74,20 +76,22 @@ static int merge_one(struct merging *m, size_t i, struct err *err)
     return rc;
 }
 
-/* An error of the catalog's own ends it; one of a part does not keep the others out. */
-static bool is_ours(int code)
+/* An error of the catalog's own ends it; one of a part does not keep the others out. Of a disk that
+ * fails nobody knows whose it is: the next part shows it. */
+static bool is_ours(int code, bool opened)
 {
-    return code == ERR_FULL || code == ERR_NOMEM || code == ERR_IO || code == ERR_LOCKED;
+    return code == ERR_NOMEM || (opened && (code == ERR_FULL || code == ERR_LOCKED));
 }
 
 static int merge_all(struct merging *m, bool *bad, struct err *err)
 {
     for (size_t i = 0; i < m->parts.count; i++) {
         struct err why = {0};
+        bool opened = false;
 
-        if (merge_one(m, i, &why) == 0)
+        if (merge_one(m, i, &opened, &why) == 0)
             continue;
-        if (is_ours(why.code)) {
+        if (is_ours(why.code, opened)) {
             *err = why;
             return err->code;
         }

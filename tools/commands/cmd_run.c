@@ -74,8 +74,8 @@ static const char help[] =
     "\n"
     "Exit status: 0 when it ended in order, also at --until, or when recordings\n"
     "failed (see --strict); 69 when no device can be used; 75 when it was\n"
-    "interrupted with work left: run it again, or have it requeued; others as\n"
-    "sysexits.h.\n";
+    "interrupted with work left, a part also at --until: run it again, or have it\n"
+    "requeued; others as sysexits.h.\n";
 
 struct wanted {
     struct scheduler_options o;
@@ -406,34 +406,37 @@ static void know_stage(const char *name, const char *params_json, struct schedul
         ret->passage_chars = kind->passage_chars(params_json);
 }
 
+/* A part is another run's to go on with, also where its time was over: only then is it done. */
 static int status_of(const struct wanted *w, const struct scheduler_result *r)
 {
-    if (r->interrupted && r->tasks_left > 0)
+    if ((r->interrupted || (w->part && r->timed_out)) && r->tasks_left > 0)
         return EX_TEMPFAIL;
     return w->strict && r->tasks_failed > 0 ? EX_DATAERR : EX_OK;
 }
 
 /* The run itself, of cli->catalog, and what is said of it. */
-static int run(struct cli *cli, struct wanted *w)
+static int run(struct cli *cli, struct wanted *w, struct scheduler_result *r, struct err *err)
 {
-    struct scheduler_result r = {0};
     struct after after;
-    struct err err = {0};
     int status;
 
     w->o.catalog = cli->catalog;
-    if (scheduler_run(&w->o, &r, &err) != 0) {
-        status = end_badly(cli, &r, &err);
+    if (scheduler_run(&w->o, r, err) != 0) {
+        status = end_badly(cli, r, err);
     } else {
         after = look_after(cli->catalog);
         if (!cli->quiet && !cli->json)
-            print_result(&r, &after);
-        status = status_of(w, &r);
+            print_result(r, &after);
+        status = status_of(w, r);
     }
-    status = cli_flush(status);
+    return cli_flush(status);
+}
+
+static void tell(const struct cli *cli, const struct wanted *w, const struct scheduler_result *r,
+                 const struct err *failure)
+{
     if (w->on_finish)
-        on_finish(w->on_finish, cli->catalog, &r, &err);
-    return status;
+        on_finish(w->on_finish, cli->catalog ? cli->catalog : "", r, failure);
 }
 
 /* It ends before it began, which --on-finish is to hear, too. Returns the status to leave with. */
@@ -443,17 +446,44 @@ static int not_begun(const struct cli *cli, const struct wanted *w, const char *
     const struct scheduler_result none = {0};
     const int status = cli_fail(doing, err, hint);
 
-    if (w->on_finish)
-        on_finish(w->on_finish, cli->catalog ? cli->catalog : "", &none, err);
+    tell(cli, w, &none, err);
     return status;
 }
 
-/* Of a part, on its copy here. A signal that came too early for the run asks for another try. */
+static int run_catalog(struct cli *cli, struct wanted *w)
+{
+    struct scheduler_result r = {0};
+    struct err err = {0};
+    const int status = run(cli, w, &r, &err);
+
+    tell(cli, w, &r, &err);
+    return status;
+}
+
+/* What is done is written back, or the status says that it is not, and *err why. */
+static int write_back(struct part_run *p, int status, struct err *err)
+{
+    struct err why = {0};
+    int rc = part_run_end(p, status == EX_OK || status == EX_TEMPFAIL || status == EX_DATAERR,
+                          status == EX_TEMPFAIL ? "interrupted" : "", &why);
+
+    if (rc == 0)
+        return status;
+    *err = why;
+    if (rc != ERR_CANCELLED)
+        return cli_fail("run the part", err, "Copy it there: nothing is lost.");
+    cli_fail("run the part", err, "That one goes on with it.");
+    return EX_CANTCREAT;
+}
+
+/* Of a part, on its copy here. A signal that came too early for the run asks for another try. The
+ * user's command comes when all is written back: it may take its time, and hears of it. */
 static int run_part(struct cli *cli, struct wanted *w)
 {
+    struct scheduler_result r = {.why = "interrupted"};
     struct part_run *p = NULL;
     struct err err = {0};
-    int status = EX_TEMPFAIL, rc;
+    int status = EX_TEMPFAIL;
 
     if (part_run_open(w->part, w->write_back_ms, &p, &err) != 0)
         return not_begun(cli, w, "run the part", &err, NULL);
@@ -461,18 +491,16 @@ static int run_part(struct cli *cli, struct wanted *w)
     cli->catalog = strdup(part_run_catalog(p));
     w->o.early_signal = true;
     part_run_hand_over(p);
-    if (!cli->catalog)
+    if (!cli->catalog) {
+        err_set(&err, ERR_NOMEM, "out of memory");
         status = EX_OSERR;
-    else if (!part_run_stopped(p))
-        status = run(cli, w);
-    rc = part_run_close(p, status == EX_OK || status == EX_TEMPFAIL || status == EX_DATAERR,
-                        status == EX_TEMPFAIL ? "interrupted" : "", &err);
-    if (rc == 0)
-        return status;
-    if (rc != ERR_CANCELLED)
-        return cli_fail("run the part", &err, "Copy it there: nothing is lost.");
-    cli_fail("run the part", &err, "That one goes on with it.");
-    return EX_CANTCREAT;
+    } else if (!part_run_stopped(p)) {
+        status = run(cli, w, &r, &err);
+    }
+    status = write_back(p, status, &err);
+    tell(cli, w, &r, &err);
+    part_run_close(p);
+    return status;
 }
 
 /* 0, or the status to leave with: there is nothing to run. */
@@ -517,5 +545,5 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     w.o.json_events = cli->json;
     w.o.progress =
         w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
-    return w.part ? run_part(cli, &w) : run(cli, &w);
+    return w.part ? run_part(cli, &w) : run_catalog(cli, &w);
 }

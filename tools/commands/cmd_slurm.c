@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -239,9 +238,14 @@ static int submit(const struct sbatch *s, bool dry_run, struct jobs *j, struct e
 
     if (rc == 0 && !dry_run)
         rc = submit_one(s->dir, "parts.sbatch", NULL, j->array, err);
-    if (rc == 0 && !dry_run)
-        rc = submit_one(s->dir, "merge.sbatch", j->array, j->merge, err);
-    return rc == 0 ? write_jobs(s, j, err) : rc;
+    if (rc == 0) /* what is submitted is known, whatever comes */
+        rc = write_jobs(s, j, err);
+    if (rc < 0 || dry_run)
+        return rc < 0 && j->array[0] ? err_prefix(err, "job %s is submitted, but", j->array) : rc;
+    rc = submit_one(s->dir, "merge.sbatch", j->array, j->merge, err);
+    if (rc == 0)
+        rc = write_jobs(s, j, err);
+    return rc < 0 ? err_prefix(err, "job %s is submitted, what merges it not", j->array) : 0;
 }
 
 static void print_submitted(const struct cli *cli, const struct sbatch *s, const struct jobs *j,
@@ -361,18 +365,28 @@ static int read_jobs_of(struct folder *f, struct err *err)
     return rc;
 }
 
+/* Its pieces were submitted: a folder alone is a try that failed. */
+static bool has_array(const char *dir)
+{
+    struct folder f = {.dir = strdup(dir)};
+    struct err err = {0};
+    bool ret = f.dir && read_jobs_of(&f, &err) == 0 && f.jobs.array[0];
+
+    folder_free(&f);
+    return ret;
+}
+
 static void look_at_part(const char *path, struct row *r)
 {
     struct store *st = NULL;
     struct err err = {0};
-    struct stat info;
     char *again = NULL;
 
     if (store_open(path, STORE_READ, &st, &err) != 0 || parting_about(st, &r->about, &err) != 0)
         utf8_copy(r->why, sizeof(r->why), err.msg);
     store_close(st);
     if (asprintf(&again, "%s" AGAIN, path) >= 0) {
-        r->again = stat(again, &info) == 0;
+        r->again = has_array(again);
         free(again);
     }
 }
@@ -544,6 +558,22 @@ static int status_of(const struct cli *cli, const char *dir)
 
 /* ----------------------------------------------------------------------------------- once more */
 
+/* All that an earlier try wrote and did not submit; 0: there is none, or not all. */
+static uint32_t pieces_of(char *dir)
+{
+    struct part_list there = {0};
+    struct row first = {0};
+    struct err err = {0};
+    uint32_t n = 0;
+
+    if (part_list_make(&dir, 1, &there, &err) == 0 && there.count > 0) {
+        look_at_part(there.paths[0], &first);
+        n = !first.why[0] && first.about.parts == there.count ? first.about.parts : 0;
+    }
+    part_list_free(&there);
+    return n;
+}
+
 /* What it has done was merged with the others of its folder; the pieces have the rest. */
 static int again_one(const struct cli *cli, struct wanted *w, const struct folder *f, size_t i,
                      struct err *err)
@@ -556,7 +586,9 @@ static int again_one(const struct cli *cli, struct wanted *w, const struct folde
     if (asprintf(&dir, "%s" AGAIN, f->parts.paths[i]) < 0)
         return err_set(err, ERR_NOMEM, "out of memory");
     split.output = dir;
-    rc = split_catalog(&split, &d, err);
+    d.parts = pieces_of(dir);
+    if (!d.parts)
+        rc = split_catalog(&split, &d, err);
     if (rc == 0)
         rc = submit_folder(cli, w, dir, f->jobs.catalog, d.parts, err);
     free(dir);
@@ -571,9 +603,17 @@ static int submit_again(const struct cli *cli, struct wanted *w, const char *dir
 
     for (size_t i = 0; i < f.parts.count && rc == 0; i++)
         if (has_failed(&f.rows[i]) && !f.rows[i].again && !in_queue(&f.rows[i])) {
-            rc = again_one(cli, w, &f, i, err);
-            did += rc == 0;
+            struct err why = {0};
+
+            did++;
+            if (again_one(cli, w, &f, i, &why) == 0)
+                continue;
+            if (err->code) /* the last one is the caller's to say */
+                cli_fail("submit", err, NULL);
+            *err = why;
         }
+    if (rc == 0)
+        rc = err->code;
     if (rc == 0 && did == 0)
         rc = err_set(err, ERR_EMPTY, "no part of '%s' failed three times", f.dir);
     folder_free(&f);

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BLOCK (1u << 20)
 #define HOST_LEN 65
 #define WRITING ".writing-"
+#define LEFT_S 3600 /* a copy that nobody writes any more */
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
 
@@ -170,10 +172,13 @@ void part_tidy(const char *target)
     DIR *d = copy2 ? opendir(dirname(copy2)) : NULL;
     size_t n = strlen(name);
     const struct dirent *e;
+    struct stat info;
 
     while (d && (e = readdir(d)))
         if (strncmp(e->d_name, name, n) == 0 &&
-            strncmp(e->d_name + n, WRITING, strlen(WRITING)) == 0)
+            strncmp(e->d_name + n, WRITING, strlen(WRITING)) == 0 &&
+            fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            info.st_mtime < time(NULL) - LEFT_S)
             unlinkat(dirfd(d), e->d_name, 0);
     if (d)
         closedir(d);

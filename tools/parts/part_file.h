@@ -26,8 +26,8 @@ int part_copy(const char *from, const char *to, struct err *err);
 /* `target` holds the bytes of `local`, or on an error what it held: they are written beside it,
  * synced, and renamed. */
 int part_publish(const char *local, const char *target, struct err *err);
-/* What earlier tries that were killed have left beside `target`. One that is still on loses what it
- * is about to write, and writes again. */
+/* What earlier tries that were killed have left beside `target`, an hour ago or longer: a younger
+ * one may be in writing. */
 void part_tidy(const char *target);
 
 struct part_list { /* owned: part_list_free */

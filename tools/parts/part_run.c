@@ -342,7 +342,7 @@ bool part_run_stopped(const struct part_run *p)
     return stopped;
 }
 
-int part_run_close(struct part_run *p, bool in_order, const char *text, struct err *err)
+int part_run_end(struct part_run *p, bool in_order, const char *text, struct err *err)
 {
     struct err why = {0};
     int rc = 0;
@@ -361,6 +361,7 @@ int part_run_close(struct part_run *p, bool in_order, const char *text, struct e
         free(p->place); /* it stays */
         p->place = NULL;
     }
-    part_run_free(p);
     return rc;
 }
+
+void part_run_close(struct part_run *p) { part_run_free(p); }

@@ -18,14 +18,17 @@ int part_run_open(const char *file, int64_t write_back_ms, struct part_run **ret
 /* The copy, which is to be run; borrowed. */
 const char *part_run_catalog(const struct part_run *p);
 /* Before the run: signals wait until its loop takes them, and again from its end until
- * part_run_close; none is lost, none kills. The run unblocks them. */
+ * part_run_end; none is lost, none kills. The run unblocks them. */
 void part_run_hand_over(struct part_run *p);
 /* A signal came before the run could take it: do not begin. */
 bool part_run_stopped(const struct part_run *p);
 /* After the run, or instead of it. in_order: it ended as it should, also when it was stopped; then
  * `text` goes into the journal. Writes back what is done; when that fails, it is tried again
  * for half a minute (but no longer than an interval), then the copy stays and the error says where.
- * ERR_CANCELLED: another run of the part has begun since, and nothing was written. Frees it. */
-int part_run_close(struct part_run *p, bool in_order, const char *text, struct err *err);
+ * ERR_CANCELLED: another run of the part has begun since, and nothing was written. Once; behind it
+ * there is no thread any more, and the copy may be read until part_run_close. */
+int part_run_end(struct part_run *p, bool in_order, const char *text, struct err *err);
+/* Behind part_run_end. Removes the copy, unless that could not be written back, and frees it. */
+void part_run_close(struct part_run *p);
 
 #endif

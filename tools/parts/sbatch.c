@@ -33,8 +33,8 @@ static void begin(const struct sbatch *s, const char *what, struct buf *out)
 /* `wait` ends with the signal that the trap hands on, hence the loop. */
 static const char waiting[] =
     "run=$!\n"
-    "trap 'kill -USR1 $run' USR1\n"
-    "trap 'kill -TERM $run' TERM\n"
+    "trap 'early=1; kill -USR1 $run' USR1\n"
+    "trap 'term=1; kill -TERM $run' TERM\n"
     "wait $run\n"
     "status=$?\n"
     "while kill -0 $run 2>/dev/null; do\n"
@@ -42,9 +42,10 @@ static const char waiting[] =
     "    status=$?\n"
     "done\n"
     "# 75: interrupted with work left. 73: another run has it. Else but 0 and 65: three tries.\n"
-    "if [ $status -eq 75 ] ||\n"
+    "# SIGTERM without the early signal is an scancel, or Slurm requeues it by itself.\n"
+    "if [ ${early:-0} -ge ${term:-0} ] && { [ $status -eq 75 ] ||\n"
     "    { [ $status -ne 0 ] && [ $status -ne 65 ] && [ $status -ne 73 ] &&\n"
-    "        [ \"${SLURM_RESTART_COUNT:-0}\" -lt 2 ]; }; "
+    "        [ \"${SLURM_RESTART_COUNT:-0}\" -lt 2 ]; }; }; "
     "then\n"
     "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
     "fi\n"

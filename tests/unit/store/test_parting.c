@@ -142,6 +142,7 @@ TEST(a_failure_counts_once)
     change("UPDATE task SET settled_at = '2999-01-01T00:00:00Z' WHERE state = 'failed'");
     m = merge_ok(st);
     assert_int_equal(m.failed, 1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE settled_at > '2999'"), 0);
     catalog_close(st);
 }
 
@@ -205,6 +206,32 @@ TEST(shares_of_a_recording)
         assert_int_equal(merge_ok(st).tasks, i == 0);
     }
     assert_int_equal(count_of("SELECT state = 'done' FROM task WHERE task_id = 1"), 1);
+    catalog_close(st);
+}
+
+/* How long a recording is, and of how many shards: what a part does not know, or found shorter,
+ * takes nothing away; what it found longer is open again. */
+TEST(totals_and_lengths)
+{
+    struct store *st = archive();
+    struct err e = {0};
+
+    part_made(st);
+    change("UPDATE media SET container = 'wav', duration_ms = NULL WHERE media_id = 3");
+    merge_ok(st);
+    assert_int_equal(count_of("SELECT duration_ms IS NULL AND container = 'wav' FROM media "
+                              "WHERE media_id = 3"),
+                     1);
+    assert_ok(store_task_total(st, 3, 3, &e), e);
+    change("UPDATE task SET shards_total = 2 WHERE task_id = 3");
+    merge_ok(st);
+    assert_int_equal(count_of("SELECT shards_total FROM task WHERE task_id = 3"), 3);
+    assert_int_equal(count_of("SELECT state = 'done' FROM task WHERE task_id = 1"), 1);
+    change("UPDATE task SET shards_total = 2 WHERE task_id = 1");
+    merge_ok(st);
+    assert_int_equal(count_of("SELECT state = 'pending' AND shards_total = 2 FROM task "
+                              "WHERE task_id = 1"),
+                     1);
     catalog_close(st);
 }
 

@@ -44,6 +44,14 @@ static struct part_run *opened(int64_t every_ms)
     return p;
 }
 
+static int ended(struct part_run *p, struct err *e)
+{
+    int rc = part_run_end(p, true, "", e);
+
+    part_run_close(p);
+    return rc;
+}
+
 /* A checkpoint more, as a run would. */
 static void work(const struct part_run *p, uint32_t seq)
 {
@@ -99,7 +107,7 @@ TEST(written_back_meanwhile)
     while (shards_there() < 3 && seq < 5000)
         work(p, seq++);
     assert_true(shards_there() >= 3);
-    assert_ok(part_run_close(p, true, "", &e), e);
+    assert_ok(ended(p, &e), e);
     assert_int_equal(shards_there(), seq);
     assert_int_equal(asked_of("SELECT count(*) FROM event WHERE kind = 'part-end'"), 1);
     assert_int_equal(copies(), 0);
@@ -115,7 +123,7 @@ TEST(the_folder_is_gone)
     p = opened(600);
     work(p, 0);
     assert_int_equal(rename(FOLDER, "gone"), 0);
-    assert_true(part_run_close(p, true, "", &e) < 0);
+    assert_true(ended(p, &e) < 0);
     assert_non_null(strstr(e.msg, "what is done lies in './nightshift-part-"));
     assert_int_equal(copies(), 1);
     assert_int_equal(rename("gone", FOLDER), 0);
@@ -135,7 +143,7 @@ TEST(the_folder_comes_back)
     work(p, 0);
     assert_int_equal(rename(FOLDER, "gone"), 0);
     assert_int_equal(system("(sleep 0.3; mv gone " FOLDER ") &"), 0);
-    assert_ok(part_run_close(p, true, "", &e), e);
+    assert_ok(ended(p, &e), e);
     assert_int_equal(shards_there(), 1);
     assert_int_equal(copies(), 0);
 }
@@ -150,7 +158,7 @@ TEST(the_part_is_gone)
     p = opened(60000);
     work(p, 0);
     assert_int_equal(unlink(PART), 0);
-    assert_ok(part_run_close(p, true, "", &e), e);
+    assert_ok(ended(p, &e), e);
     assert_int_equal(shards_there(), 1);
 }
 
@@ -167,9 +175,9 @@ TEST(two_at_once)
     new = opened(60000);
     work(new, 0);
     work(new, 1);
-    assert_ok(part_run_close(new, true, "", &e), e);
+    assert_ok(ended(new, &e), e);
     assert_int_equal(shards_there(), 2);
-    assert_int_equal(part_run_close(old, true, "", &e), ERR_CANCELLED);
+    assert_int_equal(ended(old, &e), ERR_CANCELLED);
     assert_int_equal(shards_there(), 2);
     assert_int_equal(asked_of("SELECT count(*) FROM event WHERE kind = 'part-try'"), 2);
     assert_int_equal(copies(), 0);
@@ -186,8 +194,8 @@ TEST(overtaken)
     new = opened(60000);
     while (!part_run_stopped(old))
         usleep(1000);
-    assert_int_equal(part_run_close(old, true, "", &e), ERR_CANCELLED);
-    assert_ok(part_run_close(new, true, "", &e), e);
+    assert_int_equal(ended(old, &e), ERR_CANCELLED);
+    assert_ok(ended(new, &e), e);
 }
 
 /* From the hand-over on a signal waits, and comes when the run is over at the latest. */
@@ -202,7 +210,7 @@ TEST(signals_wait)
     part_run_hand_over(p);
     sigaction(SIGUSR1, &dies, NULL); /* as a loop leaves it */
     kill(getpid(), SIGUSR1);
-    assert_ok(part_run_close(p, true, "", &e), e);
+    assert_ok(ended(p, &e), e);
 }
 
 static int home(void **state)
