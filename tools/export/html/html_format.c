@@ -243,6 +243,9 @@ static int make_sound(struct html *h, const struct read_recording *r,
             buf_clear(&s->source);
         return 0;
     }
+    /* ^C waits for a group's end, which must not be that of hours of decoding. */
+    if ((want_file || want_wave) && outdir_flush(h->out, err) != 0)
+        return err->code;
     if (want_file && !opus)
         rc = copy_original(h, origin, file, &why);
     want_file = want_file && (opus || rc != 0); /* is still to be made */
