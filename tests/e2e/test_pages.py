@@ -196,6 +196,15 @@ class Folder(Pages):
         self.export("--media=none")
         self.assertEqual([], self.sources(plain))
 
+    def test_a_lost_waveform_leaves_the_sound(self):
+        shutil.rmtree(self.out)
+        with open(os.path.join(self.archive, NAME), "wb") as file:
+            file.write(b"no sound")
+        for media, sources in (("link", 2), ("copy", 1)):
+            self.assertIn("no waveform", self.export("--media=" + media).err)
+            self.assertEqual(sources, len(self.sources(self.hostile)))
+            self.assertNotIn("could not be read", self.read(self.page(self.hostile)))
+
     def test_what_is_not_there_is_said(self):
         shutil.rmtree(self.out)
         os.remove(os.path.join(self.archive, "tapes.zip"))

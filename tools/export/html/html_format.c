@@ -34,6 +34,7 @@ struct html {
     uint32_t pages;
     struct keys kept; /* IDs of recordings (also earlier exports') and pieces: others' files go */
     struct buf page, sound;
+    bool failed;      /* a recording: nothing is removed this time */
     bool judged;      /* may media be decoded on this machine? asked once */
     struct err judge; /* code 0: yes */
 };
@@ -189,16 +190,19 @@ static bool of_disk(const struct err *err)
     return err->code == ERR_FULL || err->code == ERR_NOMEM;
 }
 
-/* A page without its sound is a page still: why is said on it and to the user. */
-static int no_sound(struct sounding *s, const struct read_recording *r, const struct err *why,
-                    struct err *err)
+/* A page without its sound is a page still: why is said on it and to the user. What is played
+ * without what failed is played. */
+static int no_sound(struct sounding *s, const struct read_recording *r, bool played,
+                    const struct err *why, struct err *err)
 {
     if (of_disk(why)) {
         *err = *why;
         return err->code;
     }
-    cli_note("%s%s%s: its page has no sound or waveform: %s", r->path, r->member[0] ? "//" : "",
-             r->member, why->msg);
+    cli_note("%s%s%s: its page has no %s: %s", r->path, r->member[0] ? "//" : "", r->member,
+             played ? "waveform" : "sound or waveform", why->msg);
+    if (played)
+        return 0;
     snprintf(s->silent, sizeof(s->silent), "The sound could not be read when this page was made.");
     buf_clear(&s->source);
     return 0;
@@ -239,12 +243,16 @@ static int make_sound(struct html *h, const struct read_recording *r,
             buf_clear(&s->source);
         return 0;
     }
+    /* ^C waits for a group's end, which must not be that of hours of decoding. */
+    if ((want_file || want_wave) && outdir_flush(h->out, err) != 0)
+        return err->code;
     if (want_file && !opus)
         rc = copy_original(h, origin, file, &why);
+    want_file = want_file && (opus || rc != 0); /* is still to be made */
     if (rc == 0)
-        rc = write_sound(h, origin, want_wave ? wave : NULL, want_file && opus ? file : NULL, &why);
+        rc = write_sound(h, origin, want_wave ? wave : NULL, want_file ? file : NULL, &why);
     s->waveform |= rc == 0 && want_wave;
-    return rc == 0 ? 0 : no_sound(s, r, &why, err);
+    return rc == 0 ? 0 : no_sound(s, r, !want_file, &why, err);
 }
 
 /* ------------------------------------------------------------------------------- recordings */
@@ -365,8 +373,12 @@ static int html_recording(void *state, const struct read_recording *r, const cha
     struct having x = {h, r, err};
 
     (void)name; /* IDs: they stay when a recording moves */
-    if (has_text(r))
-        return read_origin(h->store, r->media_id, on_origin, &x, err);
+    if (has_text(r)) {
+        int rc = read_origin(h->store, r->media_id, on_origin, &x, err);
+
+        h->failed |= rc != 0;
+        return rc;
+    }
     return overview_add(&h->overview, r, NULL, "", last_part(r->member[0] ? r->member : r->path),
                         err);
 }
@@ -474,7 +486,10 @@ static int html_finish(void *state, struct err *err)
         if (!outdir_has(h->out, a->name, a->data, a->len))
             rc = outdir_write(h->out, a->name, a->data, a->len, err);
     }
-    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
+    /* Pages that name what is removed are there until the new ones have their names. */
+    if (rc == 0)
+        rc = outdir_flush(h->out, err);
+    for (size_t i = 0; rc == 0 && !h->failed && i < sizeof(folders) / sizeof(folders[0]); i++)
         rc = outdir_prune(h->out, folders[i], is_kept, h, err);
     return rc;
 }

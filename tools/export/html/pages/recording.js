@@ -151,7 +151,7 @@ function corrections() {
 let saved = true;
 function save() {
   const name = body.dataset.name.replace(/\.[^.]*$/, '').replace(/[^\p{L}\p{N}._-]+/gu, '_')
-    .replace(/^[._]+/, '') || 'recording';
+    .replace(/^[-._]+/, '') || 'recording';
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([corrections()], {type: 'application/json'}));
   link.download = name + '.corrected.json';
