@@ -205,6 +205,14 @@ class Folder(Pages):
             self.assertEqual(sources, len(self.sources(self.hostile)))
             self.assertNotIn("could not be read", self.read(self.page(self.hostile)))
 
+    def test_pages_of_others_stay(self):
+        shutil.rmtree(self.out)
+        os.makedirs(self.out)
+        with open(self.out + "/index.html", "w", encoding="utf-8") as file:
+            file.write("mine")
+        self.assertIn("has pages that no export wrote", self.export(status=77).err)
+        self.assertEqual("mine", self.read("index.html"))
+
     def test_what_is_not_there_is_said(self):
         shutil.rmtree(self.out)
         os.remove(os.path.join(self.archive, "tapes.zip"))

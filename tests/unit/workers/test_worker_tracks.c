@@ -244,7 +244,8 @@ static char *noise(uint32_t seconds)
     return path;
 }
 
-/* One lease waits for the only decoder thread. */
+/* One lease waits for the only decoder thread; where that was quick, some of it is begun as well.
+ */
 TEST(a_drained_worker_finishes_what_it_began)
 {
     struct play alone[STAGES], p = slow_worker(SOUNDS, voices);
@@ -262,7 +263,7 @@ TEST(a_drained_worker_finishes_what_it_began)
     tracks_ended(&p, waiting, ERR_CANCELLED);
     tracks_ended(&p, lease, ERR_CANCELLED);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(play_shards_of(&p, waiting, i), 0);
+        assert_true(tracks_same(&alone[i + 1], &p, waiting, i) < 20);
         assert_true(tracks_same(&alone[i + 1], &p, lease, i) < 20);
         assert_non_null(play_shard_of(&p, lease, i, 0));
     }

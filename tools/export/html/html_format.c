@@ -54,6 +54,15 @@ static void html_close(void *state)
     free(h);
 }
 
+/* Pages of somebody else's are not written over: an export has its script beside its index. */
+static int check_folder(struct outdir *out, const char *path, struct err *err)
+{
+    if ((!outdir_has(out, "index.html", NULL, 0) && !outdir_has(out, "list.html", NULL, 0)) ||
+        outdir_has(out, "pages/archive.js", NULL, 0))
+        return 0;
+    return err_set(err, ERR_DENIED, "'%s' has pages that no export wrote", path);
+}
+
 static int html_open(struct store *st, struct outdir *out, const struct format_options *o,
                      void **ret, struct err *err)
 {
@@ -65,6 +74,8 @@ static int html_open(struct store *st, struct outdir *out, const struct format_o
     *h = (struct html){.store = st, .out = out, .options = o};
     h->page.max = h->sound.max = PAGE_MAX;
     rc = cli_absolute(o->output, &h->output, err);
+    if (rc == 0)
+        rc = check_folder(out, h->output, err);
     if (rc == 0)
         rc = word_index_new(&h->words, err);
     if (rc != 0)
