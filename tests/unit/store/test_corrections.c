@@ -114,6 +114,35 @@ TEST(what_is_refused)
     catalog_close(st);
 }
 
+TEST(what_somebody_else_changed_meanwhile)
+{
+    struct store *st = catalog_new();
+    struct request_reply reply = {0};
+    struct err e = {0};
+    struct request_correction c[] = {
+        {1, nano[0].text, "good evening my name is Eva", false, nano[0].text},
+        {2, nano[1].text, "we came to Lisbon in winter", false, nano[1].text}};
+    const struct request rq = {
+        .type = REQUEST_CORRECT, .corrections = c, .count = 2, .made_by = "ana", .source = ""};
+
+    hear(st, &stage_nano, nano, 3);
+    correct_as(st, "eva", 1, "we came to Lisboa in summer", false);
+    assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+    assert_says(e.msg, "segment 2 reads otherwise by now");
+    assert_string_equal(reads(0), nano[0].text);
+    assert_string_equal(reads(1), "we came to Lisboa in summer");
+    c[1].was = "we came to Lisboa in summer";
+    assert_int_equal(apply_ok(st, &rq).affected, 2);
+    assert_string_equal(reads(1), c[1].text);
+    /* The same once more: what it was to read it reads. */
+    assert_int_equal(apply_ok(st, &rq).affected, 0);
+    c[1].was = "";
+    c[1].text = "";
+    assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+    assert_string_equal(reads(1), "we came to Lisbon in winter");
+    catalog_close(st);
+}
+
 /* What fails leaves nothing behind; what is done in the end is whole. */
 static int correct_once(void *arg, struct err *err)
 {
