@@ -7,7 +7,7 @@
 
 #include <utf8proc.h>
 
-#include "tools/export/html/keys.h"
+#include "tools/export/keys.h"
 #include "tools/html.h"
 #include "workers/text/codepoints.h"
 
