@@ -88,7 +88,8 @@ TEST(what_is_refused)
     struct store *st = catalog_new();
     struct request_reply reply = {0};
     struct err e = {0};
-    struct request_correction c[2] = {{1, nano[0].text, "yes", false}, {2, "other", "no", false}};
+    struct request_correction c[2] = {{1, nano[0].text, "yes", false, NULL},
+                                      {2, "other", "no", false, NULL}};
     struct request rq = {
         .type = REQUEST_CORRECT, .corrections = c, .count = 2, .made_by = "ana", .source = ""};
 
@@ -100,7 +101,7 @@ TEST(what_is_refused)
     assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
     assert_says(e.msg, "in it twice");
     assert_string_equal(reads(0), nano[0].text);
-    c[1] = (struct request_correction){99, "", "", false};
+    c[1] = (struct request_correction){99, "", "", false, NULL};
     assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
     assert_says(e.msg, "others by now");
     c[0].text = "a\x01";
@@ -146,8 +147,9 @@ TEST(what_somebody_else_changed_meanwhile)
 /* What fails leaves nothing behind; what is done in the end is whole. */
 static int correct_once(void *arg, struct err *err)
 {
-    const struct request_correction c[] = {{1, nano[0].text, "good evening my name is Eva", true},
-                                           {2, nano[1].text, "we went to Lisbon", false}};
+    const struct request_correction c[] = {
+        {1, nano[0].text, "good evening my name is Eva", true, NULL},
+        {2, nano[1].text, "we went to Lisbon", false, NULL}};
     struct request_reply reply = {0};
 
     return request_apply(

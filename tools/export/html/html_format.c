@@ -17,7 +17,7 @@
 #include "tools/export/html/word_index.h"
 #include "tools/export/outdir.h"
 #include "tools/export/read_document.h"
-#include "tools/html.h"
+#include "tools/export/escape_html.h"
 #include "workers/media/sandbox.h"
 
 #define PAGE_MAX (1u << 30) /* bytes */

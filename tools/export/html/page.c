@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/export/html/timeline.h"
-#include "tools/html.h"
+#include "tools/export/escape_html.h"
 #include "tools/text.h"
 
 /* Words below are shaded. Of the samples' 488 words, as whisper-nano hears them, 10 % are below the
