@@ -1,7 +1,25 @@
 /* What belongs to the catalog as a whole: table setting. */
 #include <stdio.h>
+#include <string.h>
 
 #include "store/db.h"
+
+int store_identity(struct store *st, char ret[STORE_IDENTITY_LEN], struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    bool fits = false;
+    int rc = db_first(st, &stmt, err, "SELECT value FROM setting WHERE name = 'identity'", "");
+
+    if (rc < 0)
+        return rc;
+    if (rc == 1) {
+        fits = strlen(db_text(stmt, 0)) == STORE_IDENTITY_LEN - 1;
+        if (fits)
+            memcpy(ret, db_text(stmt, 0), STORE_IDENTITY_LEN);
+        sqlite3_reset(stmt);
+    }
+    return fits ? 0 : err_set(err, ERR_CORRUPT, "catalog '%s': it has no identity", st->path);
+}
 
 /* *kept 0: none yet. */
 static int length_kept(struct store *st, uint32_t *kept, bool *results, struct err *err)

@@ -131,6 +131,11 @@ int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err 
  * 0-based. ERR_EMPTY when there is none. Frees and replaces t->path and t->member; sets t->nth. */
 int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct err *err);
 
+/* Which catalog it is: 32 hexadecimal digits, drawn when it was made; of a part (store/parting) its
+ * own. ERR_CORRUPT. */
+#define STORE_IDENTITY_LEN 33 /* with the NUL */
+int store_identity(struct store *st, char ret[STORE_IDENTITY_LEN], struct err *err);
+
 /* The nominal length of a shard, on which results depend: the catalog keeps that of its first run.
  * wanted 0: what it keeps, else `otherwise`. ERR_USAGE: it has results of another length than
  * wanted. Writes when the catalog has none, or no results yet. */

@@ -299,6 +299,24 @@ static int turn_to(struct correcting *c, int64_t media_id, struct err *err)
     return rc;
 }
 
+/* Does it read as whoever asks believes, or as asked already? */
+static int check_was(const struct heard_segment *g, const struct request_correction *asked,
+                     struct err *err)
+{
+    const char *now = g->text ? g->text : g->heard;
+    struct hunks d = {0};
+    int rc;
+
+    if (!asked->was || strcmp(now, asked->was) == 0)
+        return 0;
+    rc = hunks_make(now, asked->text, &d, err);
+    if (rc == 0 && d.count > 0)
+        rc = err_set(err, ERR_INPUT, "segment %lld reads otherwise by now: read it anew",
+                     (long long)asked->segment_id);
+    hunks_free(&d);
+    return rc;
+}
+
 static int correct(struct correcting *c, const struct request_correction *asked, bool *changed,
                    struct err *err)
 {
@@ -320,6 +338,9 @@ static int correct(struct correcting *c, const struct request_correction *asked,
     if (!g->word_count)
         return err_set(err, ERR_INPUT, "no words were heard in segment %lld to be corrected",
                        (long long)asked->segment_id);
+    rc = check_was(g, asked, err);
+    if (rc < 0)
+        return rc;
     g->asked = true;
     rc = correct_segment(c, g, asked, changed, err);
     return rc < 0 || !*changed ? rc : corrections_due(c->st, media_id, err);

@@ -73,7 +73,9 @@ struct request_verified {
 };
 
 /* A segment of a current transcription (docs/corrections.md). ERR_INPUT, and nothing of
- * the request is done: it is none any more, or the machine's words of it are others than these. */
+ * the request is done: it is none any more, the machine's words of it are others than these, or it
+ * reads otherwise by now than `was`, and not as it is to read either: a request that comes twice
+ * changes nothing the second time. */
 struct request_correction {
     int64_t segment_id;
     const char *heard; /* the machine's words of it, as whoever asks read them */
@@ -81,6 +83,8 @@ struct request_correction {
      * in `heard`: what the machine has. No words: nothing is said there. */
     const char *text;
     bool confirmed; /* somebody listened: it is right as it stands in `text`, no doubt any more */
+    const char
+        *was; /* what it read when whoever asks decided that, byte for byte; NULL: whatever */
 };
 #define REQUEST_CORRECTION_MAX 16384 /* bytes of `text`: more than anybody says in a segment */
 

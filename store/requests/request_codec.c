@@ -3,7 +3,7 @@
 #include "store/requests/request.h"
 #include "workers/wire/fields.h"
 
-#define CODEC_VERSION 7
+#define CODEC_VERSION 8
 #define TEXT REQUEST_MAX_PATH
 
 static const struct field stage[] = {
@@ -128,6 +128,7 @@ static const struct field one_correction[] = {
     FIELD_NAME(request_correction, heard, TEXT),
     FIELD_NAME(request_correction, text, TEXT),
     FIELD_BOOL(request_correction, confirmed),
+    FIELD_MAYBE_NAME(request_correction, was, TEXT),
 };
 
 static const struct field correct[] = {

@@ -219,8 +219,11 @@ class Guarded(Correct):
         rows = self.sql("SELECT start_ms, end_ms, text FROM transcript WHERE path LIKE ? ORDER BY start_ms", f"%{LONG}%")
         return [{"start_ms": rows[i][0], "end_ms": rows[i][1], "was": f" {rows[i][2]}\n", "text": text} for i, text in edits]
 
-    def saved(self, segments):
-        return self.file("page.corrected.json", json.dumps({"recording": 1, "segments": segments}))
+    def number(self):
+        return self.sql("SELECT media_id FROM recordings WHERE path LIKE ?", f"%{LONG}%")[0][0]
+
+    def saved(self, segments, number=None):
+        return self.file("page.corrected.json", json.dumps({"recording": number or self.number(), "segments": segments}))
 
     def test_what_others_changed_meanwhile_stays(self):
         meant = list(self.reads())
@@ -245,6 +248,9 @@ class Guarded(Correct):
     def test_files_that_are_none(self):
         before = self.reads()
         edit, = self.edits((1, "x"))
+        mine = self.number()
+        self.one_sentence(self.correct(LONG, self.saved([edit], mine + 1), status=night.DATA),
+                          f"has corrections of recording {mine + 1}, not of {mine}")
         for segments, why in (([edit, {**edit, "was": 7}], "is no text"), ([edit, {"text": "y"}], "has no times"),
                               ([{"was": edit["was"], "text": "x"}], "has no times"), ([{**edit, "text": "x" * 20000}], "16 KiB")):
             self.one_sentence(self.correct(LONG, self.saved(segments), status=night.DATA), why)

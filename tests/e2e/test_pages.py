@@ -106,7 +106,7 @@ class Pages(night.Night):
 class Folder(Pages):
     def test_names_and_texts_stay_text(self):
         allowed = re.compile(r"(index|list)\.html|recordings/[0-9a-f]{16}\.(html|js)|media/[0-9a-f]{16}\.(svg|opus)|"
-                             r"search/([0-9a-f]{16}|list|pieces)\.js|pages/(style\.css|recording\.js|archive\.js)")
+                             r"search/([0-9a-f]{16}|list|pieces)\.js|pages/(style\.css|recording\.js|archive\.js|catalog\.txt)")
         for name in self.times():
             self.assertRegex(os.path.relpath(name, self.out), "^(" + allowed.pattern + ")$")
         for name in glob.glob(self.out + "/**/*.html", recursive=True):
@@ -143,11 +143,18 @@ class Folder(Pages):
         return sorted(json.loads(self.read("search/list.js")[len("list("):-len(");\n")]))
 
     def test_what_is_exported_in_pieces_comes_together(self):
-        all_of_it, listed = self.times(), self.listed()
+        all_of_it, listed, page = self.times(), self.listed(), self.page(self.long)
         self.nightshift("correct", "-q", "--at=0:11.5", LONG, "Entirely rewritten.", status=0)
         self.export(os.path.join(self.archive, NAME))
-        self.assertEqual(set(all_of_it), set(self.times()))  # LONG's page is the old one, its words are found
+        self.assertEqual(set(all_of_it), set(self.times()))
         self.assertEqual(listed, self.listed())
+        for name in (page, page[:-4] + "js"):  # as the search has it
+            self.assertIn("Entirely", self.read(name))
+        for media in ("copy", "none", "link"):  # a page plays what it was made with
+            self.export("--media=" + media)
+            before = self.times()
+            self.export("--media=opus", "--no-waveform", os.path.join(self.archive, "tapes.zip"))
+            self.assertLessEqual({n for n in self.changed(before) if n.startswith("recordings/")}, {self.page(self.flac)})
         shutil.rmtree(self.out)
         for name in (NAME, "tapes.zip", LONG):
             self.export(os.path.join(self.archive, name))
@@ -200,10 +207,14 @@ class Folder(Pages):
         shutil.rmtree(self.out)
         with open(os.path.join(self.archive, NAME), "wb") as file:
             file.write(b"no sound")
-        for media, sources in (("link", 2), ("copy", 1)):
-            self.assertIn("no waveform", self.export("--media=" + media).err)
-            self.assertEqual(sources, len(self.sources(self.hostile)))
-            self.assertNotIn("could not be read", self.read(self.page(self.hostile)))
+        self.assertIn("no waveform", self.export("--media=link").err)
+        self.assertEqual(2, len(self.sources(self.hostile)))
+        self.assertNotIn("could not be read", self.read(self.page(self.hostile)))
+        # Other bytes than were transcribed are not copied.
+        self.assertIn("not the file any more that was transcribed", self.export("--media=copy").err)
+        self.assertEqual([], self.sources(self.hostile))
+        self.assertIn("could not be read", self.read(self.page(self.hostile)))
+        self.assertEqual([], glob.glob(self.out + "/media/" + self.page(self.hostile)[11:27] + ".wav"))
 
     def test_pages_of_others_stay(self):
         shutil.rmtree(self.out)
@@ -212,6 +223,31 @@ class Folder(Pages):
             file.write("mine")
         self.assertIn("has pages that no export wrote", self.export(status=77).err)
         self.assertEqual("mine", self.read("index.html"))
+
+    def test_a_folder_is_one_catalogs(self):
+        before, mine = self.times(), self.catalog
+        self.catalog = os.path.join(self.dir, "other.db")
+        self.enqueue(os.path.join(self.archive, NAME))
+        self.assertIn("has the pages of another catalog", self.export(status=77).err)
+        self.catalog = mine
+        self.assertEqual(set(), self.changed(before))
+
+    def test_a_page_that_cannot_be_made_is_not_kept(self):
+        page = self.page(self.long)
+        os.remove(os.path.join(self.out, page[:-4] + "js"))
+        os.mkdir(os.path.join(self.out, page[:-4] + "js"))
+        self.nightshift("correct", "-q", "--at=0:11.5", LONG, "Entirely rewritten.", status=0)
+        old = self.read(page)
+        self.assertIn("is there and is a folder", self.export(status=73).err)
+        for _ in range(2):
+            self.assertEqual(old, self.read(page))
+            self.assertEqual([""], [r[0] for r in self.listed() if r[1] == LONG])
+            self.assertNotIn('"entirely"', "".join(self.read(n) for n in glob.glob(self.out + "/search/*.js")))
+            self.assertIn("its page is the old one", self.export(os.path.join(self.archive, NAME)).err)
+        os.rmdir(os.path.join(self.out, page[:-4] + "js"))
+        self.export(os.path.join(self.archive, NAME))
+        self.assertIn("Entirely", self.read(page))
+        self.assertIn('"entirely"', "".join(self.read(n) for n in glob.glob(self.out + "/search/*.js")))
 
     def test_what_is_not_there_is_said(self):
         shutil.rmtree(self.out)
@@ -275,6 +311,17 @@ class InBrowser(Pages):
         for words in ("nandu", "ÑANDÚ", "STRASSE"[:4], "οδος", "京", "北京"):
             self.assertIn("Ñandú straße", " ".join(self.search(words)), words)
         self.assertEqual([], self.search("xylophon"))
+        # A beginning of more words than are loaded at once: what is counted is not all.
+        said = "return document.getElementById('found').textContent"
+        self.search("oran")
+        self.assertRegex(b.js(said), r"^\d+ recording")
+        b.js("window.all = table; table = [['a', all[0][1]], ...Array(50).fill(['orana', all[0][1]])]")
+        self.search("oran")
+        self.assertRegex(b.js(said), r"^At least \d+ recording|^Too many words begin so")
+        b.js("table = [['a', all[0][1]], ...Array(50).fill(['zzzz', all[0][1]])]")
+        self.search("zzz")
+        self.assertEqual("Too many words begin so: type on.", b.js(said))
+        b.js("table = all")
         hit = self.search("onerror")
         self.assertIn(HOSTILE, hit[0])
         b.click("#hits p a")
@@ -286,8 +333,11 @@ class InBrowser(Pages):
         self.open(self.page(self.long), "#t=20")
         b.wait_js("return Math.abs(document.getElementById('player').currentTime - 20) < 0.1")
         b.js("window.w = words.find((w) => w.from > 10000); w.span.id = 'wanted'")
+        # It is marked for as long as it is heard, which may be over before anybody looks.
+        b.js("new MutationObserver(() => { window.marked ||= w.span.classList.contains('now') && "
+             "w.span.closest('li').classList.contains('at'); }).observe(w.span, {attributes: true})")
         b.click("#wanted")
-        b.wait_js("return w.span.classList.contains('now') && w.span.closest('li').classList.contains('at')")
+        b.wait_js("return window.marked")
         self.assertGreater(b.js("return document.getElementById('player').currentTime"), 10)
         b.js("document.getElementById('player').pause(); document.activeElement.blur()")
         b.keys("n")

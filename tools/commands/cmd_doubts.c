@@ -1,6 +1,5 @@
 /* nightshift doubts: what may be wrong in the transcripts, with the commands that play and correct
  * it. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 #include "store/store.h"
 #include "tools/cli.h"
 #include "tools/export/escape.h"
-#include "tools/play.h"
+#include "tools/play_command.h"
 #include "tools/search/search_absence.h"
 #include "tools/shell.h"
 #include "tools/text.h"
@@ -210,20 +209,6 @@ static void print_doubt(struct page *p, const struct read_doubt *d)
 
 /* ---------------------------------------------------------------------------------------- JSON */
 
-static void put_text(struct buf *b, const char *name, const char *value)
-{
-    buf_printf(b, ", \"%s\": ", name);
-    escape_json(b, value);
-}
-
-static void put_number(struct buf *b, const char *name, double value)
-{
-    if (isfinite(value))
-        buf_printf(b, ", \"%s\": %.6g", name, value);
-    else
-        buf_printf(b, ", \"%s\": null", name);
-}
-
 struct sentences {
     struct buf *out;
     bool any;
@@ -264,12 +249,12 @@ static void put_commands(const struct page *p, const struct read_doubt *d, struc
     bool plays = play_of(d, &command);
 
     if (plays && buf_cstr(&command))
-        put_text(b, "play", buf_cstr(&command));
+        escape_json_text(b, "play", buf_cstr(&command));
     else
         buf_printf(b, ", \"play\": null");
     buf_clear(&command);
     correct_of(p, d, &command);
-    put_text(b, "correct", buf_cstr(&command) ? buf_cstr(&command) : "");
+    escape_json_text(b, "correct", buf_cstr(&command) ? buf_cstr(&command) : "");
     buf_free(&command);
 }
 
@@ -280,20 +265,20 @@ static int print_json(const struct page *p, const struct read_doubt *d, struct e
     int rc = 0;
 
     buf_printf(&b, "{\"recording\": %lld", (long long)s->media_id);
-    put_text(&b, "path", s->path);
-    put_text(&b, "member", s->member);
+    escape_json_text(&b, "path", s->path);
+    escape_json_text(&b, "member", s->member);
     buf_printf(&b, ", \"start_ms\": %lld, \"end_ms\": %lld", (long long)s->start_ms,
                (long long)s->end_ms);
-    put_text(&b, "language", s->language);
-    put_text(&b, "speaker", s->speaker);
-    put_text(&b, "text", s->text);
-    put_text(&b, "reason", s->reason);
+    escape_json_text(&b, "language", s->language);
+    escape_json_text(&b, "speaker", s->speaker);
+    escape_json_text(&b, "text", s->text);
+    escape_json_text(&b, "reason", s->reason);
     put_why(&b, s->reason);
-    put_number(&b, "avg_logprob", s->avg_logprob);
-    put_number(&b, "no_speech_prob", s->no_speech_prob);
-    put_number(&b, "compression_ratio", s->compression_ratio);
-    put_number(&b, "temperature", s->temperature);
-    put_number(&b, "speech_prob", s->speech_prob);
+    escape_json_number(&b, "avg_logprob", s->avg_logprob);
+    escape_json_number(&b, "no_speech_prob", s->no_speech_prob);
+    escape_json_number(&b, "compression_ratio", s->compression_ratio);
+    escape_json_number(&b, "temperature", s->temperature);
+    escape_json_number(&b, "speech_prob", s->speech_prob);
     put_commands(p, d, &b);
     buf_printf(&b, "}\n");
     if (b.failed)

@@ -11,6 +11,7 @@
 #include "tools/cli.h"
 #include "tools/export/format_args.h"
 #include "tools/export/formats.h"
+#include "tools/export/html/html_format.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
 #include "tools/export/read_document.h"
@@ -70,12 +71,11 @@ static const struct option longs[] = {
     FORMAT_ARGS,
     {0},
 };
-static const char *const media_names[] = {"link", "copy", "opus", "none"}; /* enum format_media */
 
 static int take_media(struct wanted *w, const char *value, struct err *err)
 {
-    for (size_t i = 0; i < sizeof(media_names) / sizeof(media_names[0]); i++)
-        if (strcmp(media_names[i], value) == 0) {
+    for (size_t i = 0; i < HTML_MEDIA; i++)
+        if (strcmp(html_media[i], value) == 0) {
             w->options.media = (enum format_media)i;
             w->options.given |= FORMAT_OPTION_MEDIA;
             return 0;
@@ -85,8 +85,8 @@ static int take_media(struct wanted *w, const char *value, struct err *err)
 
 static void values(const struct complete *c, int option, void *arg)
 {
-    for (size_t i = 0; option == 'm' && i < sizeof(media_names) / sizeof(media_names[0]); i++)
-        complete_put(c, media_names[i]);
+    for (size_t i = 0; option == 'm' && i < HTML_MEDIA; i++)
+        complete_put(c, html_media[i]);
     format_args_values(c, option, arg);
 }
 
@@ -174,7 +174,7 @@ static int note_failure(struct export_run *x, const struct read_recording *r, ui
         x->failed++;
     }
     if (why->code != ERR_FULL && why->code != ERR_DENIED && why->code != ERR_IO &&
-        why->code != ERR_NOMEM)
+        why->code != ERR_NOMEM && why->code != ERR_CANCELLED)
         return 0;
     x->err = *why;
     return 1;

@@ -8,7 +8,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli.h"
-#include "tools/play.h"
+#include "tools/play_command.h"
 #include "tools/recording.h"
 #include "tools/search/search_last.h"
 #include "tools/text.h"

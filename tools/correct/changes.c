@@ -10,6 +10,7 @@
 static void change_free(struct change *x)
 {
     free(x->heard);
+    free(x->was);
     free(x->now);
     free(x->text);
 }
@@ -124,9 +125,10 @@ int changes_add(struct changes *c, const struct current_segment *s, const char *
     if (rc != 0)
         return rc;
     x.heard = strdup(s->heard);
+    x.was = strdup(s->text);
     x.now = tidy(s->text);
     x.text = tidy(text);
-    if (!x.heard || !x.now || !x.text)
+    if (!x.heard || !x.was || !x.now || !x.text)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc != 0 || (strcmp(x.now, x.text) == 0 && !confirmed)) {
         change_free(&x);
@@ -153,8 +155,8 @@ int changes_apply(const struct changes *c, struct writer *writer, const char *ma
             const struct change *x = &c->list[i++];
 
             list[rq.count++] =
-                (struct request_correction){x->segment_id, x->heard, x->text, x->confirmed};
-            bytes += strlen(x->heard) + strlen(x->text) + 64;
+                (struct request_correction){x->segment_id, x->heard, x->text, x->confirmed, x->was};
+            bytes += strlen(x->heard) + strlen(x->was) + strlen(x->text) + 64;
         } while (rq.count < REQUEST_MAX_FOUND && i < c->count && bytes < REQUEST_SOFT_BYTES);
         rc = writer_request(writer, &rq, &reply, err);
         *affected += reply.affected;

@@ -8,7 +8,9 @@
 
 struct change { /* owned strings */
     int64_t media_id, segment_id, start_ms, end_ms;
-    char *heard, *now, *text; /* the machine's words; what it reads; what it is to read */
+    /* The machine's words; what it reads, byte for byte, and with a blank for each run of white
+     * space; what it is to read. */
+    char *heard, *was, *now, *text;
     bool confirmed;
     size_t place; /* of the recording's name, in `names` */
 };
@@ -30,7 +32,8 @@ int changes_add(struct changes *c, const struct current_segment *s, const char *
                 bool confirmed, struct err *err);
 /* Do both read alike, with white space as one blank each? ERR_NOMEM. */
 int changes_alike(const char *a, const char *b, bool *ret, struct err *err);
-/* In as many requests as it takes. *affected: segments that read otherwise now. */
+/* In as many requests as it takes. *affected: segments that read otherwise now. ERR_INPUT: some
+ * read otherwise by then than when they were added; nothing of their request is done. */
 int changes_apply(const struct changes *c, struct writer *writer, const char *made_by,
                   const char *source, uint64_t *affected, struct err *err);
 

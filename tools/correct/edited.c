@@ -230,7 +230,10 @@ int edited_read(struct store *st, int64_t media_id, const char *path, struct cha
     if (rc == 0)
         rc = read_cues(path, &format, &cues, err);
     ret->segments = c.count;
-    if (rc == 0 && is_guarded(&cues))
+    if (rc == 0 && is_guarded(&cues) && cues.recording && cues.recording != media_id)
+        rc = err_set(err, ERR_INPUT, "'%.300s' has corrections of recording %lld, not of %lld",
+                     path, (long long)cues.recording, (long long)media_id);
+    else if (rc == 0 && is_guarded(&cues))
         rc = add_guarded(&c, &cues, changes, &ret->refused, err) == 0
                  ? 0
                  : err_prefix(err, "'%.300s'", path);

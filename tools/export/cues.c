@@ -435,6 +435,7 @@ static int from_json(const char *text, struct cues *ret, struct err *err)
         return err->code;
     }
     take_language(o, ret->language);
+    ret->recording = (int64_t)json_integer_value(json_object_get(o, "recording"));
     rc = from_segments(o, ret, err);
     json_decref(o);
     return rc;

@@ -32,6 +32,7 @@ struct cues { /* zero at first; owned: cues_free */
     size_t count, room;
     struct buf text;
     char language[CUES_LANGUAGE_LEN]; /* json: what it says of itself; "" */
+    int64_t recording;                /* json: the number that it says to be of; 0: none */
 };
 void cues_free(struct cues *c);
 

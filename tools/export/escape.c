@@ -1,5 +1,6 @@
 #include "tools/export/escape.h"
 
+#include <math.h>
 #include <string.h>
 
 void escape_put(struct buf *out, const char *s) { buf_put(out, s, strlen(s)); }
@@ -98,6 +99,20 @@ void escape_json(struct buf *out, const char *s)
             buf_put(out, s, 1);
     }
     escape_put(out, "\"");
+}
+
+void escape_json_text(struct buf *out, const char *key, const char *value)
+{
+    buf_printf(out, ", \"%s\": ", key);
+    escape_json(out, value);
+}
+
+void escape_json_number(struct buf *out, const char *key, double value)
+{
+    if (isfinite(value))
+        buf_printf(out, ", \"%s\": %.6g", key, value);
+    else
+        buf_printf(out, ", \"%s\": null", key);
 }
 
 void escape_time(struct buf *out, int64_t ms, char point)

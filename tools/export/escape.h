@@ -31,6 +31,9 @@ void escape_csv(struct buf *out, const char *s);
 
 /* A JSON string with its quotes. */
 void escape_json(struct buf *out, const char *s);
+/* Another entry of an object, behind one that is there: ", "key": value". Not finite: null. */
+void escape_json_text(struct buf *out, const char *key, const char *value);
+void escape_json_number(struct buf *out, const char *key, double value);
 
 /* HH:MM:SS and the milliseconds behind `point`; hours grow as they must, and what is negative is 0.
  */

@@ -20,18 +20,46 @@
 
 struct pending {
     char *name;
-    char temp[TEMP_LEN]; /* its name now, in the folder of `name` */
+    char temp[TEMP_LEN]; /* its name now */
 };
 
 struct outdir {
     int fd;
     struct pending group[GROUP];
     uint32_t count;
+    int open; /* >= 0: the last of the group, which is still written */
     uint64_t serial, files;
     sigset_t mask; /* as it was before the group, while count > 0 */
     outdir_failure_fn failed;
     void *arg;
 };
+
+static const char temp_form[] = ".nightshift-%ld-%llu.tmp";
+
+/* Half-made files of exports that were killed. Those with our number are theirs, too. */
+static void sweep(int folder)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && (entry = readdir(dir))) {
+        unsigned long long serial;
+        char again[TEMP_LEN];
+        long pid;
+
+        if (sscanf(entry->d_name, temp_form, &pid, &serial) != 2 || pid <= 0)
+            continue;
+        snprintf(again, sizeof(again), temp_form, pid, serial);
+        if (strcmp(again, entry->d_name) == 0 &&
+            (pid == (long)getpid() || (kill((pid_t)pid, 0) != 0 && errno == ESRCH)))
+            unlinkat(folder, entry->d_name, 0);
+    }
+    if (dir)
+        closedir(dir);
+}
 
 int outdir_open(const char *path, struct outdir **ret, struct err *err)
 {
@@ -49,6 +77,8 @@ int outdir_open(const char *path, struct outdir **ret, struct err *err)
         free(d);
         return rc;
     }
+    d->open = -1;
+    sweep(d->fd);
     *ret = d;
     return 0;
 }
@@ -119,11 +149,6 @@ static int write_all(int fd, const char *data, size_t len)
     return 0;
 }
 
-static void temp_name(uint64_t serial, char ret[TEMP_LEN])
-{
-    snprintf(ret, TEMP_LEN, ".nightshift-%ld-%llu.tmp", (long)getpid(), (unsigned long long)serial);
-}
-
 static void hold_signals(struct outdir *d)
 {
     sigset_t wait;
@@ -135,48 +160,6 @@ static void hold_signals(struct outdir *d)
     sigprocmask(SIG_BLOCK, &wait, &d->mask);
 }
 
-struct content {
-    const void *data;
-    size_t len;
-    int fd; /* >= 0: the file that has it, instead */
-};
-
-static int copy_all(int to, int from)
-{
-    char chunk[1 << 16];
-    off_t at = 0;
-    ssize_t n;
-
-    while ((n = pread(from, chunk, sizeof(chunk), at)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 || write_all(to, chunk, (size_t)n) != 0)
-            return -1;
-        at += n;
-    }
-    return 0;
-}
-
-/* The file under its temporary name in the open folder `dir`. */
-static int write_temp(int dir, const char *name, const struct content *c, const char *temp,
-                      struct err *err)
-{
-    int error = 0, fd;
-
-    unlinkat(dir, temp, 0); /* of an export with our number that was killed */
-    fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
-        return err_sys(err, errno, "write '%s'", name);
-    if ((c->fd >= 0 ? copy_all(fd, c->fd) : write_all(fd, c->data, c->len)) != 0)
-        error = errno;
-    if (close(fd) != 0 && error == 0)
-        error = errno;
-    if (error == 0)
-        return 0;
-    unlinkat(dir, temp, 0);
-    return err_sys(err, error, "write '%s'", name);
-}
-
 static bool is_folder(int dir, const char *name)
 {
     struct stat st;
@@ -184,48 +167,109 @@ static bool is_folder(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int write_content(struct outdir *d, const char *name, const struct content *c,
-                         struct err *err)
+static void forget_last(struct outdir *d)
 {
-    const char *last = NULL;
-    struct pending *p;
-    int dir = -1, rc;
+    const struct pending *p = &d->group[--d->count];
 
-    rc = d->count == GROUP ? outdir_flush(d, err) : 0;
-    if (rc == 0)
-        rc = open_parent(d, name, &last, &dir, err);
-    if (rc != 0)
-        return rc;
-    p = &d->group[d->count];
-    if (d->count == 0)
-        hold_signals(d);
-    temp_name(d->serial++, p->temp);
-    p->name = strdup(name);
-    if (!p->name)
-        rc = err_set(err, ERR_NOMEM, "out of memory");
-    else if (is_folder(dir, last))
-        rc = err_set(err, ERR_INPUT, "'%s' is there and is a folder", last);
-    else
-        rc = write_temp(dir, name, c, p->temp, err);
-    close(dir);
-    if (rc != 0)
-        free(p->name);
-    else
-        d->count++;
+    unlinkat(d->fd, p->temp, 0);
+    free(p->name);
     if (d->count == 0)
         sigprocmask(SIG_SETMASK, &d->mask, NULL);
+}
+
+/* Can a file have that name? */
+static int check_name(struct outdir *d, const char *name, struct err *err)
+{
+    const char *last = NULL;
+    int dir = -1, rc = open_parent(d, name, &last, &dir, err);
+
+    if (rc == 0 && is_folder(dir, last))
+        rc = err_set(err, ERR_INPUT, "'%s' is there and is a folder", last);
+    if (dir >= 0)
+        close(dir);
+    return rc;
+}
+
+/* An empty file under its temporary name, as the group's last. */
+static int begin(struct outdir *d, const char *name, struct err *err)
+{
+    struct pending *p = &d->group[d->count];
+    int rc = check_name(d, name, err);
+
+    if (rc != 0)
+        return rc;
+    p->name = strdup(name);
+    if (!p->name)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    if (d->count++ == 0)
+        hold_signals(d);
+    snprintf(p->temp, sizeof(p->temp), temp_form, (long)getpid(), (unsigned long long)d->serial++);
+    d->open = openat(d->fd, p->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (d->open >= 0)
+        return 0;
+    rc = err_sys(err, errno, "write '%s'", name);
+    forget_last(d);
+    return rc;
+}
+
+/* The last one is whole; error: it is not, for this reason. */
+static int finish(struct outdir *d, int error, struct err *err)
+{
+    int rc;
+
+    if (close(d->open) != 0 && error == 0)
+        error = errno;
+    d->open = -1;
+    if (error == 0)
+        return 0;
+    rc = err_sys(err, error, "write '%s'", d->group[d->count - 1].name);
+    forget_last(d);
     return rc;
 }
 
 int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err)
 {
-    return write_content(d, name, &(struct content){data, len, -1}, err);
+    int rc = d->count == GROUP ? outdir_flush(d, err) : 0;
+
+    if (rc == 0)
+        rc = begin(d, name, err);
+    return rc == 0 ? finish(d, write_all(d->open, data, len) == 0 ? 0 : errno, err) : rc;
 }
 
-int outdir_copy(struct outdir *d, const char *name, int fd, struct err *err)
+/* ---- a large file */
+
+void outdir_drop(struct outdir *d)
 {
-    return write_content(d, name, &(struct content){NULL, 0, fd}, err);
+    if (d->open < 0)
+        return;
+    close(d->open);
+    d->open = -1;
+    forget_last(d);
 }
+
+int outdir_begin(struct outdir *d, const char *name, struct err *err)
+{
+    int rc = outdir_flush(d, err);
+
+    return rc == 0 ? begin(d, name, err) : rc;
+}
+
+int outdir_append(struct outdir *d, const void *data, size_t len, struct err *err)
+{
+    sigset_t waiting;
+
+    sigpending(&waiting);
+    if (sigismember(&waiting, SIGINT) || sigismember(&waiting, SIGTERM) ||
+        sigismember(&waiting, SIGHUP)) {
+        outdir_drop(d); /* and the signal comes */
+        return err_set(err, ERR_CANCELLED, "it was stopped");
+    }
+    return write_all(d->open, data, len) == 0
+               ? 0
+               : err_sys(err, errno, "write '%s'", d->group[d->count - 1].name);
+}
+
+int outdir_end(struct outdir *d, struct err *err) { return finish(d, 0, err); }
 
 static bool same_bytes(int fd, const char *data, size_t len)
 {
@@ -258,6 +302,13 @@ static int open_inside(struct outdir *d, const char *name, int flags)
     return fd;
 }
 
+static bool is_no_file(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) != 0 || !S_ISREG(st.st_mode);
+}
+
 bool outdir_has(struct outdir *d, const char *name, const void *data, size_t len)
 {
     int fd = open_inside(d, name, O_RDONLY | O_NONBLOCK);
@@ -269,6 +320,21 @@ bool outdir_has(struct outdir *d, const char *name, const void *data, size_t len
     if (fd >= 0)
         close(fd);
     return has;
+}
+
+ssize_t outdir_read(struct outdir *d, const char *name, char *ret, size_t n)
+{
+    int fd = open_inside(d, name, O_RDONLY | O_NONBLOCK);
+    size_t at = 0;
+    ssize_t got = fd < 0 || is_no_file(fd) ? -1 : 1;
+
+    while (got > 0 && at < n) {
+        got = read(fd, ret + at, n - at);
+        at += got > 0 ? (size_t)got : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    return got < 0 ? -1 : (ssize_t)at;
 }
 
 int outdir_prune(struct outdir *d, const char *folder, bool (*keep)(void *arg, const char *name),
@@ -298,14 +364,14 @@ static int settle(struct outdir *d, struct pending *p, int error, struct err *er
     const char *last = NULL;
     int dir = -1, rc = open_parent(d, p->name, &last, &dir, err);
 
-    if (rc == 0 && error == 0 && renameat(dir, p->temp, dir, last) != 0)
+    if (rc == 0 && error == 0 && renameat(d->fd, p->temp, dir, last) != 0)
         error = errno;
     if (rc == 0 && error != 0)
         rc = is_of_name(error)
                  ? err_set(err, ERR_INPUT, "cannot have that name here: %s", strerror(error))
                  : err_sys(err, error, "write '%s'", p->name);
-    if (dir >= 0 && rc != 0)
-        unlinkat(dir, p->temp, 0);
+    if (rc != 0)
+        unlinkat(d->fd, p->temp, 0);
     if (dir >= 0)
         close(dir);
     d->files += rc == 0;
@@ -347,6 +413,7 @@ void outdir_close(struct outdir *d)
 
     if (!d)
         return;
+    outdir_drop(d);
     settle_all(d, ECANCELED, &ignored);
     close(d->fd);
     free(d);

@@ -2,15 +2,17 @@
  * it.
  *
  * Folders are made as needed; symbolic links below the folder are not followed. Files are written
- * under a name of their own and get the right one when a group of them is synced, since a sync for
- * each takes most of the time of an export. While a group is open, SIGINT, SIGTERM and SIGHUP wait:
- * only kill -9 leaves half-made files (".nightshift-PID-N.tmp") behind. One thread. */
+ * under a name of their own, in the folder itself, and get the right one when a group of them is
+ * synced, since a sync for each takes most of the time of an export. While a group is open, SIGINT,
+ * SIGTERM and SIGHUP wait: only kill -9 leaves half-made files (".nightshift-PID-N.tmp") behind,
+ * and outdir_open removes those of processes that are no more. One thread. */
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_OUTDIR_H
 #define NIGHTSHIFT_TOOLS_EXPORT_OUTDIR_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -22,11 +24,20 @@ void outdir_close(struct outdir *d); /* drops what was not flushed; NULL is fine
  * On error this file is not in the group and the old one, if any, is as it was. ERR_INPUT:
  * something that is no folder, or no file, has this name. */
 int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err);
-/* The same with what the open file `fd` (borrowed) has from its beginning. */
-int outdir_copy(struct outdir *d, const char *name, int fd, struct err *err);
+/* The same of a file that is too large to be held, or to be waited for: begin (which flushes the
+ * group), append piece by piece, end; nothing else is written between. A signal ends the process
+ * between two pieces, with nothing of the file left; if somebody else holds it, ERR_CANCELLED.
+ * After an error only outdir_drop. */
+int outdir_begin(struct outdir *d, const char *name, struct err *err);
+int outdir_append(struct outdir *d, const void *data, size_t len, struct err *err);
+int outdir_end(struct outdir *d, struct err *err);
+void outdir_drop(struct outdir *d); /* nothing was begun: well */
 /* Is a file of that name there already, with exactly these bytes? data NULL: with any. What waits
  * in the group is not there yet. */
 bool outdir_has(struct outdir *d, const char *name, const void *data, size_t len);
+/* The beginning of such a file, at most n bytes of it, into `ret`: how many; -1: there is none, or
+ * it cannot be read. */
+ssize_t outdir_read(struct outdir *d, const char *name, char *ret, size_t n);
 /* Removes files of a folder ("recordings") that keep() does not want. ERR_IO; a folder that is not
  * there is well. */
 int outdir_prune(struct outdir *d, const char *folder, bool (*keep)(void *arg, const char *name),

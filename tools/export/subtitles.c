@@ -5,11 +5,11 @@
 
 #include "tools/export/subtitles/lines.h"
 #include "tools/export/subtitles/pieces.h"
+#include "tools/export/subtitles/sounds.h"
 #include "tools/export/subtitles/times.h"
 
-#define PAUSE_MS 2000        /* what is said behind it is another cue */
-#define RUN_PIECES 1500      /* a run is no longer: the search's memory */
-#define SOUND_APART_MS 10000 /* the same sound is not told again sooner */
+#define PAUSE_MS 2000   /* what is said behind it is another cue */
+#define RUN_PIECES 1500 /* a run is no longer: the search's memory */
 
 void subtitles_free(struct subtitles *s)
 {
@@ -205,83 +205,6 @@ static int make_cues(struct making *m, bool labels)
     return rc;
 }
 
-/* ---- sounds: where nobody speaks */
-
-static bool is_speech(const char *name)
-{
-    static const char *const speech[] = {"Speech",       "Conversation", "Narration",
-                                         "Silence",      "Inside,",      "Outside,",
-                                         "Child speech", "Male speech",  "Female speech"};
-
-    for (size_t i = 0; i < sizeof(speech) / sizeof(speech[0]); i++)
-        if (strncmp(name, speech[i], strlen(speech[i])) == 0)
-            return true;
-    return false;
-}
-
-/* Of [from, to), the first stretch without a cue that lasts long enough; false: none. */
-static bool free_stretch(const struct subtitle *list, size_t count, const struct subtitle_limits *l,
-                         int64_t *from, int64_t *to)
-{
-    int64_t at = *from < 0 ? 0 : *from;
-
-    for (size_t i = 0; i < count && at + l->min_ms <= *to; i++) {
-        if (list[i].end_ms + l->gap_ms <= at)
-            continue;
-        if (list[i].start_ms - l->gap_ms - at >= l->min_ms) {
-            *to = *to < list[i].start_ms - l->gap_ms ? *to : list[i].start_ms - l->gap_ms;
-            break;
-        }
-        at = list[i].end_ms + l->gap_ms;
-    }
-    *from = at;
-    return at + l->min_ms <= *to;
-}
-
-/* The last one to where its time is. */
-static void sort_in(struct subtitles *s)
-{
-    struct subtitle c = s->list[s->count - 1];
-    size_t i = s->count - 1;
-
-    for (; i > 0 && s->list[i - 1].start_ms > c.start_ms; i--)
-        s->list[i] = s->list[i - 1];
-    s->list[i] = c;
-}
-
-static bool told_lately(const struct subtitles *s, const struct document_sound *sound)
-{
-    for (size_t i = 0; i < s->count; i++)
-        if (s->list[i].sound && strcmp(s->list[i].sound, sound->name) == 0 &&
-            s->list[i].start_ms > sound->start_ms - SOUND_APART_MS &&
-            s->list[i].start_ms < sound->end_ms + SOUND_APART_MS)
-            return true;
-    return false;
-}
-
-static int add_sounds(struct making *m)
-{
-    int rc = 0;
-
-    for (size_t i = 0; rc == 0 && i < m->d->sound_count; i++) {
-        const struct document_sound *sound = &m->d->sounds[i];
-        struct subtitle_limits l = limits_of(m, "");
-        int64_t from = sound->start_ms, to = sound->end_ms;
-        uint32_t columns, characters;
-
-        pieces_measure(sound->name, strlen(sound->name), &columns, &characters);
-        if (is_speech(sound->name) || columns + 2 > l.line_columns || told_lately(m->s, sound) ||
-            !free_stretch(m->s->list, m->s->count, &l, &from, &to))
-            continue;
-        to = to - from > l.max_ms ? from + l.max_ms : to;
-        rc = add_cue(m, (struct subtitle){from, to, "", false, false, 0, 0, sound->name},
-                     characters);
-        if (rc == 0)
-            sort_in(m->s);
-    }
-    return rc;
-}
-
 int subtitles_make(const struct document *d, const struct subtitle_limits *limits, bool labels,
                    bool sounds, struct subtitles *ret, struct err *err)
 {
@@ -297,7 +220,7 @@ int subtitles_make(const struct document *d, const struct subtitle_limits *limit
     if (rc == 0)
         times_settle(s.list, s.count, m.characters, &l);
     if (rc == 0 && sounds)
-        rc = add_sounds(&m);
+        rc = sounds_put(d, &l, &s, err);
     free(m.runs);
     free(m.characters);
     if (rc != 0)

@@ -16,7 +16,9 @@ struct opus_file {
     AVPacket *packet;
     int filled;
     int64_t next_sample;
-    struct buf *out;
+    opus_file_write write;
+    void *arg;
+    struct err unwritten; /* code not 0: what `write` said */
 };
 
 void opus_file_free(struct opus_file *o)
@@ -37,8 +39,10 @@ static int failed(const struct opus_file *o, int code, const char *doing, struct
 {
     char why[AV_ERROR_MAX_STRING_SIZE] = "";
 
-    if (o->out->failed)
-        return err_set(err, ERR_LIMIT, "its Opus file is too large");
+    if (o->unwritten.code != 0) {
+        *err = o->unwritten;
+        return err->code;
+    }
     if (code == AVERROR(ENOMEM))
         return err_set(err, ERR_NOMEM, "out of memory");
     av_strerror(code, why, sizeof(why));
@@ -49,8 +53,10 @@ static int write_bytes(void *arg, uint8_t *data, int n)
 {
     struct opus_file *o = arg;
 
-    buf_put(o->out, data, (size_t)n);
-    return o->out->failed ? AVERROR(ENOSPC) : n;
+    /* FFmpeg may go on behind an error. */
+    if (o->unwritten.code == 0)
+        (void)o->write(o->arg, data, (size_t)n, &o->unwritten);
+    return o->unwritten.code != 0 ? AVERROR(EIO) : n;
 }
 
 static int open_encoder(struct opus_file *o, struct err *err)
@@ -108,13 +114,14 @@ static int make_frame(struct opus_file *o, struct err *err)
     return av_frame_get_buffer(o->frame, 0) < 0 ? err_set(err, ERR_NOMEM, "out of memory") : 0;
 }
 
-int opus_file_new(struct buf *out, struct opus_file **ret, struct err *err)
+int opus_file_new(opus_file_write write, void *arg, struct opus_file **ret, struct err *err)
 {
     struct opus_file *o = calloc(1, sizeof(*o));
     int rc = o ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 
     if (rc == 0) {
-        o->out = out;
+        o->write = write;
+        o->arg = arg;
         rc = open_encoder(o, err);
     }
     if (rc == 0)

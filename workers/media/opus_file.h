@@ -8,15 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 
 #define OPUS_FILE_BITS 24000 /* a second: speech of 16 kHz has no use for more; 10.8 MB an hour */
 
 struct opus_file;
-/* out: borrowed, gets the file's bytes as they come. ERR_MISSING: this FFmpeg has no libopus. */
-int opus_file_new(struct buf *out, struct opus_file **ret, struct err *err);
-/* n samples of 16 kHz, mono. ERR_NOMEM, ERR_LIMIT (`out` is full), ERR_IO. */
+/* Takes the file's bytes as they come, in order; an error of it is that of the call that brought
+ * them. */
+typedef int (*opus_file_write)(void *arg, const void *data, size_t n, struct err *err);
+/* ERR_MISSING: this FFmpeg has no libopus. */
+int opus_file_new(opus_file_write write, void *arg, struct opus_file **ret, struct err *err);
+/* n samples of 16 kHz, mono. ERR_NOMEM, ERR_IO (FFmpeg's), and what `write` brings. */
 int opus_file_put(struct opus_file *o, const int16_t *pcm, size_t n, struct err *err);
 /* What is left, and the end of the file. */
 int opus_file_end(struct opus_file *o, struct err *err);

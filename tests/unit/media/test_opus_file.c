@@ -2,15 +2,24 @@
 #include "tests/common/nomem.h"
 #include "tests/common/test.h"
 
+#include "base/buf.h"
 #include "workers/media/opus_file.h"
 
 #define RATE_HZ 16000
+
+static int put(void *arg, const void *data, size_t n, struct err *err)
+{
+    struct buf *b = arg;
+
+    buf_put(b, data, n);
+    return b->failed ? err_set(err, ERR_LIMIT, "no room") : 0;
+}
 
 /* So many samples of a sawtooth of 100 Hz, in pieces of `piece`. */
 static int write_file(size_t samples, size_t piece, struct buf *out, struct err *err)
 {
     struct opus_file *o = NULL;
-    int rc = opus_file_new(out, &o, err);
+    int rc = opus_file_new(put, out, &o, err);
     int16_t pcm[1000];
 
     for (size_t at = 0; rc == 0 && at < samples;) {

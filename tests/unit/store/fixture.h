@@ -356,11 +356,31 @@ static inline size_t runnable(struct store *st, int64_t *first)
     return all;
 }
 
+static inline void shard_done(struct store *st, int64_t task, uint32_t seq, int64_t length_ms,
+                              const struct result_segment *s, size_t n)
+{
+    struct err e = {0};
+
+    assert_ok(store_shard_done(st,
+                               &(struct store_shard_result){.task_id = task,
+                                                            .seq = seq,
+                                                            .start_ms = seq * length_ms,
+                                                            .end_ms = (seq + 1) * length_ms,
+                                                            .language = "en",
+                                                            .language_prob = 0.9,
+                                                            .windows = 1,
+                                                            .wall_ms = 12,
+                                                            .device = "cpu",
+                                                            .segments = s,
+                                                            .segment_count = n},
+                               &e),
+              e);
+}
+
 static inline void shard_put(struct store *st, int64_t task, uint32_t seq, const char *const *texts,
                              size_t n)
 {
     struct result_segment s[16];
-    struct err e = {0};
     int64_t base = (int64_t)seq * 30000;
     const struct result_word words[] = {{base, base + 700, " begin", 0.75},
                                         {base + 700, base + 700, " end", 0.5}};
@@ -379,20 +399,7 @@ static inline void shard_put(struct store *st, int64_t task, uint32_t seq, const
                                        .speech_prob = 0.875,
                                        .words = words,
                                        .word_count = 2};
-    assert_ok(store_shard_done(st,
-                               &(struct store_shard_result){.task_id = task,
-                                                            .seq = seq,
-                                                            .start_ms = base,
-                                                            .end_ms = base + 30000,
-                                                            .language = "en",
-                                                            .language_prob = 0.9,
-                                                            .windows = 1,
-                                                            .wall_ms = 12,
-                                                            .device = "cpu",
-                                                            .segments = s,
-                                                            .segment_count = n},
-                               &e),
-              e);
+    shard_done(st, task, seq, 30000, s, n);
 }
 
 #endif

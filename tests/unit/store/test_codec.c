@@ -48,8 +48,8 @@ TEST(round_trips)
                                                 {"/b", 2, 0, 7, true, "fedcba987654321"}};
     const struct store_said said[] = {{"date", "1990-05"}, {"archivo", ""}};
     const struct request_description described[] = {{7, said, 2}, {8, NULL, 0}};
-    const struct request_correction corrections[] = {{4, "Sanches", "S\u00e1nchez", false},
-                                                     {5, "um", "", true}};
+    const struct request_correction corrections[] = {{4, "Sanches", "S\u00e1nchez", false, NULL},
+                                                     {5, "um", "", true, ""}};
     const struct {
         const char *name;
         struct request rq;

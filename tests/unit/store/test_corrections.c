@@ -88,7 +88,8 @@ TEST(what_is_refused)
     struct store *st = catalog_new();
     struct request_reply reply = {0};
     struct err e = {0};
-    struct request_correction c[2] = {{1, nano[0].text, "yes", false}, {2, "other", "no", false}};
+    struct request_correction c[2] = {{1, nano[0].text, "yes", false, NULL},
+                                      {2, "other", "no", false, NULL}};
     struct request rq = {
         .type = REQUEST_CORRECT, .corrections = c, .count = 2, .made_by = "ana", .source = ""};
 
@@ -100,7 +101,7 @@ TEST(what_is_refused)
     assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
     assert_says(e.msg, "in it twice");
     assert_string_equal(reads(0), nano[0].text);
-    c[1] = (struct request_correction){99, "", "", false};
+    c[1] = (struct request_correction){99, "", "", false, NULL};
     assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
     assert_says(e.msg, "others by now");
     c[0].text = "a\x01";
@@ -114,11 +115,41 @@ TEST(what_is_refused)
     catalog_close(st);
 }
 
+TEST(what_somebody_else_changed_meanwhile)
+{
+    struct store *st = catalog_new();
+    struct request_reply reply = {0};
+    struct err e = {0};
+    struct request_correction c[] = {
+        {1, nano[0].text, "good evening my name is Eva", false, nano[0].text},
+        {2, nano[1].text, "we came to Lisbon in winter", false, nano[1].text}};
+    const struct request rq = {
+        .type = REQUEST_CORRECT, .corrections = c, .count = 2, .made_by = "ana", .source = ""};
+
+    hear(st, &stage_nano, nano, 3);
+    correct_as(st, "eva", 1, "we came to Lisboa in summer", false);
+    assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+    assert_says(e.msg, "segment 2 reads otherwise by now");
+    assert_string_equal(reads(0), nano[0].text);
+    assert_string_equal(reads(1), "we came to Lisboa in summer");
+    c[1].was = "we came to Lisboa in summer";
+    assert_int_equal(apply_ok(st, &rq).affected, 2);
+    assert_string_equal(reads(1), c[1].text);
+    /* The same once more: what it was to read it reads. */
+    assert_int_equal(apply_ok(st, &rq).affected, 0);
+    c[1].was = "";
+    c[1].text = "";
+    assert_int_equal(request_apply(st, &rq, &reply, &e), ERR_INPUT);
+    assert_string_equal(reads(1), "we came to Lisbon in winter");
+    catalog_close(st);
+}
+
 /* What fails leaves nothing behind; what is done in the end is whole. */
 static int correct_once(void *arg, struct err *err)
 {
-    const struct request_correction c[] = {{1, nano[0].text, "good evening my name is Eva", true},
-                                           {2, nano[1].text, "we went to Lisbon", false}};
+    const struct request_correction c[] = {
+        {1, nano[0].text, "good evening my name is Eva", true, NULL},
+        {2, nano[1].text, "we went to Lisbon", false, NULL}};
     struct request_reply reply = {0};
 
     return request_apply(

@@ -190,7 +190,8 @@ TEST(over_the_end_of_a_segment_at_once)
         correct(st, 0, "my name is Eva Marta S\u00e1nchez and so on");
         hear(st, &stage_tiny, parted, 2);
         for (int i = 0; i < 2; i++)
-            c[i] = (struct request_correction){segment(i), parted[i].text, texts[k][i], false};
+            c[i] =
+                (struct request_correction){segment(i), parted[i].text, texts[k][i], false, NULL};
         apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
                                        .corrections = c,
                                        .count = 2,
@@ -491,7 +492,8 @@ static uint64_t correct_all(struct store *st, const struct line *heard, const st
 
     own_kept = true;
     for (size_t i = 0; i < n; i++)
-        c[i] = (struct request_correction){segment((int)i), heard[i].text, text[i].text, false};
+        c[i] =
+            (struct request_correction){segment((int)i), heard[i].text, text[i].text, false, NULL};
     own_close();
     return apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
                                           .corrections = c,

@@ -153,16 +153,16 @@ static void fill(void)
               e);
     fill_speakers(st);
     fill_sounds(st);
-    assert_int_equal(
-        apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
-                                       .corrections =
-                                           &(struct request_correction){
-                                               1, "Good morning.", "Good morning, Ana.", false},
-                                       .count = 1,
-                                       .made_by = "ana",
-                                       .source = "at 0:00"})
-            .affected,
-        1);
+    assert_int_equal(apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
+                                                    .corrections =
+                                                        &(struct request_correction){
+                                                            1, "Good morning.",
+                                                            "Good morning, Ana.", false, NULL},
+                                                    .count = 1,
+                                                    .made_by = "ana",
+                                                    .source = "at 0:00"})
+                         .affected,
+                     1);
     catalog_close(st);
 }
 

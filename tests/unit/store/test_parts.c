@@ -383,7 +383,7 @@ static uint64_t correct(struct store *st, const char *heard, const char *text, b
 
     snprintf(sql, sizeof(sql), "SELECT segment_id FROM transcript WHERE ifnull(heard, text) = '%s'",
              heard);
-    const struct request_correction c = {count_of(sql), heard, text, confirmed};
+    const struct request_correction c = {count_of(sql), heard, text, confirmed, NULL};
 
     return apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
                                           .corrections = &c,
@@ -520,7 +520,7 @@ static void correct_one(struct store *st, unsigned *seed)
     text = calloc(1, strlen(heard) + 40);
     blank = strchr(heard, ' ');
     snprintf(text, strlen(heard) + 40, "meant%d%s", rand_r(seed), blank ? blank : "");
-    const struct request_correction c = {id, heard, text, false};
+    const struct request_correction c = {id, heard, text, false, NULL};
     apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
                                    .corrections = &c,
                                    .count = 1,

@@ -1,6 +1,8 @@
 /* Words for others, and names in front of texts. */
 #include "tests/common/nomem.h"
 #include "tests/common/test.h"
+#include "tests/unit/store/corrections_fixture.h"
+#include "tools/correct/changes.h"
 #include "tools/correct/labels.h"
 #include "tools/correct/replace.h"
 
@@ -80,6 +82,32 @@ TEST(known_names_are_no_words)
     }
     cues_free(&c);
     labels_free(&l);
+}
+
+/* Between reading and writing somebody else was there. */
+TEST(what_changed_since_it_was_read)
+{
+    struct store *st = catalog_new();
+    struct changes changes = {0};
+    struct current now = {0};
+    struct writer *writer = NULL;
+    struct err err = {0};
+    uint64_t affected = 0;
+
+    hear(st, &stage_nano, nano, 3);
+    assert_ok(current_read(st, 1, &now, &err), err);
+    assert_ok(changes_begin(&changes, 1, "/a/1.wav", "", &err), err);
+    assert_ok(changes_add(&changes, &now.list[0], "good evening", false, &err), err);
+    correct(st, 0, "good evening my name is Eva Sanches");
+    catalog_close(st);
+    assert_ok(writer_open(CATALOG, "correct", 0, true, &writer, &err), err);
+    assert_int_equal(changes_apply(&changes, writer, "ana", "at 0:00", &affected, &err), ERR_INPUT);
+    assert_says(err.msg, "reads otherwise by now");
+    assert_int_equal(affected, 0);
+    assert_string_equal(reads(0), "good evening my name is Eva Sanches");
+    writer_close(writer);
+    current_free(&now);
+    changes_free(&changes);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/export/names.h"
@@ -261,6 +262,82 @@ TEST(groups_are_whole_or_gone)
     assert_string_equal(content(path), "1234.txt");
     sigprocmask(SIG_BLOCK, NULL, &after);
     assert_int_equal(sigismember(&before, SIGINT), sigismember(&after, SIGINT));
+}
+
+TEST(a_large_file_comes_in_pieces)
+{
+    char dir[] = "outdir-XXXXXX", path[128];
+    struct outdir *d = NULL;
+    struct err err = {0};
+
+    assert_non_null(mkdtemp(dir));
+    assert_ok(outdir_open(dir, &d, &err), err);
+    assert_ok(outdir_write(d, "a.txt", "a", 1, &err), err);
+    assert_ok(outdir_begin(d, "media/b.opus", &err), err);
+    assert_int_equal(outdir_files(d), 1); /* the group does not wait for it */
+    assert_ok(outdir_append(d, "one ", 4, &err), err);
+    assert_ok(outdir_append(d, "two", 3, &err), err);
+    assert_ok(outdir_end(d, &err), err);
+    assert_ok(outdir_write(d, "c.txt", "c", 1, &err), err);
+    assert_ok(outdir_flush(d, &err), err);
+    snprintf(path, sizeof(path), "%s/media/b.opus", dir);
+    assert_string_equal(content(path), "one two");
+    assert_ok(outdir_begin(d, "media/b.opus", &err), err);
+    assert_ok(outdir_append(d, "three", 5, &err), err);
+    outdir_drop(d);
+    outdir_drop(d);
+    assert_int_equal(outdir_begin(d, "media", &err), ERR_INPUT);
+    assert_string_equal(content(path), "one two");
+    assert_ok(outdir_begin(d, "d.opus", &err), err);
+    outdir_close(d);
+    assert_int_equal(count_files(dir), 3);
+}
+
+/* ^C between two pieces: the process ends of it, and nothing is left. */
+TEST(a_signal_ends_it_between_pieces)
+{
+    char dir[] = "outdir-XXXXXX";
+    int status;
+    pid_t child;
+
+    assert_non_null(mkdtemp(dir));
+    child = fork();
+    if (child == 0) {
+        struct outdir *d = NULL;
+        struct err err = {0};
+
+        signal(SIGINT, SIG_DFL);
+        if (outdir_open(dir, &d, &err) == 0 && outdir_begin(d, "a", &err) == 0 &&
+            outdir_append(d, "a", 1, &err) == 0 && raise(SIGINT) == 0)
+            (void)outdir_append(d, "b", 1, &err);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+    assert_int_equal(count_files(dir), 0);
+}
+
+TEST(half_made_files_of_the_dead_go)
+{
+    char dir[] = "outdir-XXXXXX", name[4][128];
+    struct outdir *d = NULL;
+    struct err err = {0};
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_non_null(mkdtemp(dir));
+    snprintf(name[0], sizeof(name[0]), "%s/.nightshift-%ld-7.tmp", dir, (long)child);
+    snprintf(name[1], sizeof(name[1]), "%s/.nightshift-%ld-7.tmp", dir, (long)getppid());
+    snprintf(name[2], sizeof(name[2]), "%s/.nightshift-%ld-7.tmp.txt", dir, (long)child);
+    snprintf(name[3], sizeof(name[3]), "%s/.nightshift--1-7.tmp", dir);
+    for (int i = 0; i < 4; i++)
+        close(open(name[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+    assert_ok(outdir_open(dir, &d, &err), err);
+    outdir_close(d);
+    assert_int_equal(count_files(dir), 3);
+    assert_int_equal(access(name[0], F_OK), -1);
 }
 
 static void remember(void *arg, const char *name, const struct err *why)

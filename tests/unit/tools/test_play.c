@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/play.h"
+#include "tools/play_command.h"
 #include "tools/shell.h"
 
 #define FOUND 4096

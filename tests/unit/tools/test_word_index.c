@@ -2,7 +2,7 @@
 #include "tests/common/nomem.h"
 #include "tests/common/test.h"
 
-#include "tools/export/html/keys.h"
+#include "tools/export/keys.h"
 #include "tools/export/html/word_index.h"
 
 static const char *folded(const char *text)

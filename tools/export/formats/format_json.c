@@ -11,21 +11,6 @@ static void put_key(struct buf *out, const char *key, const char *value)
     escape_put(out, ",\n");
 }
 
-/* Behind another entry of the same object. */
-static void put_text(struct buf *out, const char *key, const char *value)
-{
-    buf_printf(out, ", \"%s\": ", key);
-    escape_json(out, value);
-}
-
-static void put_number(struct buf *out, const char *key, double v)
-{
-    if (isfinite(v))
-        buf_printf(out, ", \"%s\": %.6g", key, v);
-    else
-        buf_printf(out, ", \"%s\": null", key);
-}
-
 static void put_head(struct buf *out, const struct document *d)
 {
     escape_put(out, "{\n");
@@ -55,9 +40,9 @@ static void put_words(struct buf *out, const struct document_segment *s)
                    "%s\n      {\"start_ms\": %lld, \"end_ms\": %lld, \"word\": ", i > 0 ? "," : "",
                    (long long)w->start_ms, (long long)w->end_ms);
         escape_json(out, w->text);
-        put_number(out, "probability", w->probability);
+        escape_json_number(out, "probability", w->probability);
         if (w->speaker && w->speaker[0] != 0)
-            put_text(out, "speaker", w->speaker);
+            escape_json_text(out, "speaker", w->speaker);
         escape_put(out, "}");
     }
     escape_put(out, "]");
@@ -72,18 +57,18 @@ static void put_span(struct buf *out, size_t index, int64_t start_ms, int64_t en
 static void put_segment(struct buf *out, size_t index, const struct document_segment *s)
 {
     put_span(out, index, s->start_ms, s->end_ms);
-    put_text(out, "text", s->text);
+    escape_json_text(out, "text", s->text);
     if (s->heard)
-        put_text(out, "heard", s->heard);
-    put_text(out, "language", s->language);
-    put_text(out, "speaker", s->speaker);
-    put_number(out, "avg_logprob", s->avg_logprob);
-    put_number(out, "no_speech_prob", s->no_speech_prob);
-    put_number(out, "compression_ratio", s->compression_ratio);
-    put_number(out, "temperature", s->temperature);
-    put_number(out, "attempts", s->attempts > 0 ? s->attempts : NAN);
-    put_number(out, "speech_prob", s->speech_prob);
-    put_text(out, "reason", s->reason);
+        escape_json_text(out, "heard", s->heard);
+    escape_json_text(out, "language", s->language);
+    escape_json_text(out, "speaker", s->speaker);
+    escape_json_number(out, "avg_logprob", s->avg_logprob);
+    escape_json_number(out, "no_speech_prob", s->no_speech_prob);
+    escape_json_number(out, "compression_ratio", s->compression_ratio);
+    escape_json_number(out, "temperature", s->temperature);
+    escape_json_number(out, "attempts", s->attempts > 0 ? s->attempts : NAN);
+    escape_json_number(out, "speech_prob", s->speech_prob);
+    escape_json_text(out, "reason", s->reason);
     if (s->word_count > 0)
         put_words(out, s);
     escape_put(out, "}");
@@ -99,8 +84,8 @@ static void put_turns(struct buf *out, const struct document *d)
 {
     for (size_t i = 0; i < d->turn_count; i++) {
         put_span(out, i, d->turns[i].start_ms, d->turns[i].end_ms);
-        put_text(out, "speaker", d->turns[i].speaker);
-        put_text(out, "label", d->turns[i].label);
+        escape_json_text(out, "speaker", d->turns[i].speaker);
+        escape_json_text(out, "label", d->turns[i].label);
         escape_put(out, "}");
     }
 }
@@ -109,8 +94,8 @@ static void put_sounds(struct buf *out, const struct document *d)
 {
     for (size_t i = 0; i < d->sound_count; i++) {
         put_span(out, i, d->sounds[i].start_ms, d->sounds[i].end_ms);
-        put_text(out, "sound", d->sounds[i].name);
-        put_number(out, "score", d->sounds[i].score);
+        escape_json_text(out, "sound", d->sounds[i].name);
+        escape_json_number(out, "score", d->sounds[i].score);
         escape_put(out, "}");
     }
 }
@@ -120,8 +105,8 @@ static void put_tags(struct buf *out, const struct document *d)
     for (size_t i = 0; i < d->tag_count; i++) {
         escape_put(out, i ? ",\n    {\"key\": " : "\n    {\"key\": ");
         escape_json(out, d->tags[i].key);
-        put_text(out, "value", d->tags[i].value);
-        put_text(out, "source", d->tags[i].source);
+        escape_json_text(out, "value", d->tags[i].value);
+        escape_json_text(out, "source", d->tags[i].source);
         escape_put(out, "}");
     }
 }
@@ -130,7 +115,7 @@ static void put_chapters(struct buf *out, const struct document *d)
 {
     for (size_t i = 0; i < d->chapter_count; i++) {
         put_span(out, i, d->chapters[i].start_ms, d->chapters[i].end_ms);
-        put_text(out, "title", d->chapters[i].title);
+        escape_json_text(out, "title", d->chapters[i].title);
         escape_put(out, "}");
     }
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "store/read/read.h"
+#include "store/store.h"
 #include "tools/cli.h"
 #include "tools/export/html/assets.h"
 #include "tools/export/html/listen.h"
@@ -17,7 +18,7 @@
 #include "tools/export/html/word_index.h"
 #include "tools/export/outdir.h"
 #include "tools/export/read_document.h"
-#include "tools/html.h"
+#include "tools/export/escape_html.h"
 #include "workers/media/sandbox.h"
 
 #define PAGE_MAX (1u << 30) /* bytes */
@@ -32,12 +33,14 @@ struct html {
     struct overview overview;
     struct word_index *words;
     uint32_t pages;
-    struct keys kept; /* IDs of recordings (also earlier exports') and pieces: others' files go */
-    struct buf page, sound;
-    bool failed;      /* a recording: nothing is removed this time */
+    struct keys kept;   /* IDs of pages that were made, and of pieces: others' files go, */
+    struct keys failed; /*   unless there are recordings (IDs) whose page could not be made */
+    struct buf page, texts;
     bool judged;      /* may media be decoded on this machine? asked once */
     struct err judge; /* code 0: yes */
 };
+
+const char *const html_media[HTML_MEDIA] = {"link", "copy", "opus", "none"};
 
 static void html_close(void *state)
 {
@@ -48,19 +51,33 @@ static void html_close(void *state)
     overview_free(&h->overview);
     word_index_free(h->words);
     keys_free(&h->kept);
+    keys_free(&h->failed);
     buf_free(&h->page);
-    buf_free(&h->sound);
+    buf_free(&h->texts);
     free(h->output);
     free(h);
 }
 
-/* Pages of somebody else's are not written over: an export has its script beside its index. */
-static int check_folder(struct outdir *out, const char *path, struct err *err)
+/* Pages of somebody else's are not written over, and those of another catalog would all be removed:
+ * the first export into a folder notes whose it is, in front of everything else. */
+static int check_folder(struct html *h, struct err *err)
 {
-    if ((!outdir_has(out, "index.html", NULL, 0) && !outdir_has(out, "list.html", NULL, 0)) ||
-        outdir_has(out, "pages/archive.js", NULL, 0))
-        return 0;
-    return err_set(err, ERR_DENIED, "'%s' has pages that no export wrote", path);
+    static const char name[] = "pages/catalog.txt";
+    char mine[STORE_IDENTITY_LEN], there[STORE_IDENTITY_LEN + 1];
+    ssize_t n = outdir_read(h->out, name, there, sizeof(there));
+    int rc = store_identity(h->store, mine, err);
+
+    if (rc != 0)
+        return rc;
+    mine[STORE_IDENTITY_LEN - 1] = '\n'; /* a line of text */
+    if (n < 0 &&
+        (outdir_has(h->out, "index.html", NULL, 0) || outdir_has(h->out, "list.html", NULL, 0)))
+        return err_set(err, ERR_DENIED, "'%s' has pages that no export wrote", h->output);
+    if (n < 0)
+        return outdir_write(h->out, name, mine, sizeof(mine), err);
+    if (n != sizeof(mine) || memcmp(mine, there, sizeof(mine)) != 0)
+        return err_set(err, ERR_DENIED, "'%s' has the pages of another catalog", h->output);
+    return 0;
 }
 
 static int html_open(struct store *st, struct outdir *out, const struct format_options *o,
@@ -72,10 +89,10 @@ static int html_open(struct store *st, struct outdir *out, const struct format_o
     if (rc != 0)
         return rc;
     *h = (struct html){.store = st, .out = out, .options = o};
-    h->page.max = h->sound.max = PAGE_MAX;
+    h->page.max = h->texts.max = PAGE_MAX;
     rc = cli_absolute(o->output, &h->output, err);
     if (rc == 0)
-        rc = check_folder(out, h->output, err);
+        rc = check_folder(h, err);
     if (rc == 0)
         rc = word_index_new(&h->words, err);
     if (rc != 0)
@@ -147,19 +164,26 @@ static const char *ending_of(const char *path, char ret[8])
     return n > 0 && !dot[n + 1] ? ret : "bin";
 }
 
+static int append(void *out, const void *data, size_t n, struct err *err)
+{
+    return outdir_append(out, data, n, err);
+}
+
+/* What was begun is there, or gone. */
+static int end_file(struct html *h, int rc, struct err *err)
+{
+    if (rc == 0)
+        return outdir_end(h->out, err);
+    outdir_drop(h->out);
+    return rc;
+}
+
 static int copy_original(struct html *h, const struct read_origin *origin, const char *name,
                          struct err *err)
 {
-    char *path = strndup(origin->path_raw, origin->path_raw_len);
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
-    int rc = fd >= 0 ? outdir_copy(h->out, name, fd, err)
-             : path  ? err_sys(err, errno, "open the recording")
-                     : err_set(err, ERR_NOMEM, "out of memory");
+    int rc = outdir_begin(h->out, name, err);
 
-    if (fd >= 0)
-        close(fd);
-    free(path);
-    return rc;
+    return rc == 0 ? end_file(h, listen_copy(origin, append, h->out, err), err) : rc;
 }
 
 static int may_decode(struct html *h, struct err *err)
@@ -180,25 +204,30 @@ static int write_sound(struct html *h, const struct read_origin *origin, const c
     int rc = wave || opus ? may_decode(h, err) : 0;
 
     buf_clear(&h->page);
-    buf_clear(&h->sound);
-    if (rc == 0 && (wave || opus))
-        rc = listen_to(origin, wave ? &h->page : NULL, opus ? &h->sound : NULL, err);
+    if (rc == 0 && opus)
+        rc = outdir_begin(h->out, opus, err);
+    if (rc == 0 && (wave || opus)) {
+        rc = listen_to(origin, wave ? &h->page : NULL, opus ? append : NULL, h->out, err);
+        rc = opus ? end_file(h, rc, err) : rc;
+    }
     if (rc == 0 && wave)
         rc = outdir_write(h->out, wave, h->page.data, h->page.len, err);
-    if (rc == 0 && opus)
-        rc = outdir_write(h->out, opus, h->sound.data, h->sound.len, err);
     return rc;
 }
 
 struct sounding {
+    enum format_media media;
+    bool as_it_is; /* nothing is made: what is not there is not played */
     struct buf source, second;
-    char silent[300];
+    const char *silent;
     bool waveform, film;
 };
 
-static bool of_disk(const struct err *err)
+static const char unreadable[] = "The recording could not be read when this page was made.";
+
+static bool ends_all(const struct err *err)
 {
-    return err->code == ERR_FULL || err->code == ERR_NOMEM;
+    return err->code == ERR_FULL || err->code == ERR_NOMEM || err->code == ERR_CANCELLED;
 }
 
 /* A page without its sound is a page still: why is said on it and to the user. What is played
@@ -206,7 +235,7 @@ static bool of_disk(const struct err *err)
 static int no_sound(struct sounding *s, const struct read_recording *r, bool played,
                     const struct err *why, struct err *err)
 {
-    if (of_disk(why)) {
+    if (ends_all(why)) {
         *err = *why;
         return err->code;
     }
@@ -214,7 +243,7 @@ static int no_sound(struct sounding *s, const struct read_recording *r, bool pla
              played ? "waveform" : "sound or waveform", why->msg);
     if (played)
         return 0;
-    snprintf(s->silent, sizeof(s->silent), "The sound could not be read when this page was made.");
+    s->silent = unreadable;
     buf_clear(&s->source);
     return 0;
 }
@@ -224,7 +253,7 @@ static int make_sound(struct html *h, const struct read_recording *r,
                       const struct read_origin *origin, const char *id, struct sounding *s,
                       struct err *err)
 {
-    const enum format_media media = h->options->media;
+    const enum format_media media = s->media;
     const bool played = r->member[0] == 0 && listen_is_played(r->container, r->codec, r->path);
     char wave[FILE_LEN], file[FILE_LEN], ending[8];
     const bool opus = media == FORMAT_MEDIA_OPUS || !played;
@@ -239,7 +268,7 @@ static int make_sound(struct html *h, const struct read_recording *r,
     want_wave = h->options->waveform && !s->waveform;
     want_file = media != FORMAT_MEDIA_NONE && !link && !outdir_has(h->out, file, NULL, 0);
     if (media == FORMAT_MEDIA_NONE)
-        snprintf(s->silent, sizeof(s->silent), "This page was made without sound.");
+        s->silent = "This page was made without sound.";
     else if (link) {
         put_relative(h->output, origin->path_raw, origin->path_raw_len, &s->source);
         buf_printf(&s->second, "file://");
@@ -247,15 +276,14 @@ static int make_sound(struct html *h, const struct read_recording *r,
     } else
         buf_printf(&s->source, "../%s", file);
     s->film = played && !opus && listen_is_film(r->path);
-    if (!origin->present && (want_wave || want_file)) {
-        snprintf(s->silent, sizeof(s->silent),
-                 "The recording was not there when this page was made.");
+    if ((s->as_it_is || !origin->present) && (want_wave || want_file)) {
+        s->silent = unreadable;
         if (want_file)
             buf_clear(&s->source);
         return 0;
     }
     /* ^C waits for a group's end, which must not be that of hours of decoding. */
-    if ((want_file || want_wave) && outdir_flush(h->out, err) != 0)
+    if (want_wave && outdir_flush(h->out, err) != 0)
         return err->code;
     if (want_file && !opus)
         rc = copy_original(h, origin, file, &why);
@@ -284,29 +312,29 @@ static int index_words(struct html *h, const struct document *d, struct err *err
     return rc;
 }
 
+/* Both are made before either is written: a page and its texts say the same. */
 static int write_page(struct html *h, const struct page *p, struct err *err)
 {
     char name[FILE_LEN];
     int rc;
 
     buf_clear(&h->page);
+    buf_clear(&h->texts);
     rc = page_put(p, &h->page, err);
+    page_put_texts(p, &h->texts);
+    if (rc == 0)
+        rc = write_changed(h, file_name("recordings", p->id, "js", name), &h->texts, err);
     if (rc == 0)
         rc = write_changed(h, file_name("recordings", p->id, "html", name), &h->page, err);
-    buf_clear(&h->page);
-    if (rc == 0) {
-        page_put_texts(p, &h->page);
-        rc = write_changed(h, file_name("recordings", p->id, "js", name), &h->page, err);
-    }
     return rc == 0 ? index_words(h, p->document, err) : rc;
 }
 
+/* s: what is to be played; its texts are freed here. */
 static int make_page(struct html *h, const struct read_recording *r,
                      const struct read_origin *origin, const struct document *d, const char *id,
-                     struct err *err)
+                     struct sounding s, struct err *err)
 {
     const char *name = last_part(r->member[0] ? r->member : r->path);
-    struct sounding s = {.silent = ""};
     struct buf where = BUF_INIT;
     int rc = make_sound(h, r, origin, id, &s, err);
 
@@ -321,6 +349,7 @@ static int make_page(struct html *h, const struct read_recording *r,
                                .source = buf_cstr(&s.source),
                                .second = buf_cstr(&s.second),
                                .silent = s.silent,
+                               .media = html_media[s.media],
                                .film = s.film,
                                .waveform = s.waveform,
                                .unfinished = strcmp(r->transcript, "done") != 0};
@@ -339,6 +368,7 @@ static int make_page(struct html *h, const struct read_recording *r,
 struct having {
     struct html *h;
     const struct read_recording *r;
+    char id[ID_LEN];
     struct err *err;
 };
 
@@ -353,86 +383,113 @@ static bool has_text(const struct read_recording *r)
     return strcmp(r->transcript, "done") == 0 || strcmp(r->transcript, "started") == 0;
 }
 
+static bool is_listed(const struct keys *k, const char *id) { return keys_has(k, id, ID_LEN - 1); }
+
+static int make_one(struct having *x, const struct read_origin *origin, struct sounding sounding)
+{
+    struct html *h = x->h;
+    struct document_memory *memory = NULL;
+    struct document d;
+    size_t key;
+    int rc = read_document(h->store, x->r,
+                           FORMAT_TEXT | FORMAT_WORDS | FORMAT_TURNS | FORMAT_SOUNDS | FORMAT_TAGS,
+                           false, &d, &memory, x->err);
+
+    if (rc == 0)
+        rc = make_page(h, x->r, origin, &d, x->id, sounding, x->err);
+    document_memory_free(memory);
+    return rc == 0 ? keys_give(&h->kept, x->id, ID_LEN - 1, &key, x->err) : rc;
+}
+
 static int on_origin(void *arg, const struct read_origin *origin)
 {
     struct having *x = arg;
-    struct document_memory *memory = NULL;
-    const size_t before = x->h->kept.count;
-    struct document d;
-    char id[ID_LEN];
-    size_t key;
-    int rc;
 
-    id_of(origin, id);
-    rc = keys_give(&x->h->kept, id, ID_LEN - 1, &key, x->err);
-    if (rc == 0 && x->h->kept.count == before)
-        rc = err_set(x->err, ERR_INPUT, "another recording has its page's name, '%s.html'", id);
-    if (rc == 0)
-        rc = read_document(x->h->store, x->r,
-                           FORMAT_TEXT | FORMAT_WORDS | FORMAT_TURNS | FORMAT_SOUNDS | FORMAT_TAGS,
-                           false, &d, &memory, x->err);
-    if (rc == 0)
-        rc = make_page(x->h, x->r, origin, &d, id, x->err);
-    document_memory_free(memory);
-    return rc;
+    id_of(origin, x->id);
+    if (is_listed(&x->h->kept, x->id))
+        return err_set(x->err, ERR_INPUT, "another recording has its page's name, '%s.html'",
+                       x->id);
+    return make_one(x, origin, (struct sounding){.media = x->h->options->media, .silent = ""});
+}
+
+static int list_alone(struct html *h, const struct read_recording *r, struct err *err)
+{
+    return overview_add(&h->overview, r, NULL, "", last_part(r->member[0] ? r->member : r->path),
+                        err);
+}
+
+/* Its page, if there is one, is an old one: the index does not name it. */
+static void leave_out(const struct having *x)
+{
+    struct err ignored = {0}; /* out of memory: the export ends of that itself */
+    size_t key;
+
+    (void)list_alone(x->h, x->r, &ignored);
+    if (x->id[0])
+        (void)keys_give(&x->h->failed, x->id, ID_LEN - 1, &key, &ignored);
 }
 
 static int html_recording(void *state, const struct read_recording *r, const char *name,
                           struct err *err)
 {
     struct html *h = state;
-    struct having x = {h, r, err};
+    struct having x = {.h = h, .r = r, .err = err};
+    int rc;
 
     (void)name; /* IDs: they stay when a recording moves */
-    if (has_text(r)) {
-        int rc = read_origin(h->store, r->media_id, on_origin, &x, err);
-
-        h->failed |= rc != 0;
-        return rc;
-    }
-    return overview_add(&h->overview, r, NULL, "", last_part(r->member[0] ? r->member : r->path),
-                        err);
+    if (!has_text(r))
+        return list_alone(h, r, err);
+    rc = read_origin(h->store, r->media_id, on_origin, &x, err);
+    if (rc != 0)
+        leave_out(&x);
+    return rc;
 }
 
 /* ---------------------------------------------------------------------------- earlier exports */
 
-/* An archive is exported in pieces, too: what has its page from another time stays, and the index
- * and the search have it. */
+/* What a page that is there plays. */
+static enum format_media media_of(struct html *h, const char *page)
+{
+    char head[8192], wanted[32]; /* it stands behind the title, whose quotes are escaped */
+    ssize_t n = outdir_read(h->out, page, head, sizeof(head));
+
+    for (int m = 0; n > 0 && m < HTML_MEDIA; m++) {
+        snprintf(wanted, sizeof(wanted), "<body data-media=\"%s\"", html_media[m]);
+        if (memmem(head, (size_t)n, wanted, strlen(wanted)))
+            return (enum format_media)m;
+    }
+    return FORMAT_MEDIA_NONE;
+}
+
+/* An archive is exported in pieces, too: what has its page from another time keeps it, and the
+ * index and the search have it. It says what the catalog says now, as those do. */
 static int on_earlier_origin(void *arg, const struct read_origin *origin)
 {
     struct having *x = arg;
-    const struct read_recording *r = x->r;
-    struct document_memory *memory = NULL;
-    char id[ID_LEN], name[FILE_LEN];
-    struct document d;
-    size_t key;
-    int rc;
+    char page[FILE_LEN];
 
-    id_of(origin, id);
-    if (keys_has(&x->h->kept, id, ID_LEN - 1) ||
-        !outdir_has(x->h->out, file_name("recordings", id, "html", name), NULL, 0))
+    id_of(origin, x->id);
+    file_name("recordings", x->id, "html", page);
+    if (is_listed(&x->h->kept, x->id) || is_listed(&x->h->failed, x->id) ||
+        !outdir_has(x->h->out, page, NULL, 0))
         return 0;
-    rc = keys_give(&x->h->kept, id, ID_LEN - 1, &key, x->err);
-    if (rc == 0)
-        rc = read_document(x->h->store, r, FORMAT_TEXT | FORMAT_TURNS | FORMAT_SOUNDS, false, &d,
-                           &memory, x->err);
-    if (rc != 0)
-        return rc;
-    rc = index_words(x->h, &d, x->err);
-    if (rc == 0)
-        rc = overview_add(&x->h->overview, r, &d, id, last_part(r->member[0] ? r->member : r->path),
-                          x->err);
-    x->h->pages += rc == 0;
-    document_memory_free(memory);
-    return rc;
+    return make_one(
+        x, origin,
+        (struct sounding){.media = media_of(x->h, page), .as_it_is = true, .silent = ""});
 }
 
 static int on_earlier(void *arg, const struct read_recording *r)
 {
-    struct having x = *(struct having *)arg;
+    struct having *all = arg, x = {.h = all->h, .r = r, .err = all->err};
+    int rc = has_text(r) ? read_origin(x.h->store, r->media_id, on_earlier_origin, &x, x.err) : 0;
 
-    x.r = r;
-    return has_text(r) ? read_origin(x.h->store, r->media_id, on_earlier_origin, &x, x.err) : 0;
+    if (rc != ERR_INPUT && rc != ERR_LIMIT)
+        return rc;
+    cli_note("%s%s%s: its page is the old one: %s", r->path, r->member[0] ? "//" : "", r->member,
+             x.err->msg);
+    leave_out(&x);
+    *x.err = (struct err){0};
+    return 0;
 }
 
 static int add_earlier(struct html *h, struct err *err)
@@ -500,7 +557,8 @@ static int html_finish(void *state, struct err *err)
     /* Pages that name what is removed are there until the new ones have their names. */
     if (rc == 0)
         rc = outdir_flush(h->out, err);
-    for (size_t i = 0; rc == 0 && !h->failed && i < sizeof(folders) / sizeof(folders[0]); i++)
+    for (size_t i = 0; rc == 0 && h->failed.count == 0 && i < sizeof(folders) / sizeof(folders[0]);
+         i++)
         rc = outdir_prune(h->out, folders[i], is_kept, h, err);
     return rc;
 }

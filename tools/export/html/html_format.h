@@ -5,17 +5,21 @@
  *     recordings/ID.html  ID.js      a page for each recording; its texts for the search
  *     media/ID.svg  ID.opus  ID.wav  waveforms; sound, where it is not played from where it lies
  *     search/list.js  pieces.js  HASH.js   the list, and the index of words (word_index.h)
- *     pages/                         style and scripts
+ *     pages/                         style and scripts; which catalog's the folder is
  *
  * ID is 16 hexadecimal digits of the recording's fingerprint: the same wherever it lies and in
  * whichever catalog, so a link holds, and nothing from outside is in a name. What is there already
- * with the same bytes is not written again. Pages of recordings that are not in this export stay,
- * and are in the index; what belongs to no transcript of the catalog any more is removed. */
+ * with the same bytes is not written again. Pages of recordings that are not in this export are
+ * brought up to date with it, with the sound that they have, and are in the index; what belongs to
+ * no transcript of the catalog any more is removed. So a folder is one catalog's, and refused to
+ * others. */
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_HTML_HTML_FORMAT_H
 #define NIGHTSHIFT_TOOLS_EXPORT_HTML_HTML_FORMAT_H
 
 #include "tools/export/format.h"
 
 extern const struct format_folder html_folder;
+extern const char *const html_media[]; /* enum format_media in words: of --media, and in pages */
+#define HTML_MEDIA 4                   /* of them */
 
 #endif

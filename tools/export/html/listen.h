@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "store/read/read.h"
+#include "workers/media/opus_file.h"
 
 /* By container and codec as the catalog has them: does every current browser play that? */
 bool listen_is_played(const char *container, const char *codec, const char *path);
@@ -14,10 +15,16 @@ bool listen_is_played(const char *container, const char *codec, const char *path
 bool listen_is_film(const char *path);
 
 /* Decodes the recording once, in a decoder process (workers/media/decoder.h). waveform: an SVG
- * image of 1000 peaks, each the loudest of its stretch; opus: an Ogg file. Either may be NULL. What
- * is damaged has what came of it. ERR_MISSING, ERR_DENIED and what decoder_next and opus_file.h
- * bring: then neither holds anything of use. */
-int listen_to(const struct read_origin *origin, struct buf *waveform, struct buf *opus,
-              struct err *err);
+ * image of 1000 peaks, each the loudest of its stretch; opus: takes an Ogg file piece by piece,
+ * with `arg`. Either may be NULL. What is damaged has what came of it. ERR_MISSING, ERR_DENIED and
+ * what decoder_next and opus_file.h bring: then neither holds anything of use. */
+int listen_to(const struct read_origin *origin, struct buf *waveform, opus_file_write opus,
+              void *arg, struct err *err);
+
+/* The recording itself, byte for byte, piece by piece to `write`: a plain file that has the bytes
+ * which were transcribed, by their fingerprint. ERR_CHANGED: it has others, or is none. ERR_MISSING
+ * and what reading and `write` bring. After an error what was written is of no use. */
+int listen_copy(const struct read_origin *origin, opus_file_write write, void *arg,
+                struct err *err);
 
 #endif

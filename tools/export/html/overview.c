@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/html.h"
+#include "tools/export/escape_html.h"
 #include "tools/text.h"
 
 #define BARS 8

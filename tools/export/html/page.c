@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/export/html/timeline.h"
-#include "tools/html.h"
+#include "tools/export/escape_html.h"
 #include "tools/text.h"
 
 /* Words below are shaded. Of the samples' 488 words, as whisper-nano hears them, 10 % are below the
@@ -79,9 +79,9 @@ static void put_head(const struct page *p, struct buf *out)
 {
     html_begin(out, html_policy_folder, p->name);
     put(out, "<link rel=\"stylesheet\" href=\"../pages/style.css\">\n"
-             "<script src=\"../pages/recording.js\" defer></script>\n</head>\n<body data-id=\"");
-    buf_printf(out, "%lld\" data-ms=\"%lld\" data-name=\"", (long long)p->document->id,
-               (long long)timeline_length_ms(p->document));
+             "<script src=\"../pages/recording.js\" defer></script>\n</head>\n<body");
+    buf_printf(out, " data-media=\"%s\" data-id=\"%lld\" data-ms=\"%lld\" data-name=\"", p->media,
+               (long long)p->document->id, (long long)timeline_length_ms(p->document));
     html_text(out, p->name);
     put(out, "\">\n<a class=\"skip\" href=\"#text\">To the text</a>\n<header>\n"
              "<nav><a href=\"../index.html\">All recordings</a></nav>\n<h1 dir=\"auto\">");

@@ -14,6 +14,7 @@ struct page {
     const char *source; /* what is played, as a reference from the page; "": nothing */
     const char *second; /* another one, if the first is not there; "" */
     const char *silent; /* why nothing is played; "" */
+    const char *media;  /* what was asked for to be played: a word (html_format.h) */
     bool film, waveform, unfinished;
 };
 /* Behind what is in `out`. ERR_NOMEM. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/html.h"
+#include "tools/export/escape_html.h"
 #include "tools/text.h"
 
 #define ROW 34 /* pixels: a line of text and its bar */

@@ -2,7 +2,7 @@
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_HTML_TALLY_H
 #define NIGHTSHIFT_TOOLS_EXPORT_HTML_TALLY_H
 
-#include "tools/export/html/keys.h"
+#include "tools/export/keys.h"
 
 struct tally { /* zero at first; owned: tally_free */
     struct keys keys;

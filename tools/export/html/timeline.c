@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/html.h"
+#include "tools/export/escape_html.h"
 #include "tools/text.h"
 
 #define WIDTH 10000 /* units, however long it is */

@@ -150,12 +150,13 @@ function pieces(rows) { // called by it
 function words(id, rows) { arrived.set(id, rows); }  // called by search/ID.js
 function texts(id, rows) { arrived.set(id, rows); } // called by recordings/ID.js
 
+// As many as are loaded at once; `more`: there are, of so short a beginning.
 function piecesOf(word, prefix) {
   let from = 0;
   while (from + 1 < table.length && table[from + 1][0] <= word) from++;
   let to = from + 1;
   while (prefix && to < table.length && table[to][0].startsWith(word)) to++;
-  return table.slice(from, Math.min(to, from + PIECES_MOST));
+  return {ids: table.slice(from, Math.min(to, from + PIECES_MOST)).map((row) => row[1]), more: to > from + PIECES_MOST};
 }
 // Numbers of recordings, as word_index.h writes them.
 const DIGITS = new Map([...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].map((c, i) => [c, i]));
@@ -174,11 +175,11 @@ function numbers(code, into) {
   return into;
 }
 async function having(word, prefix) {
-  const found = new Set();
-  for (const rows of await Promise.all(piecesOf(word, prefix).map(([, id]) => load(`search/${id}.js`, id))))
+  const found = new Set(), {ids, more} = piecesOf(word, prefix);
+  for (const rows of await Promise.all(ids.map((id) => load(`search/${id}.js`, id))))
     for (const [w, code] of rows)
       if (w === word || (prefix && w.startsWith(word))) numbers(code, found);
-  return found;
+  return {found, more};
 }
 
 // Does the passage have the words one after the other, as they were asked for? How many has it?
@@ -226,15 +227,16 @@ async function search() {
   }
   const sets = await Promise.all(asked.map((a) => having(a.word, a.prefix)));
   if (mine !== asking) return;
-  const all = [...sets[0]].filter((n) => sets.every((s) => s.has(n))).sort((a, b) => a - b);
+  const all = [...sets[0].found].filter((n) => sets.every((s) => s.found.has(n))).sort((a, b) => a - b);
+  const more = sets.some((s) => s.more);
   const some = all.slice(0, 3 * HITS).map((n) => readable[n]).filter(Boolean);
   const read = await Promise.all(some.map((r) => load(`recordings/${r.id}.js`, r.id)));
   if (mine !== asking) return;
   // Those that say it in so many words, or in one passage, before those that have the words somewhere.
   const made = some.map((r, i) => hit(r, read[i], asked)).sort((a, b) => b.most - a.most);
   hits.replaceChildren(...made.slice(0, HITS).map((m) => m.li));
-  found.textContent = all.length === 0 ? 'Nobody says that.'
-    : `${count(all.length)} ${all.length === 1 ? 'recording has' : 'recordings have'} ${asked.length === 1 ? 'it' : 'all of these words'}`
+  found.textContent = all.length === 0 ? (more ? 'Too many words begin so: type on.' : 'Nobody says that.')
+    : `${more ? 'At least ' : ''}${count(all.length)} ${all.length === 1 ? 'recording has' : 'recordings have'} ${asked.length === 1 ? 'it' : 'all of these words'}`
       + (all.length > HITS ? `; these are ${HITS} of them.` : '.');
 }
 document.getElementById('words').addEventListener('input', search);

@@ -1,7 +1,7 @@
-/* tools/export/html/keys.h - a number for each of many strings, 0, 1 ... in the order in which they
+/* tools/export/keys.h - a number for each of many strings, 0, 1 ... in the order in which they
  * came. One thread. */
-#ifndef NIGHTSHIFT_TOOLS_EXPORT_HTML_KEYS_H
-#define NIGHTSHIFT_TOOLS_EXPORT_HTML_KEYS_H
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_KEYS_H
+#define NIGHTSHIFT_TOOLS_EXPORT_KEYS_H
 
 #include <stdbool.h>
 #include <stddef.h>

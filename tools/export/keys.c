@@ -1,4 +1,4 @@
-#include "tools/export/html/keys.h"
+#include "tools/export/keys.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "tools/html.h"
+#include "tools/export/escape_html.h"
 
 #include <string.h>
 

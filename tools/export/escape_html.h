@@ -1,8 +1,8 @@
-/* tools/html.h - text from outside as HTML, and what a page may do. Pure; any thread.
+/* tools/export/escape_html.h - text from outside as HTML, and what a page may do. Pure; any thread.
  *
  * A buffer that failed ignores what follows (base/buf.h). */
-#ifndef NIGHTSHIFT_TOOLS_HTML_H
-#define NIGHTSHIFT_TOOLS_HTML_H
+#ifndef NIGHTSHIFT_TOOLS_EXPORT_ESCAPE_HTML_H
+#define NIGHTSHIFT_TOOLS_EXPORT_ESCAPE_HTML_H
 
 #include "base/buf.h"
 

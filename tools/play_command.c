@@ -1,4 +1,4 @@
-#include "tools/play.h"
+#include "tools/play_command.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* tools/play.h - the command that plays a stretch of a recording. Pure; any thread. */
-#ifndef NIGHTSHIFT_TOOLS_PLAY_H
-#define NIGHTSHIFT_TOOLS_PLAY_H
+/* tools/play_command.h - the command that plays a stretch of a recording. Pure; any thread. */
+#ifndef NIGHTSHIFT_TOOLS_PLAY_COMMAND_H
+#define NIGHTSHIFT_TOOLS_PLAY_COMMAND_H
 
 #include <stdbool.h>
 #include <stdint.h>
