@@ -93,23 +93,30 @@ static void note_heard(struct decode *d, const struct sources_one *list, uint32_
             d->ears[list[i].track].heard.heard |= UINT64_C(1) << (list[i].channel - 1);
 }
 
-static int say_info(struct decode *d, struct decoder_info *info, struct err *err)
+static void say_left_out(const struct decode *d, char *ret, size_t size)
 {
     struct media_heard heard[HEARING_SOURCES_MAX] = {{0}};
+
+    for (uint32_t i = 0; i < d->media.ear_count; i++)
+        heard[i] = d->ears[i].heard;
+    media_left_out(&d->media, heard, ret, size);
+}
+
+static int say_info(struct decode *d, struct decoder_info *info, struct err *err)
+{
     struct result_source sources[HEARING_SOURCES_MAX];
     char names[HEARING_SOURCES_MAX][32];
     const struct sources_one *list = NULL;
 
     info->source_count = d->sources ? sources_count(d->sources, &list) : 0;
     info->sources = sources;
+    say_left_out(d, info->mix_left_out, sizeof(info->mix_left_out));
     note_heard(d, list, info->source_count);
     for (uint32_t i = 0; i < info->source_count; i++) {
         name_source(d, &list[i], names[i]);
         sources[i].label = names[i];
     }
-    for (uint32_t i = 0; i < d->media.ear_count; i++)
-        heard[i] = d->ears[i].heard;
-    media_left_out(&d->media, heard, info->left_out, sizeof(info->left_out));
+    say_left_out(d, info->left_out, sizeof(info->left_out));
     return d->task->info(d->task->arg, info, err);
 }
 

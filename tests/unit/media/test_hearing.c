@@ -152,6 +152,26 @@ static void channels_side_by_side(void **state)
     outcome_free(&o);
 }
 
+/* Two that speak in turn and a channel of nobody, in a file that does not name channels. */
+static void the_mix_has_what_no_source_has(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i 'aevalsrc=0.3*sin(2*PI*t*300)*lt(mod(t\\,4)\\,1.5)|"
+       "0.3*sin(2*PI*t*500)*gt(mod(t\\,4)\\,2)|0.001*sin(2*PI*t*50):s=16000:d=40' nobody.au");
+    o = apart("nobody.au", HEARING_AUTO, 0);
+    assert_int_equal(o.info.source_count, 2);
+    assert_string_equal(o.info.left_out, "channel 3");
+    assert_string_equal(o.info.mix_left_out, "");
+    outcome_free(&o);
+    o = decoded("nobody.au", 2, 0);
+    assert_string_equal(o.info.left_out, "channel 1, channel 3");
+    assert_string_equal(o.info.mix_left_out, "channel 1, channel 3");
+    outcome_free(&o);
+}
+
 static void tracks_side_by_side(void **state)
 {
     struct outcome o;
@@ -287,6 +307,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_channel_is_heard),
     cmocka_unit_test(one_track_is_heard),
     cmocka_unit_test(channels_side_by_side),
+    cmocka_unit_test(the_mix_has_what_no_source_has),
     cmocka_unit_test(tracks_side_by_side),
     cmocka_unit_test(a_later_track_is_where_it_belongs),
     cmocka_unit_test(an_earlier_track_is_heard_from_its_begin),

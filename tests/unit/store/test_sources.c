@@ -113,6 +113,30 @@ TEST(a_source_that_goes_on_takes_its_followers_back)
 
 /* -------------------------------------------------------------------------- sounds, passages */
 
+TEST(what_hears_the_mix_leaves_no_channel_out)
+{
+    static const struct result_source sources[] = {{"channel 1"}, {"channel 2"}};
+    const struct store_heard heard = {sources, 2, "track 2, channel 3", "track 2"};
+    struct store *st = catalog_new();
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano);
+
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job = job_begin(st, &stage_voices);
+    job_add1(st, job, "/a/1.wav", "", 1);
+    run_sql("UPDATE stage SET name = 'sounds' WHERE name = 'diarize'");
+    for (int64_t task = 1; task <= 2; task++)
+        assert_ok(store_task_heard(st, task, &heard, &e), e);
+    assert_string_equal(text_of("SELECT group_concat(left_out, ';') FROM task"),
+                        "track 2, channel 3;track 2");
+    assert_int_equal(count_of("SELECT count(*) FROM source WHERE task_id = 1"), 2);
+    assert_int_equal(count_of("SELECT count(*) FROM source WHERE task_id = 2"), 0);
+    for (int64_t task = 1; task <= 2; task++)
+        assert_ok(store_task_heard(st, task, &(struct store_heard){0}, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE left_out IS NOT NULL"), 0);
+    catalog_close(st);
+}
+
 TEST(sounds_and_vectors)
 {
     const struct result_sound heard[] = {{1000, 4000, 67, "Applause", 0.875},
