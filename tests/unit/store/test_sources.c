@@ -313,6 +313,8 @@ TEST(who_was_not_told_apart_is_found_by_channel)
               e);
     shard_put(st, 1, 0, (const char *[]){"yes one", "yes two", "no one"}, 3);
     run_sql("UPDATE segment SET source = 2 - idx % 2");
+    assert_string_equal(text_of("SELECT group_concat(ifnull(source, '-')) FROM results"),
+                        "channel 2,channel 1,channel 2");
     for (int how = 0; how < 2; how++) {
         assert_string_equal(found(st, "yes", "CHANNEL 2", how), "channel 2: yes one|");
         assert_string_equal(found(st, "yes", "channel 1", how), "channel 1: yes two|");
