@@ -260,6 +260,11 @@ static int begin_ear(struct decode *d, uint32_t ear, struct err *err)
         channel && channel <= (uint32_t)f->ch_layout.nb_channels ? UINT64_C(1) << (channel - 1)
                                                                  : UINT64_MAX,
     };
+    if (ear > 0 && channel > (uint32_t)f->ch_layout.nb_channels) /* its container says otherwise */
+        return err_set(err, ERR_INPUT,
+                       "channel %u is to be heard, and track %u has %d: enqueue it with other "
+                       "--channels or --tracks",
+                       channel, d->media.ears[ear].nth, f->ch_layout.nb_channels);
     if (ear == 0)
         d->rate_hz = (uint32_t)f->sample_rate;
     if (n >= 2 && !d->sources)
@@ -454,7 +459,7 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     }
     d->task = task;
     d->stride = 1;
-    rc = media_open(&d->media, in, task->hearing.tracks, err);
+    rc = media_open(&d->media, in, &task->hearing, err);
     if (rc != 0)
         goto out;
     for (uint32_t i = 0; i < d->media.ear_count; i++)

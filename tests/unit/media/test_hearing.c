@@ -196,6 +196,31 @@ static void tracks_side_by_side(void **state)
     outcome_free(&o);
 }
 
+/* Of each track the channel that is named; which has none is not heard, and that is said. */
+static void one_channel_of_all_tracks(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_channels();
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i sine=900:d=2 -i two.flac -i two.flac -map 0 -map 1 "
+       "-map 2 -metadata:s:a:0 language=eng -c:a flac some.mkv");
+    o = decode_path("some.mkv", &(struct ask){.hearing = {HEARING_MIX, 2, HEARING_ALL}});
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.info.source_count, 2);
+    assert_string_equal(o.labels[0], "track 2");
+    assert_string_equal(o.info.left_out,
+                        "track 1 (eng, no channel 2), track 2 channel 1, track 3 channel 1");
+    assert_string_equal(o.info.mix_left_out, o.info.left_out);
+    assert_source(&o, 1, "two.flac", "-af 'pan=mono|c0=c1'");
+    outcome_free(&o);
+    o = decode_path("some.mkv", &(struct ask){.hearing = {HEARING_MIX, 3, HEARING_ALL}});
+    assert_sentence(&o, ERR_INPUT,
+                    "channel 3 is to be heard, and no track that is to be heard has it");
+    outcome_free(&o);
+}
+
 /* One that begins 700 ms later. */
 static void a_later_track_is_where_it_belongs(void **state)
 {
@@ -309,6 +334,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(channels_side_by_side),
     cmocka_unit_test(the_mix_has_what_no_source_has),
     cmocka_unit_test(tracks_side_by_side),
+    cmocka_unit_test(one_channel_of_all_tracks),
     cmocka_unit_test(a_later_track_is_where_it_belongs),
     cmocka_unit_test(an_earlier_track_is_heard_from_its_begin),
     cmocka_unit_test(a_track_that_begins_very_late_is_where_it_belongs),
