@@ -172,6 +172,27 @@ static void the_mix_has_what_no_source_has(void **state)
     outcome_free(&o);
 }
 
+/* One sound twice, once inverted: mixed there would be nothing. */
+static void of_two_that_cancel_out_one_is_heard(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i 'aevalsrc=-0.28*sin(2*PI*t*300)*lt(mod(t\\,4)\\,2)|"
+       "0.3*sin(2*PI*t*300)*lt(mod(t\\,4)\\,2):s=16000:d=20:c=stereo' inverted.wav");
+    o = apart("inverted.wav", HEARING_AUTO, 0);
+    assert_int_equal(o.info.source_count, 0);
+    assert_string_equal(o.info.left_out, "channel 1");
+    assert_string_equal(o.info.mix_left_out, "channel 1");
+    assert_as_tool(&o, "inverted.wav", "-af 'pan=mono|c0=c1'");
+    outcome_free(&o);
+    o = apart("inverted.wav", HEARING_MIX, 0);
+    assert_string_equal(o.info.left_out, "");
+    assert_as_tool(&o, "inverted.wav", "");
+    outcome_free(&o);
+}
+
 static void tracks_side_by_side(void **state)
 {
     struct outcome o;
@@ -333,6 +354,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_track_is_heard),
     cmocka_unit_test(channels_side_by_side),
     cmocka_unit_test(the_mix_has_what_no_source_has),
+    cmocka_unit_test(of_two_that_cancel_out_one_is_heard),
     cmocka_unit_test(tracks_side_by_side),
     cmocka_unit_test(one_channel_of_all_tracks),
     cmocka_unit_test(a_later_track_is_where_it_belongs),
