@@ -5,29 +5,26 @@
 #include "base/clock.h"
 #include "scheduler/stage_aside.h"
 
-/* 0: any length will do. */
-static uint32_t most_ms(const struct run *run, const struct store_stage_row *row)
-{
-    struct scheduler_stage kind = {0};
-
-    if (run->o->stage)
-        run->o->stage(row->name, row->params_json, &kind);
-    return kind.most_shard_ms;
-}
-
 /* way_out: before the option that would do. */
 static int check(const struct run *run, const struct store_stage_row *row, int code,
                  const char *way_out, struct err *err)
 {
-    uint32_t asked = run->o->shard_ms, most = most_ms(run, row);
+    struct scheduler_stage kind = {0};
+    uint32_t asked = run->o->shard_ms, most;
 
-    if (most == 0 || asked <= most)
+    if (run->o->stage)
+        run->o->stage(row->name, row->params_json, &kind);
+    most = kind.most_shard_ms;
+    if (most == 0 || asked <= most) /* 0: any length will do */
         return 0;
     return err_set(err, code,
                    "a shard of %g min is too long for the stage %.40s: it may give more than a "
-                   "message can hold; %s --shard=%u%s or less",
+                   "message can hold; %s --shard=%u%s or less%s",
                    asked / 60000.0, row->name, way_out, most / (most < 60000 ? 1000 : 60000),
-                   most < 60000 ? "s" : "m");
+                   most < 60000 ? "s" : "m",
+                   most < kind.mixed_most_shard_ms && asked <= kind.mixed_most_shard_ms
+                       ? ", or enqueue with --channels=mix (and one track)"
+                       : "");
 }
 
 static void free_rows(struct store_stage_row *rows, size_t n)

@@ -243,10 +243,16 @@ struct store_media_info {
     uint32_t tag_count, audio_tracks; /* of the last 0: unknown */
 };
 int store_media_info(struct store *st, const struct store_media_info *info, struct err *err);
-/* What a task hears, `count` sources or (0) one, and which of the recording's tracks and channels
- * the task does not hear, in words; "" or NULL: it hears all. */
-int store_task_heard(struct store *st, int64_t task_id, const char *left_out,
-                     const struct result_source *sources, uint32_t count, struct err *err);
+/* What is heard of a recording, and in words which of its tracks and channels are not; "" or NULL:
+ * all are. A task whose stage hears the sources by themselves keeps them and left_out; one that
+ * hears their mix has no sources, and keeps mix_left_out. */
+struct store_heard {
+    const struct result_source *sources;
+    uint32_t count; /* 0: one */
+    const char *left_out, *mix_left_out;
+};
+int store_task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,
+                     struct err *err);
 /* What people say of a recording: valid UTF-8, at most RESULT_TAG_KEY_MAX and _VALUE_MAX bytes. */
 struct store_said {
     const char *key;   /* without control characters, not empty */

@@ -237,7 +237,10 @@ int ledger_heard(struct ledger *l, int64_t task, const struct msg_media *m, stru
     if (!e)
         return err->code;
     e->task = task;
-    return copy(&e->text, m->left_out) && copy_sources(l, &e->info, m) ? 0 : undo(l, err);
+    return copy(&e->info.left_out, m->left_out) && copy(&e->info.mix_left_out, m->mix_left_out) &&
+                   copy_sources(l, &e->info, m)
+               ? 0
+               : undo(l, err);
 }
 
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err)

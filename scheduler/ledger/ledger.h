@@ -40,7 +40,7 @@ int ledger_passages(struct ledger *l, int64_t task, const char *device, struct m
                     struct result_passage *passages, struct err *err);
 int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err);
 int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err);
-/* What a task of it hears and does not: m->sources, m->left_out. */
+/* What a task of it hears and does not: m->sources, m->left_out, m->mix_left_out. */
 int ledger_heard(struct ledger *l, int64_t task, const struct msg_media *m, struct err *err);
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err);
 /* Its true length alone: LEASE_END has the rest. */

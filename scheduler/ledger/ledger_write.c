@@ -72,7 +72,12 @@ int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct er
         return store_media_info(st, &info, err);
     }
     case LEDGER_HEARD:
-        return store_task_heard(st, e->task, e->text, e->info.sources, e->info.source_count, err);
+        return store_task_heard(st, e->task,
+                                &(struct store_heard){.sources = e->info.sources,
+                                                      .count = e->info.source_count,
+                                                      .left_out = e->info.left_out,
+                                                      .mix_left_out = e->info.mix_left_out},
+                                err);
     case LEDGER_MEDIA_END:
         return store_media_end(st, e->media, e->end.total_ms,
                                e->end.has_hash ? e->end.content_hash : NULL, e->end.damage, err);

@@ -46,6 +46,9 @@ struct scheduler_stage { /* all zero: it hears recordings, and its shards are al
     uint32_t passage_chars;
     bool settles;           /* its recordings are settled as a whole in the end */
     uint32_t most_shard_ms; /* of a shard whose result fits into a message; 0: any does */
+    /* The same where it hears sources by themselves, if it heard the mix: --channels=mix, and one
+     * track. */
+    uint32_t mixed_most_shard_ms;
 };
 /* *ret is all zero before. */
 typedef void (*scheduler_stage_fn)(const char *name, const char *params_json,

@@ -186,33 +186,29 @@ static int copy_shards(struct store *from, int64_t from_task, struct store *to, 
     return db_rows_end(&rows);
 }
 
-struct heard { /* of a task: what it hears, and not */
-    struct result_source sources[RESULT_SOURCES_MAX];
-    char *labels[RESULT_SOURCES_MAX], *left_out;
-    uint32_t count;
-};
-
 static int copy_heard(struct store *from, int64_t from_task, struct store *to, int64_t to_task,
                       const char *left_out, struct err *err)
 {
     static const char sql[] = "SELECT label FROM source WHERE task_id = ? ORDER BY source LIMIT ?";
-    struct heard h = {0};
+    struct result_source sources[RESULT_SOURCES_MAX];
+    struct store_heard h = {.sources = sources, .left_out = left_out, .mix_left_out = left_out};
+    char *labels[RESULT_SOURCES_MAX];
     struct db_rows rows;
     int rc;
 
     db_rows_again(&rows, from, err, db_cached(from, sql, err), "ii", from_task,
                   (int64_t)RESULT_SOURCES_MAX);
     while (db_rows_next(&rows)) {
-        h.labels[h.count] = db_dup(rows.stmt, 0);
-        h.sources[h.count].label = h.labels[h.count];
-        rows.rc = h.labels[h.count] ? 0 : no_memory(err);
+        labels[h.count] = db_dup(rows.stmt, 0);
+        sources[h.count].label = labels[h.count];
+        rows.rc = labels[h.count] ? 0 : no_memory(err);
         h.count += rows.rc == 0;
     }
     rc = db_rows_end(&rows);
     if (rc == 0 && (h.count || (left_out && *left_out)))
-        rc = store_task_heard(to, to_task, left_out, h.sources, h.count, err);
+        rc = store_task_heard(to, to_task, &h, err);
     while (h.count)
-        free(h.labels[--h.count]);
+        free(labels[--h.count]);
     return rc;
 }
 

@@ -45,7 +45,7 @@ static void put_query(struct reading *r, const struct read_doubts *which, struct
 
     buf_printf(&from, "(" CHOSEN "%sWHERE d.outcome = 'kept'",
                which->speaker ? "CROSS JOIN segment g ON g.segment_id = d.segment_id "
-                                "CROSS JOIN speaker k ON k.speaker_id = g.speaker_id "
+                                "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id "
                               : "");
     if (which->speaker)
         buf_printf(&from, " AND " FILTER_SPEAKER("?2"));

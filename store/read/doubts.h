@@ -11,7 +11,7 @@
 struct read_doubts {
     const char *const *paths; /* each as read_filter.path */
     size_t path_count;        /* 0: all */
-    const char *speaker;      /* name or label, as find_people.who; NULL: anybody */
+    const char *speaker;      /* name or label, as find_people.who, or source; NULL: anybody */
     const char *language;     /* of the segment; NULL: any */
     uint64_t limit;           /* 0: none */
 };

@@ -42,15 +42,22 @@ const char *filter_path_sql(struct filter_path *f, int first);
     "OR (member_raw >= " low " AND member_raw < " high ") "                           \
     "OR (member >= CAST(" low " AS TEXT) AND member < CAST(" high " AS TEXT))))"
 
-/* Who says segment `g` (its speaker: `k`), as find_people.who; and in which language. */
-#define FILTER_SPEAKER(param) \
-    "(k.name = " param " COLLATE NOCASE OR k.label = " param " COLLATE NOCASE)"
-/* The same without k, for a statement that is run once: it gathers the numbers each time, by
+/* Who says segment `g` (its speaker: `k`, or none), as find_people.who, or by the channel or track
+ * where nobody was told apart, as text_rows.c calls it; and in which language. */
+#define FILTER_SPEAKER(param)                                                   \
+    "(k.name = " param " COLLATE NOCASE OR k.label = " param " COLLATE NOCASE " \
+    "OR (g.speaker_id IS NULL AND g.source > 0 AND EXISTS (SELECT 1 FROM "      \
+    "source x WHERE x.task_id = g.task_id AND x.source = g.source "             \
+    "AND x.label = " param " COLLATE NOCASE)))"
+/* The numbers of those segments, for a statement that is run once: it gathers them each time, by
  * indexes that hold no voices. */
-#define FILTER_SPEAKER_OF_SEGMENT(param)                                               \
-    "g.speaker_id IN (SELECT speaker_id FROM speaker WHERE label = " param             \
-    " COLLATE NOCASE UNION ALL SELECT speaker_id FROM speaker WHERE name IS NOT NULL " \
-    "AND name = " param " COLLATE NOCASE)"
+#define FILTER_SEGMENTS_OF_SPEAKER(param)                                              \
+    "SELECT segment_id FROM segment WHERE speaker_id IN (SELECT speaker_id FROM "      \
+    "speaker WHERE label = " param " COLLATE NOCASE UNION ALL SELECT speaker_id FROM " \
+    "speaker WHERE name IS NOT NULL AND name = " param " COLLATE NOCASE) UNION ALL "   \
+    "SELECT sg.segment_id FROM source x CROSS JOIN segment sg ON sg.task_id = "        \
+    "x.task_id WHERE x.label = " param " COLLATE NOCASE AND sg.source = x.source "     \
+    "AND sg.speaker_id IS NULL"
 #define FILTER_LANGUAGE(param) "g.language = " param
 
 /* A SELECT of the classes of sound whose name has the text of the parameter in it ("?1"). From one

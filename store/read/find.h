@@ -41,6 +41,9 @@ struct find_people {
 int find_speakers(struct store *st, const struct find_people *people, find_speaker_fn fn, void *arg,
                   struct err *err);
 
+/* Is a channel or track of a recording called so, which stands where nobody was told apart? */
+int find_source(struct store *st, const char *label, bool *ret, struct err *err);
+
 struct find_turn {
     int64_t start_ms, end_ms;
     const char *speaker; /* name, or label */
@@ -120,7 +123,7 @@ int find_other_vectors(struct store *st, const struct store_stage_row *stage, co
  * language; nothing is said there: fn is not called. */
 #define FIND_SPEAKERS_MOST 16 /* of a stretch; who comes later is counted only */
 struct find_said {
-    const char *speaker;         /* the name, else the label; "": unknown */
+    const char *speaker;         /* the name, else the label, else the source's; "": unknown */
     const char *label;           /* "": unknown */
     const char *language, *text; /* of that speaker's first segment; of the first segment of all */
     const char *const *speakers; /* all who are known, each once, in the order of appearance */

@@ -81,3 +81,26 @@ int store_waiting(struct store *st, int64_t stage_id, struct store_waiting *ret,
     sqlite3_reset(stmt);
     return 0;
 }
+
+/* Of a task that has begun its own sources count, whatever another heard. */
+int store_apart(struct store *st, int64_t stage_id, struct store_apart *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(
+        st, &stmt, err,
+        "WITH heard AS (SELECT o.media_id, max(x.source) AS n FROM source x "
+        "CROSS JOIN task o ON o.task_id = x.task_id GROUP BY o.media_id) "
+        "SELECT count(*), ifnull(sum((h.n - 1) * max(0, ifnull(m.duration_ms, 0) - "
+        "(SELECT ifnull(sum(d.end_ms - d.start_ms), 0) FROM shard d WHERE d.task_id = t.task_id))),"
+        " 0) FROM heard h CROSS JOIN task t ON t.media_id = h.media_id AND t.stage_id = ?1 "
+        "JOIN media m ON m.media_id = t.media_id "
+        "WHERE t.state = 'pending' AND t.paused = 0 AND t.absent = 0",
+        "i", stage_id);
+
+    if (rc != 1)
+        return rc < 0 ? rc : err_set(err, ERR_CORRUPT, "the catalog counts nothing");
+    *ret = (struct store_apart){(uint64_t)sqlite3_column_int64(stmt, 0),
+                                sqlite3_column_int64(stmt, 1)};
+    sqlite3_reset(stmt);
+    return 0;
+}

@@ -19,6 +19,13 @@ struct store_waiting { /* the tasks of a stage that wait for their source's */
     uint64_t unknown;  /* of no known length, where it is to be done, */
     uint64_t bytes;    /*   and how large these are */
 };
+struct store_apart { /* of what a stage has to do, that whose channels or tracks are known to */
+    uint64_t known;  /*   be several sources, by whatever heard it before */
+    int64_t more_ms; /* what these make beside their length: (sources - 1) times of it */
+};
+/* Goes through all sources of the catalog. */
+int store_apart(struct store *st, int64_t stage_id, struct store_apart *ret, struct err *err);
+
 /* Goes through all tasks that wait. */
 int store_waiting(struct store *st, int64_t stage_id, struct store_waiting *ret, struct err *err);
 

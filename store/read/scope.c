@@ -31,8 +31,9 @@ void scope_filter_put(struct scope_filter *f, struct buf *sql, const char *media
                    " AND %s IN (SELECT media_id FROM speaker WHERE speaker_id IN "
                    "(SELECT speaker_id FROM speaker WHERE label = ?%d COLLATE NOCASE UNION ALL "
                    "SELECT speaker_id FROM speaker WHERE name IS NOT NULL "
-                   "AND name = ?%d COLLATE NOCASE))",
-                   media, first + 3, first + 3);
+                   "AND name = ?%d COLLATE NOCASE) UNION ALL SELECT media_id FROM task WHERE "
+                   "task_id IN (SELECT task_id FROM source WHERE label = ?%d COLLATE NOCASE))",
+                   media, first + 3, first + 3, first + 3);
     if (f->scope->language)
         buf_printf(sql,
                    " AND %s IN (SELECT media_id FROM task WHERE current AND task_id IN "

@@ -9,19 +9,23 @@
  * uses segment's index, which has no times. */
 #define SHARD_SLACK_MS "30000"
 
-/* A row per speaker, in the order of appearance. With one min() the columns that are no sum are
- * those of the row that has it (SQLite, "Bare columns in an aggregate query"). */
+/* A row per speaker, or source where nobody was told apart, in the order of appearance. With one
+ * min() the columns that are no sum are those of the row that has it (SQLite, "Bare columns in an
+ * aggregate query"). */
 static const char sql_said[] =
-    "WITH said AS (SELECT g.speaker_id, g.language, g.text, "
+    "WITH said AS (SELECT g.speaker_id, iif(g.speaker_id IS NULL, g.source, 0) AS source, "
+    "g.task_id, g.language, g.text, "
     "min(g.end_ms, ?3) - max(g.start_ms, ?2) AS ms, g.start_ms FROM shard h "
     "CROSS JOIN segment g ON g.task_id = h.task_id AND g.seq = h.seq "
     "WHERE h.task_id = (SELECT o.task_id FROM task o JOIN stage s ON s.stage_id = o.stage_id "
     "WHERE o.media_id = ?1 AND s." DB_TRANSCRIBES " AND o.current) "
     "AND h.start_ms < ?3 + " SHARD_SLACK_MS " AND h.end_ms > ?2 - " SHARD_SLACK_MS " "
     "AND g.start_ms < max(?3, ?2 + 1) AND g.end_ms > ?2) "
-    "SELECT ifnull(k.name, k.label), k.label, a.language, a.text, sum(a.ms), min(a.start_ms) "
+    "SELECT coalesce(k.name, k.label, x.label), ifnull(k.label, x.label), a.language, a.text, "
+    "sum(a.ms), min(a.start_ms) "
     "FROM said a LEFT JOIN speaker k ON k.speaker_id = a.speaker_id "
-    "GROUP BY a.speaker_id ORDER BY 6, a.speaker_id";
+    "LEFT JOIN source x ON x.task_id = a.task_id AND x.source = a.source "
+    "GROUP BY a.speaker_id, a.source ORDER BY 6, a.speaker_id, a.source";
 
 struct said { /* owned */
     char *speaker, *label, *language, *text;
@@ -94,4 +98,18 @@ int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_
                                          (const char *const *)s.names, s.count, s.more});
     said_free(&s);
     return rc;
+}
+
+int find_source(struct store *st, const char *label, bool *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, "SELECT 1 FROM source WHERE label = ? COLLATE NOCASE LIMIT 1",
+                      "t", label);
+
+    if (rc < 0)
+        return rc;
+    *ret = rc == 1;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return 0;
 }

@@ -120,41 +120,44 @@ int store_media_info(struct store *st, const struct store_media_info *info, stru
     return db_leave(st, rc, err);
 }
 
-/* Those of a stage that hears their mix say nothing: its results are of none of them. */
-static int put_sources(struct store *st, int64_t task_id, const struct result_source *sources,
-                       uint32_t count, struct err *err)
+#define HEARS_APART "(s." DB_TRANSCRIBES " OR s." DB_SETTLES ")" /* and not the mix alone */
+
+static int put_sources(struct store *st, int64_t task_id, const struct store_heard *heard,
+                       struct err *err)
 {
     int rc = db_run(st, err, "DELETE FROM source WHERE task_id = ?", "i", task_id);
 
-    for (uint32_t i = 0; i < count && rc == 0; i++)
+    for (uint32_t i = 0; i < heard->count && rc == 0; i++)
         rc = db_run(
             st, err,
             "INSERT INTO source (task_id, source, label) SELECT t.task_id, ?2, ?3 FROM task t "
-            "JOIN stage s ON s.stage_id = t.stage_id "
-            "WHERE t.task_id = ?1 AND (s." DB_TRANSCRIBES " OR s." DB_SETTLES ")",
-            "iit", task_id, (int64_t)i + 1, sources[i].label);
+            "JOIN stage s ON s.stage_id = t.stage_id WHERE t.task_id = ?1 AND " HEARS_APART,
+            "iit", task_id, (int64_t)i + 1, heard->sources[i].label);
     return rc;
 }
 
-static int task_heard(struct store *st, int64_t task_id, const char *left_out,
-                      const struct result_source *sources, uint32_t count, struct err *err)
+static int task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,
+                      struct err *err)
 {
     int rc = db_run(st, err,
-                    "UPDATE task SET left_out = nullif(?2, '') "
-                    "WHERE task_id = ?1 AND left_out IS NOT nullif(?2, '')",
-                    "it", task_id, left_out ? left_out : "");
+                    "UPDATE task SET left_out = n.left_out FROM "
+                    "(SELECT nullif(iif(" HEARS_APART ", ?2, ?3), '') AS left_out FROM task t "
+                    "JOIN stage s ON s.stage_id = t.stage_id WHERE t.task_id = ?1) n "
+                    "WHERE task_id = ?1 AND task.left_out IS NOT n.left_out",
+                    "itt", task_id, heard->left_out ? heard->left_out : "",
+                    heard->mix_left_out ? heard->mix_left_out : "");
 
-    return rc == 0 ? put_sources(st, task_id, sources, count, err) : rc;
+    return rc == 0 ? put_sources(st, task_id, heard, err) : rc;
 }
 
-int store_task_heard(struct store *st, int64_t task_id, const char *left_out,
-                     const struct result_source *sources, uint32_t count, struct err *err)
+int store_task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,
+                     struct err *err)
 {
     int rc = db_enter(st, err);
 
     if (rc < 0)
         return rc;
-    return db_leave(st, task_heard(st, task_id, left_out, sources, count, err), err);
+    return db_leave(st, task_heard(st, task_id, heard, err), err);
 }
 
 static int note(struct store *st, const char *kind, int64_t media_id, const char *text,

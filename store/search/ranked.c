@@ -28,8 +28,7 @@ static void put_scope(const struct read_search *search, struct filter_path *path
                    "ON sg.task_id = st.task_id WHERE st.current AND st.media_id IN (%s)",
                    filter_path_sql(path, 6));
     else
-        buf_printf(sql,
-                   "SELECT g.segment_id FROM segment g WHERE " FILTER_SPEAKER_OF_SEGMENT("?9"));
+        buf_printf(sql, FILTER_SEGMENTS_OF_SPEAKER("?9"));
 }
 
 /* Few enough to be gathered first? */

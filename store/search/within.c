@@ -199,7 +199,7 @@ static void open_segments(struct within *w, const char *where, struct db_rows *r
     struct buf sql = BUF_INIT;
 
     buf_printf(&sql, "SELECT g.segment_id, g.task_id, g.start_ms FROM segment g %sWHERE %s",
-               w->search->speaker ? "CROSS JOIN speaker k ON k.speaker_id = g.speaker_id " : "",
+               w->search->speaker ? "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id " : "",
                where);
     if (w->search->speaker)
         buf_printf(&sql, " AND " FILTER_SPEAKER("?3"));

@@ -247,6 +247,18 @@ class Apart(night.Night):
         self.assertEqual({"channel 1", "channel 2"}, {s["speaker"] for s in self.json("show", path)["segments"]})
         self.assertIn("channel 2", self.nightshift("show", "--format=srt", path, status=0).out)
         self.assertEqual([(0,)], self.sql("SELECT count(*) FROM speakers"))
+        # And it is found by what it is called there.
+        all_of = {label: text.split() for label, text in self.sql(
+            "SELECT source, group_concat(text, ' ') FROM transcript GROUP BY source")}
+        for label in ("channel 1", "CHANNEL 2"):
+            first, *_, word = sorted((w.strip(".,!?") for w in set(all_of[label.lower()]) if w.isalpha()), key=len)
+            for query in ((word,), ("--by-time", word), ("--limit=0", word), ("--path=" + self.archive, word),
+                          ("--within=59s", word, first)):
+                hits = self.json("search", "--speaker=" + label, *query)
+                self.assertTrue(hits, query)
+                self.assertEqual({label.lower()}, {h["speaker"] for h in hits})
+        self.assertIn("no speaker is called 'channel 3'",
+                      self.nightshift("search", "--speaker=channel 3", "the", status=night.NOINPUT).err)
         # What stands before a text in an export is none of its words.
         subs = os.path.join(self.dir, "interview.srt")
         with open(subs, "w", encoding="utf-8") as file:

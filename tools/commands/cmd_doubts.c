@@ -31,7 +31,7 @@ static const char help[] =
     "\n"
     "  -n, --limit=N        passages to show (default: 20; 0: all)\n"
     "  -l, --language=CODE  only what is said in this language\n"
-    "      --speaker=WHO    only what WHO says: a name, or a label\n"
+    "      --speaker=WHO    only what WHO says: a name, or a label ('channel 1')\n"
     "      --json           a JSON object in each line\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -h, --help           this text\n"

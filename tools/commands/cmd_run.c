@@ -400,6 +400,8 @@ static void know_stage(const char *name, const char *params_json, struct schedul
     _Static_assert(SCHEDULER_DECODING_LEN == TRANSCRIBE_DECODING_LEN, "one text");
     ret->settles = stage_settles(name);
     ret->most_shard_ms = lease_most_shard_ms(name, params_json);
+    if (stage_hears_apart(name, params_json))
+        ret->mixed_most_shard_ms = lease_most_shard_ms(name, "{}");
     if (kind == &stage_transcribe && transcribe_params_from_json(params_json, &p, &err) == 0)
         transcribe_decoding(&p, ret->decoding);
     if (kind && !kind->hears)

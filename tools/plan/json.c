@@ -94,6 +94,7 @@ static json_t *stages(const struct plan *p)
 
         json_object_set_new(o, "times_real_time", s->speed > 0 ? json_real(s->speed) : json_null());
         json_object_set_new(o, "waiting_for_source", json_integer((json_int_t)s->sourceless));
+        json_object_set_new(o, "heard_apart", json_integer((json_int_t)s->sources.known));
         json_object_set_new(o, "settling", json_integer((json_int_t)s->settling));
         json_object_set_new(o, "put_aside", s->aside ? text(s->aside) : json_null());
         json_array_append_new(list, o);

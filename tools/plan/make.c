@@ -13,6 +13,7 @@
 #include "tools/stages_aside.h"
 #include "tools/plan/plan.h"
 #include "workers/models/files/model_dir.h"
+#include "workers/stages/stage.h"
 #include "workers/stages/stage_kind.h"
 
 /* Where no length at all is known: 128 kbit/s. */
@@ -89,6 +90,23 @@ static int add_waiting(struct reading *r, int64_t stage_id, struct plan_stage *s
     return 0;
 }
 
+/* What is heard by channels or tracks is as much more to do. */
+static int add_apart(struct reading *r, const struct read_progress *row, struct plan_stage *s)
+{
+    struct store_apart a;
+    int rc;
+
+    if (!stage_hears_apart(row->stage, row->params_json))
+        return 0;
+    s->apart = true;
+    rc = store_apart(r->st, row->stage_id, &a, &r->err);
+    if (rc == 0) {
+        s->sources.known += a.known;
+        s->sources.more_ms += a.more_ms;
+    }
+    return rc;
+}
+
 /* What an earlier run was like on each device, of its shards. */
 static int read_paces(struct reading *r, struct plan_stage *s)
 {
@@ -126,6 +144,8 @@ static int on_stage(void *arg, const struct read_progress *row)
         !(s->aside = strdup(stages_aside_why(r->aside, row))))
         return ERR_NOMEM;
     if (row->waiting && add_waiting(r, row->stage_id, s) < 0)
+        return ERR_IO;
+    if (add_apart(r, row, s) < 0)
         return ERR_IO;
     return read_paces(r, s);
 }
@@ -368,6 +388,15 @@ static void place_on(const struct plan *p, const struct plan_options *o, struct 
         s->would_fit[i] = would_fit(d, s, &wish);
 }
 
+/* In that is how often what it did was heard. */
+static bool has_pace(const struct plan_stage *s, const struct plan *p)
+{
+    for (uint32_t i = 0; s->pace && i < p->picked->count; i++)
+        if (s->pace[i] > 0)
+            return true;
+    return false;
+}
+
 static void reckon(struct plan_stage *s, const struct plan *p)
 {
     struct rate_backlog b = {
@@ -384,6 +413,7 @@ static void reckon(struct plan_stage *s, const struct plan *p)
         b.known_ms = 1000;
     }
     s->left_ms = rate_left_ms(&b);
+    b.known_left_ms += has_pace(s, p) ? 0 : s->sources.more_ms;
     s->measured = true;
     for (uint32_t i = 0; i < p->picked->count; i++) {
         if (!s->on[i].fits)

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "gpu/devices.h"
 #include "scheduler/plan/placement.h"
+#include "store/read/pace.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/transcribe/transcribe.h"
@@ -51,6 +52,8 @@ struct plan_stage {
     uint64_t sourceless;          /* of the recordings, those whose transcription is not done yet */
     uint64_t settling;            /* and those that want no device any more */
     uint64_t bytes;               /* of the recordings waiting */
+    bool apart;                   /* it hears channels or tracks by themselves, where there are */
+    struct store_apart sources;   /* and of these is known */
     int64_t known_left_ms, known_ms;
     uint64_t known;         /* recordings whose lengths add up to known_ms */
     int64_t left_ms;        /* audio waiting; guessed where lengths are unknown */

@@ -171,6 +171,27 @@ static void print_waits(const struct plan_stage *s)
     }
 }
 
+/* How much of it is heard more than once is known of what was heard before alone. */
+static void print_apart(const struct plan_stage *s)
+{
+    char n[TEXT_LEN], text[300] = "";
+
+    if (!s->apart)
+        return;
+    if (s->sources.known)
+        snprintf(text, sizeof(text),
+                 "%s of %llu %s heard by channels or tracks, each of which takes its time: that is "
+                 "counted. ",
+                 text_count(s->sources.known, n), (unsigned long long)s->recordings,
+                 s->sources.known == 1 ? "is" : "are");
+    if (s->sources.known < s->recordings)
+        snprintf(text + strlen(text), sizeof(text) - strlen(text),
+                 "What has a microphone on each channel takes twice as long; that is known once it "
+                 "was heard.");
+    printf("%*s", INDENT, "");
+    wrapped(text, INDENT, INDENT);
+}
+
 static void print_stage(const struct plan *p, const struct plan_stage *s)
 {
     char text[600];
@@ -181,6 +202,7 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
     cli_paint(stdout, "1", text);
     putchar('\n');
     print_waits(s);
+    print_apart(s);
     if (s->aside) {
         snprintf(text, sizeof(text), "put aside by the last run: %s", s->aside);
         printf("%*s", INDENT, "");

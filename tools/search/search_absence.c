@@ -74,6 +74,8 @@ static int check_speaker(struct store *st, const char *who, struct err *err)
     int rc = find_speakers(st, &people, on_speaker, &any, err);
 
     if (rc >= 0 && !any)
+        rc = find_source(st, who, &any, err);
+    if (rc >= 0 && !any)
         return err_set(err, ERR_MISSING,
                        "no speaker is called '%.200s'. `nightshift speakers` lists them", who);
     return rc < 0 ? rc : 0;

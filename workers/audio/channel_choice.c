@@ -12,12 +12,18 @@
 #define LEAD_DB 12      /* above all others */
 #define LEAD_FRAMES 60  /* 3 s */
 #define LEAD_SHARE 0.02 /* of the frames with sound */
-#define ONE_SOUND 0.6   /* correlation */
+#define ONE_SOUND 0.6   /* correlation, of all */
+#define SAME 0.8        /* and in a frame */
+#define NEAR_DB 15      /* of its own loudness: a channel is loud in a frame */
+#define BETWEEN 0.06    /* of the frames with sound have the same, loud, in both channels */
+#define FOLLOWS 0.75    /* correlation of levels, the one so many frames later or sooner: */
+#define LAG_FRAMES 10
 
 struct channel_choice {
     uint32_t channels, frames, sounding;
     double dot[HEARING_SOURCES_MAX][HEARING_SOURCES_MAX];   /* sums of products; squares */
     uint8_t level[CHANNEL_FRAMES_MAX][HEARING_SOURCES_MAX]; /* dB below full scale */
+    uint32_t same[CHANNEL_FRAMES_MAX]; /* bit pair_of(a, b): one sound is in both */
 };
 
 int channel_choice_new(uint32_t channels, struct channel_choice **ret, struct err *err)
@@ -50,23 +56,30 @@ static uint8_t level_of(double squares, size_t n)
     return db < 0 ? 0 : db > SILENT_DB ? SILENT_DB : (uint8_t)lround(db);
 }
 
+/* a > b */
+static uint32_t pair_of(uint32_t a, uint32_t b) { return a * (a - 1) / 2 + b; }
+
 uint8_t channel_level(const int16_t *pcm, size_t n) { return level_of(product(pcm, pcm, n), n); }
 
 void channel_choice_feed(struct channel_choice *c, const int16_t *const *pcm)
 {
     uint8_t *level = c->level[c->frames];
+    double squares[HEARING_SOURCES_MAX];
     bool sounds = false;
 
     if (channel_choice_has_enough(c))
         return;
     for (uint32_t i = 0; i < c->channels; i++) {
-        double squares;
+        squares[i] = product(pcm[i], pcm[i], CHANNEL_FRAME);
+        c->dot[i][i] += squares[i];
+        for (uint32_t k = 0; k < i; k++) {
+            const double both = product(pcm[i], pcm[k], CHANNEL_FRAME);
 
-        for (uint32_t k = 0; k < i; k++)
-            c->dot[i][k] += product(pcm[i], pcm[k], CHANNEL_FRAME);
-        squares = product(pcm[i], pcm[i], CHANNEL_FRAME);
-        c->dot[i][i] += squares;
-        level[i] = level_of(squares, CHANNEL_FRAME);
+            c->dot[i][k] += both;
+            if (both * both > SAME * SAME * squares[i] * squares[k])
+                c->same[c->frames] |= UINT32_C(1) << pair_of(i, k);
+        }
+        level[i] = level_of(squares[i], CHANNEL_FRAME);
         sounds |= level[i] < SOUND_DB;
     }
     c->frames++;
@@ -128,11 +141,67 @@ static uint32_t leads(const struct channel_choice *c, uint32_t channel, const in
     return n;
 }
 
-static bool is_one_sound(const struct channel_choice *c, uint32_t a, uint32_t b)
+/* a > b, both voices */
+static double correlation(const struct channel_choice *c, uint32_t a, uint32_t b)
 {
     double both = sqrt(c->dot[a][a] * c->dot[b][b]);
 
-    return both <= 0 || fabs(c->dot[a > b ? a : b][a > b ? b : a]) / both >= ONE_SOUND;
+    return both > 0 ? fabs(c->dot[a][b]) / both : 1;
+}
+
+/* The share of frames with sound that have one between them, near as loud in both: a singer in the
+ * middle, whatever plays to the sides. */
+static double between(const struct channel_choice *c, uint32_t a, uint32_t b, const int *loud)
+{
+    uint32_t n = 0;
+
+    for (uint32_t f = 0; f < c->frames; f++) {
+        const int in_a = c->level[f][a] - loud[a], in_b = c->level[f][b] - loud[b];
+
+        n += (c->same[f] >> pair_of(a, b) & 1) && in_a <= NEAR_DB && in_b <= NEAR_DB &&
+             abs(in_a - in_b) < LEAD_DB;
+    }
+    return c->sounding ? (double)n / c->sounding : 0;
+}
+
+/* Decibels of a frame above where nobody hears anything. */
+static double above(const struct channel_choice *c, uint32_t f, uint32_t channel, const int *loud)
+{
+    const int below = c->level[f][channel] - loud[channel];
+
+    return below < BELOW_DB ? BELOW_DB - below : 0;
+}
+
+/* How well b's levels are those of a, so many frames later. */
+static double follows(const struct channel_choice *c, uint32_t a, uint32_t b, uint32_t lag,
+                      const int *loud)
+{
+    double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, of;
+
+    for (uint32_t f = lag; f < c->frames; f++) {
+        const double p = above(c, f - lag, a, loud), q = above(c, f, b, loud);
+
+        n++, x += p, y += q, xx += p * p, yy += q * q, xy += p * q;
+    }
+    of = (n * xx - x * x) * (n * yy - y * y);
+    return of > 0 ? (n * xy - x * y) / sqrt(of) : 0;
+}
+
+static double echoes(const struct channel_choice *c, uint32_t a, uint32_t b, const int *loud)
+{
+    double best = 0;
+
+    for (uint32_t lag = 0; lag <= LAG_FRAMES && lag < c->frames; lag++) {
+        best = fmax(best, follows(c, a, b, lag, loud));
+        best = fmax(best, follows(c, b, a, lag, loud));
+    }
+    return best;
+}
+
+static bool is_one_sound(const struct channel_choice *c, uint32_t a, uint32_t b, const int *loud)
+{
+    return correlation(c, a, b) >= ONE_SOUND || between(c, a, b, loud) >= BETWEEN ||
+           echoes(c, a, b, loud) >= FOLLOWS;
 }
 
 uint32_t channel_choice_voices(const struct channel_choice *c)
@@ -149,7 +218,16 @@ uint32_t channel_choice_voices(const struct channel_choice *c)
         }
     for (uint32_t i = 0; i < c->channels; i++)
         for (uint32_t k = 0; k < i; k++)
-            if ((voices >> i & 1) && (voices >> k & 1) && is_one_sound(c, i, k))
+            if ((voices >> i & 1) && (voices >> k & 1) && is_one_sound(c, i, k, loud))
                 return 0;
     return count > 1 ? voices : 0;
+}
+
+uint32_t channel_choice_alone(const struct channel_choice *c)
+{
+    const double a = c->dot[0][0], b = c->dot[1][1], both = c->dot[1][0];
+
+    if (c->channels != 2 || (a + b + 2 * both) / 4 >= fmax(a, b) / 10)
+        return 0;
+    return a >= b ? 1 : 2;
 }

@@ -9,8 +9,15 @@
  *    above that of every other such channel, each measured by its own 95th percentile, so that a
  *    microphone which was turned down is none the less one.
  * Channels hold different speech when two of them at least are voices, and no two of these are one
- * sound: their correlation at lag 0 is below 0.6. In dual mono, in a room before two microphones,
- * and beside a silent channel nobody leads, or one alone. Pure; one thread for each. */
+ * sound, by any of three signs:
+ *  - they correlate by 0.6 or more at lag 0, all in all: dual mono, a panned voice;
+ *  - in 6 % of the frames with sound they correlate by 0.8, each within 15 dB of its 95th
+ * percentile and within 12 dB of the other: somebody stands in the middle, whatever plays to the
+ * sides;
+ *  - their levels correlate by 0.75, the one up to half a second later: one sound that is delayed,
+ * and a room before a pair of microphones. In a room, and beside a silent channel, nobody leads, or
+ * one alone. Made recordings of many shapes, and how often each is taken for another:
+ * tests/unit/audio/test_channel_rooms.c, docs/benchmarks.md. Pure; one thread for each. */
 #ifndef NIGHTSHIFT_WORKERS_AUDIO_CHANNEL_CHOICE_H
 #define NIGHTSHIFT_WORKERS_AUDIO_CHANNEL_CHOICE_H
 
@@ -38,6 +45,9 @@ void channel_choice_feed(struct channel_choice *c, const int16_t *const *pcm);
 bool channel_choice_has_enough(const struct channel_choice *c);
 /* Bit i: channel i is a voice of its own; 0: they are to be mixed. Never one bit alone. */
 uint32_t channel_choice_voices(const struct channel_choice *c);
+/* Of two that cancel out when they are mixed (one is inverted), the louder, from 1 on: the mix has
+ * less than a tenth of its power. 0: they do not. */
+uint32_t channel_choice_alone(const struct channel_choice *c);
 /* The 95th percentile of a channel's level: dB below full scale. */
 uint8_t channel_choice_loud(const struct channel_choice *c, uint32_t channel);
 /* Of n samples: dB below full scale, 0 to 120. */

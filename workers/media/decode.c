@@ -93,23 +93,33 @@ static void note_heard(struct decode *d, const struct sources_one *list, uint32_
             d->ears[list[i].track].heard.heard |= UINT64_C(1) << (list[i].channel - 1);
 }
 
-static int say_info(struct decode *d, struct decoder_info *info, struct err *err)
+static void say_left_out(const struct decode *d, char *ret, size_t size)
 {
     struct media_heard heard[HEARING_SOURCES_MAX] = {{0}};
+
+    for (uint32_t i = 0; i < d->media.ear_count; i++)
+        heard[i] = d->ears[i].heard;
+    media_left_out(&d->media, heard, ret, size);
+}
+
+static int say_info(struct decode *d, struct decoder_info *info, struct err *err)
+{
     struct result_source sources[HEARING_SOURCES_MAX];
     char names[HEARING_SOURCES_MAX][32];
     const struct sources_one *list = NULL;
 
     info->source_count = d->sources ? sources_count(d->sources, &list) : 0;
     info->sources = sources;
+    for (uint32_t i = 0; d->sources && i < d->media.ear_count; i++)
+        if (sources_alone(d->sources, i))
+            d->ears[i].heard.heard = UINT64_C(1) << (sources_alone(d->sources, i) - 1);
+    say_left_out(d, info->mix_left_out, sizeof(info->mix_left_out));
     note_heard(d, list, info->source_count);
     for (uint32_t i = 0; i < info->source_count; i++) {
         name_source(d, &list[i], names[i]);
         sources[i].label = names[i];
     }
-    for (uint32_t i = 0; i < d->media.ear_count; i++)
-        heard[i] = d->ears[i].heard;
-    media_left_out(&d->media, heard, info->left_out, sizeof(info->left_out));
+    say_left_out(d, info->left_out, sizeof(info->left_out));
     return d->task->info(d->task->arg, info, err);
 }
 
@@ -253,6 +263,11 @@ static int begin_ear(struct decode *d, uint32_t ear, struct err *err)
         channel && channel <= (uint32_t)f->ch_layout.nb_channels ? UINT64_C(1) << (channel - 1)
                                                                  : UINT64_MAX,
     };
+    if (ear > 0 && channel > (uint32_t)f->ch_layout.nb_channels) /* its container says otherwise */
+        return err_set(err, ERR_INPUT,
+                       "channel %u is to be heard, and track %u has %d: enqueue it with other "
+                       "--channels or --tracks",
+                       channel, d->media.ears[ear].nth, f->ch_layout.nb_channels);
     if (ear == 0)
         d->rate_hz = (uint32_t)f->sample_rate;
     if (n >= 2 && !d->sources)
@@ -447,7 +462,7 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     }
     d->task = task;
     d->stride = 1;
-    rc = media_open(&d->media, in, task->hearing.tracks, err);
+    rc = media_open(&d->media, in, &task->hearing, err);
     if (rc != 0)
         goto out;
     for (uint32_t i = 0; i < d->media.ear_count; i++)

@@ -43,6 +43,7 @@ struct decoder_info {
     uint32_t tracks;                   /* of audio */
     char container[32], codec[32];     /* valid UTF-8 */
     char left_out[200];                /* as well: the tracks and channels that are not heard */
+    char mix_left_out[200]; /* by whoever hears the mix, which has all channels of a track */
     /* What is heard apart, if it is more than one; as the tags. Samples are those of the mix, and
      * of each of these. */
     const struct result_source *sources;

@@ -388,24 +388,45 @@ static int open_best(struct media *m, struct err *err)
     return rc == 0 ? open_ear(m, index, codec, err) : rc;
 }
 
-/* Of all tracks those that can be heard; of tracks that were named all that are there. */
-static int open_several(struct media *m, uint32_t tracks, struct err *err)
+/* Is this audio track among those that were asked for, one by one or all? */
+static bool is_named(const struct media *m, unsigned stream)
+{
+    const uint32_t nth = audio_before(m, stream), tracks = m->hearing.tracks;
+
+    return tracks == HEARING_ALL || (nth < HEARING_TRACKS_MAX && tracks >> nth & 1);
+}
+
+/* Has it the channel that is to be heard, as far as its container knows? */
+static bool has_channel(const struct media *m, const AVStream *track)
+{
+    const int n = track->codecpar->ch_layout.nb_channels;
+
+    return n <= 0 || m->hearing.channel <= (uint32_t)n;
+}
+
+/* Of all tracks those that can be heard; of tracks that were named all that are there; where one
+ * channel is to be heard, of tracks that have it. */
+static int open_several(struct media *m, struct err *err)
 {
     const uint32_t all = audio_before(m, m->fmt->nb_streams);
     struct err first = {0};
+    uint32_t without = 0;
     int rc = 0;
 
     for (unsigned i = 0; rc == 0 && i < m->fmt->nb_streams; i++) {
-        const uint32_t before = m->ear_count, nth = audio_before(m, i);
+        const uint32_t before = m->ear_count;
         const AVStream *track = m->fmt->streams[i];
 
-        if (!is_audio(m, i) || m->ear_count == HEARING_SOURCES_MAX ||
-            (tracks != HEARING_ALL && (nth >= HEARING_TRACKS_MAX || !(tracks >> nth & 1))))
+        if (!is_audio(m, i) || m->ear_count == HEARING_SOURCES_MAX || !is_named(m, i))
             continue;
+        if (!has_channel(m, track)) {
+            without++;
+            continue;
+        }
         rc = check_track(m, (int)i, can_be_decoded(track), err);
         if (rc == 0)
             rc = open_ear(m, (int)i, avcodec_find_decoder(track->codecpar->codec_id), err);
-        if (tracks == HEARING_ALL && rc == ERR_INPUT) { /* the others are heard */
+        if (m->hearing.tracks == HEARING_ALL && rc == ERR_INPUT) { /* the others are heard */
             if (m->ear_count > before)
                 avcodec_free_context(&m->ears[--m->ear_count].dec);
             first = first.code ? first : *err;
@@ -418,6 +439,11 @@ static int open_several(struct media *m, uint32_t tracks, struct err *err)
         *err = first;
         return err->code;
     }
+    if (without)
+        return err_set(err, ERR_INPUT,
+                       "channel %u is to be heard, and no track that is to be heard has it: "
+                       "enqueue it with other --channels or --tracks",
+                       m->hearing.channel);
     return all ? err_set(err, ERR_INPUT,
                          "it has %u audio %s, and none of those that are to be heard: enqueue it "
                          "with other --tracks",
@@ -433,25 +459,26 @@ static bool is_heard(const struct media *m, unsigned stream)
     return false;
 }
 
-static int choose_tracks(struct media *m, uint32_t tracks, struct err *err)
+static int choose_tracks(struct media *m, struct err *err)
 {
     int av = avformat_find_stream_info(m->fmt, NULL), rc;
 
     if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT))
         return failed(m, av, "not a readable recording", err);
-    rc = tracks ? open_several(m, tracks, err) : open_best(m, err);
+    rc = m->hearing.tracks ? open_several(m, err) : open_best(m, err);
     for (unsigned i = 0; i < m->fmt->nb_streams; i++)
         m->fmt->streams[i]->discard = is_heard(m, i) ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
     m->track = m->ear_count ? m->ears[0].track : NULL;
     return rc;
 }
 
-int media_open(struct media *m, struct stream *in, uint32_t tracks, struct err *err)
+int media_open(struct media *m, struct stream *in, const struct hearing *hearing, struct err *err)
 {
     const AVInputFormat *format = NULL;
     int rc;
 
     m->in = in;
+    m->hearing = *hearing;
     if (in->size == 0)
         return err_set(err, ERR_INPUT, "empty file");
     av_log_set_callback(on_log);
@@ -465,7 +492,7 @@ int media_open(struct media *m, struct stream *in, uint32_t tracks, struct err *
     if (rc == 0)
         rc = open_container(m, format, err);
     if (rc == 0 && m->fmt)
-        rc = choose_tracks(m, tracks, err);
+        rc = choose_tracks(m, err);
     media_progress(m);
     return rc;
 }
@@ -560,10 +587,16 @@ static void add_track(const struct media *m, unsigned stream, struct buf *out)
         av_dict_get(m->fmt->streams[stream]->metadata, "language", NULL, 0);
     const char *language = tag ? tag->value : "";
     const size_t n = strspn(language, "abcdefghijklmnopqrstuvwxyz");
+    const bool spoken = n > 1 && n < 4 && language[n] == 0 && strcmp(language, "und") != 0;
+    const bool lacks = is_named(m, stream) && !has_channel(m, m->fmt->streams[stream]);
 
     buf_printf(out, "%strack %u", out->len ? ", " : "", audio_before(m, stream) + 1);
-    if (n > 1 && n < 4 && language[n] == 0 && strcmp(language, "und") != 0)
-        buf_printf(out, " (%s)", language);
+    if (spoken || lacks)
+        buf_printf(out, " (%s%s", spoken ? language : "", spoken && lacks ? ", " : "");
+    if (lacks)
+        buf_printf(out, "no channel %u", m->hearing.channel);
+    if (spoken || lacks)
+        buf_printf(out, ")");
 }
 
 /* track 0: there is one alone. */

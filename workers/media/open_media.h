@@ -23,6 +23,7 @@ struct media_ear {   /* a track that is heard */
 
 struct media {
     struct stream *in; /* borrowed */
+    struct hearing hearing;
     AVIOContext *io;
     AVFormatContext *fmt;
     struct media_ear ears[HEARING_SOURCES_MAX];
@@ -38,10 +39,10 @@ struct media {
     char note[160];               /* FFmpeg's last complaint, printable; "" none */
 };
 
-/* m is zeroed by the caller and freed by media_close in any case. tracks: as of
- * struct hearing; those of them that are there. Errors: ERR_INPUT with the reason, and what the
+/* m is zeroed by the caller and freed by media_close in any case. Heard are those of hearing's
+ * tracks that are there, and have its channel. Errors: ERR_INPUT with the reason, and what the
  * stream gives. */
-int media_open(struct media *m, struct stream *in, uint32_t tracks, struct err *err);
+int media_open(struct media *m, struct stream *in, const struct hearing *hearing, struct err *err);
 void media_close(struct media *m);
 
 /* What is said of a recording that DRM keeps from everybody but a player. */
@@ -61,7 +62,8 @@ struct media_heard {
     uint32_t channels;
     uint64_t heard; /* of the first 64 */
 };
-/* What is not heard: "track 2 (eng), channel 1"; "" where all is. heard: of each ear. */
+/* What is not heard: "track 2 (eng, no channel 2), channel 1"; "" where all is. heard: of each ear.
+ */
 void media_left_out(const struct media *m, const struct media_heard *heard, char *ret, size_t size);
 
 /* How many times longer the file would be had it not been cut short, by its own header; 1: it was

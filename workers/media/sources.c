@@ -20,6 +20,7 @@ struct track {
     int64_t start;
     uint32_t channels; /* that are kept apart while it is open whether they are sources; or are */
     uint32_t voices;   /* bit i: channel i is a source; 0: it is one, mixed */
+    uint32_t alone;    /* from 1 on: no mix, but this channel, for the two cancel out; 0: the mix */
     struct queue mix, apart[HEARING_SOURCES_MAX];
     struct channel_choice *choice; /* NULL: nothing is to be chosen */
     size_t looked;                 /* samples that the choice has seen */
@@ -133,6 +134,8 @@ uint32_t sources_count(const struct sources *s, const struct sources_one **ret)
     return s->count;
 }
 
+uint32_t sources_alone(const struct sources *s, uint32_t track) { return s->tracks[track].alone; }
+
 uint32_t sources_stride(const struct sources *s) { return s->count ? s->count + 1 : 1; }
 
 bool sources_wants_channels(const struct sources *s, uint32_t track)
@@ -142,6 +145,12 @@ bool sources_wants_channels(const struct sources *s, uint32_t track)
 
 /* ---- which channels are sources */
 
+/* What stands for the whole of it. */
+static struct queue *mix_of(struct track *t)
+{
+    return t->alone ? &t->apart[t->alone - 1] : &t->mix;
+}
+
 /* voices: of a track's channels; fewer than two: it is mixed. */
 static void decide(struct track *t, uint32_t voices)
 {
@@ -149,10 +158,10 @@ static void decide(struct track *t, uint32_t voices)
     t->choice = NULL;
     t->decided = true;
     t->voices = voices;
-    if (!voices) {
+    if (!voices && !t->alone)
         drop_channels(t);
+    if (!voices)
         t->crosstalk.channels = 0;
-    }
 }
 
 static void choose(struct track *t, uint32_t voices)
@@ -162,6 +171,9 @@ static void choose(struct track *t, uint32_t voices)
     for (uint32_t c = 0; c < t->channels; c++)
         if (voices >> c & 1)
             x->loud[x->channels++] = channel_choice_loud(t->choice, c);
+    t->alone = voices ? 0 : channel_choice_alone(t->choice);
+    if (t->alone)
+        queue_free(&t->mix);
     decide(t, voices);
 }
 
@@ -206,7 +218,7 @@ static void list_sources(struct sources *s)
         for (uint32_t c = 0; c < t->channels; c++)
             if (t->voices >> c & 1)
                 s->list[s->count++] = (struct sources_one){i, c + 1};
-            else
+            else if (c + 1 != t->alone)
                 queue_free(&t->apart[c]);
     }
     if (s->count == 1)
@@ -219,14 +231,14 @@ static struct queue *queue_of(struct sources *s, struct sources_one of)
 {
     struct track *t = &s->tracks[of.track];
 
-    return of.channel ? &t->apart[of.channel - 1] : &t->mix;
+    return of.channel ? &t->apart[of.channel - 1] : mix_of(t);
 }
 
 /* Calls fn for each queue of a track that is in use. */
 static int each_queue(struct track *t, int (*fn)(struct queue *, int64_t, struct err *), int64_t n,
                       struct err *err)
 {
-    int rc = fn(&t->mix, n, err);
+    int rc = fn(mix_of(t), n, err);
 
     for (uint32_t c = 0; rc == 0 && c < t->channels; c++)
         if (t->voices >> c & 1)
@@ -286,13 +298,14 @@ static void measure(struct sources *s, size_t *least, size_t *most)
     *least = SIZE_MAX;
     *most = 0;
     for (uint32_t i = 0; i < s->track_count; i++) {
-        size_t n = s->tracks[i].mix.count;
+        const size_t mix = mix_of(&s->tracks[i])->count;
+        size_t n = mix;
 
         for (uint32_t c = 0; c < s->tracks[i].channels; c++)
             if (s->tracks[i].voices >> c & 1 && s->tracks[i].apart[c].count < n)
                 n = s->tracks[i].apart[c].count;
         *least = n < *least ? n : *least;
-        *most = s->tracks[i].mix.count > *most ? s->tracks[i].mix.count : *most;
+        *most = mix > *most ? mix : *most;
     }
 }
 
@@ -323,7 +336,7 @@ static int come_late(struct sources *s, struct track *t, struct err *err)
         return 0;
     measure(s, &least, &most);
     by -= s->given;
-    return pad(&t->mix, by < SHIFT_MOST + (int64_t)most ? by : SHIFT_MOST + (int64_t)most, err);
+    return pad(mix_of(t), by < SHIFT_MOST + (int64_t)most ? by : SHIFT_MOST + (int64_t)most, err);
 }
 
 int sources_begin(struct sources *s, uint32_t track, uint32_t channels, int64_t start,
@@ -356,12 +369,15 @@ static int fill_up(struct sources *s, struct err *err)
     return rc;
 }
 
-static int16_t mixed(const struct sources *s, size_t i)
+static int16_t mixed(struct sources *s, size_t i)
 {
     int32_t sum = 0;
 
-    for (uint32_t k = 0; k < s->track_count; k++)
-        sum += s->tracks[k].mix.data[s->tracks[k].mix.head + i];
+    for (uint32_t k = 0; k < s->track_count; k++) {
+        const struct queue *q = mix_of(&s->tracks[k]);
+
+        sum += q->data[q->head + i];
+    }
     return (int16_t)(sum / (int32_t)s->track_count);
 }
 
@@ -442,7 +458,7 @@ static int settle(struct sources *s, struct err *err)
     for (uint32_t i = 0; i < s->track_count; i++) {
         look(&s->tracks[i], s->ended);
         open |= !s->tracks[i].decided;
-        most = s->tracks[i].mix.count > most ? s->tracks[i].mix.count : most;
+        most = mix_of(&s->tracks[i])->count > most ? mix_of(&s->tracks[i])->count : most;
     }
     /* A track of which nothing comes, or nothing more, is not waited for. */
     for (uint32_t i = 0; open && i < s->track_count; i++)
@@ -473,7 +489,7 @@ static int go_on(struct sources *s, struct err *err)
 
 int sources_mix(struct sources *s, uint32_t track, const int16_t *pcm, size_t n, struct err *err)
 {
-    int rc = push(&s->tracks[track].mix, pcm, 1, n, err);
+    int rc = s->tracks[track].alone ? 0 : push(&s->tracks[track].mix, pcm, 1, n, err);
 
     return rc == 0 ? go_on(s, err) : rc;
 }
@@ -486,7 +502,7 @@ int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size
     int rc = 0;
 
     for (uint32_t c = 0; rc == 0 && c < stride; c++)
-        if (!t->decided || t->voices >> c & 1)
+        if (!t->decided || t->voices >> c & 1 || c + 1 == t->alone)
             rc = push(&t->apart[c], pcm + c, stride, n, err);
     return rc == 0 ? go_on(s, err) : rc;
 }

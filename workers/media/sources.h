@@ -50,6 +50,9 @@ int sources_end(struct sources *s, struct err *err);
 
 /* What is heard, once anything was given, or after the end: 0, or the sources' number. */
 uint32_t sources_count(const struct sources *s, const struct sources_one **ret);
+/* The only channel of a track that is heard, from 1 on, for mixed the two cancel out; 0: there is
+ * none. */
+uint32_t sources_alone(const struct sources *s, uint32_t track);
 uint32_t sources_stride(const struct sources *s); /* 1, or one more than there are sources */
 
 #endif

@@ -44,6 +44,7 @@ static const struct field info[] = {
     FIELD_CHARS(decoder_info, container),
     FIELD_CHARS(decoder_info, codec),
     FIELD_CHARS(decoder_info, left_out),
+    FIELD_CHARS(decoder_info, mix_left_out),
     FIELD_ARRAY(decoder_info, sources, source_count, RESULT_SOURCES_MAX, source),
     FIELD_ARRAY(decoder_info, tags, tag_count, RESULT_TAGS_MAX, tag),
 };

@@ -110,6 +110,7 @@ static void post_media(const struct pass *p, const struct decoder_info *i)
         .channels = i->channels > UINT16_MAX ? 0 : i->channels,
         .audio_tracks = i->tracks > UINT16_MAX ? 0 : i->tracks,
         .left_out = clean(i->left_out),
+        .mix_left_out = clean(i->mix_left_out),
         .container = clean(i->container),
         .codec = clean(i->codec),
         .sources = i->sources,

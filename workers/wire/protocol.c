@@ -190,6 +190,7 @@ static const struct field media[] = {
     FIELD_U32(msg_media, channels, 0, UINT16_MAX),
     FIELD_U32(msg_media, audio_tracks, 0, UINT16_MAX),
     FIELD_TEXT(msg_media, left_out, MAX_NAME),
+    FIELD_TEXT(msg_media, mix_left_out, MAX_NAME),
     FIELD_TEXT(msg_media, container, MAX_NAME),
     FIELD_TEXT(msg_media, codec, MAX_NAME),
     FIELD_ARRAY(msg_media, sources, source_count, RESULT_SOURCES_MAX, source),

@@ -170,6 +170,7 @@ struct msg_media {
     uint32_t channels;
     uint32_t audio_tracks; /* 0: unknown */
     char *left_out;        /* the tracks and channels that are not heard, for people; "" none */
+    char *mix_left_out;    /* by a stage that hears the mix */
     char *container;
     char *codec;
     const struct result_source *sources; /* as of struct decoder_info */

@@ -152,6 +152,47 @@ static void channels_side_by_side(void **state)
     outcome_free(&o);
 }
 
+/* Two that speak in turn and a channel of nobody, in a file that does not name channels. */
+static void the_mix_has_what_no_source_has(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i 'aevalsrc=0.3*sin(2*PI*t*300)*lt(mod(t\\,4)\\,1.5)|"
+       "0.3*sin(2*PI*t*500)*gt(mod(t\\,4)\\,2)|0.001*sin(2*PI*t*50):s=16000:d=40' nobody.au");
+    o = apart("nobody.au", HEARING_AUTO, 0);
+    assert_int_equal(o.info.source_count, 2);
+    assert_string_equal(o.info.left_out, "channel 3");
+    assert_string_equal(o.info.mix_left_out, "");
+    outcome_free(&o);
+    o = decoded("nobody.au", 2, 0);
+    assert_string_equal(o.info.left_out, "channel 1, channel 3");
+    assert_string_equal(o.info.mix_left_out, "channel 1, channel 3");
+    outcome_free(&o);
+}
+
+/* One sound twice, once inverted: mixed there would be nothing. */
+static void of_two_that_cancel_out_one_is_heard(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i 'aevalsrc=-0.28*sin(2*PI*t*300)*lt(mod(t\\,4)\\,2)|"
+       "0.3*sin(2*PI*t*300)*lt(mod(t\\,4)\\,2):s=16000:d=20:c=stereo' inverted.wav");
+    o = apart("inverted.wav", HEARING_AUTO, 0);
+    assert_int_equal(o.info.source_count, 0);
+    assert_string_equal(o.info.left_out, "channel 1");
+    assert_string_equal(o.info.mix_left_out, "channel 1");
+    assert_as_tool(&o, "inverted.wav", "-af 'pan=mono|c0=c1'");
+    outcome_free(&o);
+    o = apart("inverted.wav", HEARING_MIX, 0);
+    assert_string_equal(o.info.left_out, "");
+    assert_as_tool(&o, "inverted.wav", "");
+    outcome_free(&o);
+}
+
 static void tracks_side_by_side(void **state)
 {
     struct outcome o;
@@ -173,6 +214,31 @@ static void tracks_side_by_side(void **state)
     o = apart("tracks.mkv", HEARING_AUTO, 1 | 4 | 32);
     assert_int_equal(o.info.source_count, 2);
     assert_string_equal(o.info.left_out, "track 2 (spa)");
+    outcome_free(&o);
+}
+
+/* Of each track the channel that is named; which has none is not heard, and that is said. */
+static void one_channel_of_all_tracks(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    make_channels();
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i sine=900:d=2 -i two.flac -i two.flac -map 0 -map 1 "
+       "-map 2 -metadata:s:a:0 language=eng -c:a flac some.mkv");
+    o = decode_path("some.mkv", &(struct ask){.hearing = {HEARING_MIX, 2, HEARING_ALL}});
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.info.source_count, 2);
+    assert_string_equal(o.labels[0], "track 2");
+    assert_string_equal(o.info.left_out,
+                        "track 1 (eng, no channel 2), track 2 channel 1, track 3 channel 1");
+    assert_string_equal(o.info.mix_left_out, o.info.left_out);
+    assert_source(&o, 1, "two.flac", "-af 'pan=mono|c0=c1'");
+    outcome_free(&o);
+    o = decode_path("some.mkv", &(struct ask){.hearing = {HEARING_MIX, 3, HEARING_ALL}});
+    assert_sentence(&o, ERR_INPUT,
+                    "channel 3 is to be heard, and no track that is to be heard has it");
     outcome_free(&o);
 }
 
@@ -287,7 +353,10 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_channel_is_heard),
     cmocka_unit_test(one_track_is_heard),
     cmocka_unit_test(channels_side_by_side),
+    cmocka_unit_test(the_mix_has_what_no_source_has),
+    cmocka_unit_test(of_two_that_cancel_out_one_is_heard),
     cmocka_unit_test(tracks_side_by_side),
+    cmocka_unit_test(one_channel_of_all_tracks),
     cmocka_unit_test(a_later_track_is_where_it_belongs),
     cmocka_unit_test(an_earlier_track_is_heard_from_its_begin),
     cmocka_unit_test(a_track_that_begins_very_late_is_where_it_belongs),

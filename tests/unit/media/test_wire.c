@@ -34,8 +34,8 @@ static void its_bytes(enum wire_type type, const char *name, struct buf *b)
 TEST(the_bytes_stay)
 {
     const struct wire_request request = a_request();
-    const struct decoder_info info = {1234,      44100,   2, 3,    "mp4", "aac",
-                                      "track 2", sources, 2, tags, 2};
+    const struct decoder_info info = {1234,      44100, 2,       3, "mp4", "aac",
+                                      "track 2", "",    sources, 2, tags,  2};
     const struct decoder_entry entry = {"a\xff//b\n", 7,  1u << 31,  -1,   "0123456789abcde",
                                         "RIFF",       64, ERR_INPUT, "why"};
     const struct decoder_end end = {INT64_MAX, true, true, "fedcba987654321", "a bit"};
@@ -89,7 +89,8 @@ TEST(requests_come_back)
 
 TEST(info_must_be_text)
 {
-    struct decoder_info m = {1234, 44100, 2, 3, "mp4", "aac", "track 2", sources, 2, tags, 2}, got;
+    struct decoder_info m = {1234, 44100, 2, 3, "mp4", "aac", "track 2", "", sources, 2, tags, 2},
+                        got;
     struct buf b = BUF_INIT;
     struct err err;
 

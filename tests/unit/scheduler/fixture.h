@@ -25,6 +25,7 @@
 #define SHARD_MS 10000
 
 static uint32_t fixture_most_shard_ms; /* of sounds; 0: any */
+static uint32_t fixture_mixed_most_shard_ms;
 
 static inline int quiet(void) { return getenv("NIGHTSHIFT_TEST_LOUD") == NULL; }
 static inline void no_log(enum log_level level, const char *line, void *arg)
@@ -44,7 +45,7 @@ static inline void fixture_reset(void)
     unsetenv("FAKE_SHARD_US");
     unsetenv("FAKE_SETTLE");
     unsetenv("FAKE_TRACKS");
-    fixture_most_shard_ms = 0;
+    fixture_most_shard_ms = fixture_mixed_most_shard_ms = 0;
     if (quiet())
         log_set_sink(no_log, NULL);
 }
@@ -192,6 +193,7 @@ static inline void fixture_know(const char *name, const char *params_json,
     ret->settles = strcmp(name, "diarize") == 0;
     ret->passage_chars = strcmp(name, "embed-text") == 0 ? 12 : 0;
     ret->most_shard_ms = strcmp(name, "sounds") == 0 ? fixture_most_shard_ms : 0;
+    ret->mixed_most_shard_ms = fixture_mixed_most_shard_ms;
 }
 
 static inline struct scheduler_options fixture_options(const char *devices)

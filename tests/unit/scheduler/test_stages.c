@@ -612,7 +612,13 @@ TEST(a_stage_that_cannot_have_the_catalogs_length_is_put_aside)
     rows_are("SELECT s.name, t.state FROM task t JOIN stage s USING (stage_id) ORDER BY 1, 2",
              "sounds|pending|\ntranscribe|done|\ntranscribe|done|\n");
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'stage-aside' AND text LIKE "
-                              "'%too long for the stage sounds%--shard=9s%'"),
+                              "'%too long for the stage sounds%--shard=9s or less'"),
+                     1);
+    /* Of the mix alone it could have it. */
+    fixture_mixed_most_shard_ms = SHARD_MS;
+    assert_int_equal(scheduler_run(&o, &r, &e), ERR_LIMIT);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'stage-aside' AND text LIKE "
+                              "'%--shard=9s or less, or enqueue with --channels=mix%'"),
                      1);
 }
 

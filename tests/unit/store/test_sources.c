@@ -1,4 +1,6 @@
 /* Stages that work on what another has made: who waits for whom; sounds, vectors and passages. */
+#include "store/read/find.h"
+#include "store/search/within.h"
 #include "tests/unit/store/stages.h"
 
 TEST(text_waits_for_its_transcription)
@@ -112,6 +114,30 @@ TEST(a_source_that_goes_on_takes_its_followers_back)
 }
 
 /* -------------------------------------------------------------------------- sounds, passages */
+
+TEST(what_hears_the_mix_leaves_no_channel_out)
+{
+    static const struct result_source sources[] = {{"channel 1"}, {"channel 2"}};
+    const struct store_heard heard = {sources, 2, "track 2, channel 3", "track 2"};
+    struct store *st = catalog_new();
+    struct err e = {0};
+    int64_t job = job_begin(st, &stage_nano);
+
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job = job_begin(st, &stage_voices);
+    job_add1(st, job, "/a/1.wav", "", 1);
+    run_sql("UPDATE stage SET name = 'sounds' WHERE name = 'diarize'");
+    for (int64_t task = 1; task <= 2; task++)
+        assert_ok(store_task_heard(st, task, &heard, &e), e);
+    assert_string_equal(text_of("SELECT group_concat(left_out, ';') FROM task"),
+                        "track 2, channel 3;track 2");
+    assert_int_equal(count_of("SELECT count(*) FROM source WHERE task_id = 1"), 2);
+    assert_int_equal(count_of("SELECT count(*) FROM source WHERE task_id = 2"), 0);
+    for (int64_t task = 1; task <= 2; task++)
+        assert_ok(store_task_heard(st, task, &(struct store_heard){0}, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE left_out IS NOT NULL"), 0);
+    catalog_close(st);
+}
 
 TEST(sounds_and_vectors)
 {
@@ -228,6 +254,87 @@ TEST(passages_can_be_sent)
     run_sql("UPDATE segment SET end_ms = 4503599627370496 WHERE segment_id = 1");
     assert_ok(store_passages(st, 2, 100, &p, &n, &e), e);
     store_passages_free(p, n);
+    catalog_close(st);
+}
+
+/* ------------------------------------------------------------------------ channels and tracks */
+
+static int note_text(void *arg, const struct read_segment *row)
+{
+    char *out = arg;
+
+    sprintf(out + strlen(out), "%s: %s|", row->speaker, row->text);
+    return 0;
+}
+
+static int note_span(void *arg, const struct read_span *row)
+{
+    char *out = arg;
+
+    sprintf(out + strlen(out), "%s: %s|", row->speaker, row->text);
+    return 0;
+}
+
+static int note_said(void *arg, const struct find_said *row)
+{
+    char *out = arg;
+
+    for (size_t i = 0; i < row->speaker_count; i++)
+        sprintf(out + strlen(out), "%s|", row->speakers[i]);
+    return 0;
+}
+
+/* Of a search that is by rank, in time, and (two words) within 20 s. */
+static const char *found(struct store *st, const char *text, const char *who, int how)
+{
+    static char out[512];
+    const struct read_search q = {
+        .text = text, .speaker = who, .limit = how == 1 ? 0 : 10, .by_time = how != 0};
+    struct err e = {0};
+
+    *out = 0;
+    if (how == 2)
+        assert_ok(read_within(st, &q, 20000, note_span, out, &e), e);
+    else
+        assert_ok(read_search(st, &q, note_text, out, &e), e);
+    return out;
+}
+
+TEST(who_was_not_told_apart_is_found_by_channel)
+{
+    static const struct result_source sources[] = {{"channel 1"}, {"channel 2"}};
+    struct store *st = filled();
+    struct err e = {0};
+    char said[256] = "";
+    double part = 0;
+    bool any = true;
+
+    assert_ok(store_task_heard(st, 1, &(struct store_heard){.sources = sources, .count = 2}, &e),
+              e);
+    shard_put(st, 1, 0, (const char *[]){"yes one", "yes two", "no one"}, 3);
+    run_sql("UPDATE segment SET source = 2 - idx % 2");
+    assert_string_equal(text_of("SELECT group_concat(ifnull(source, '-')) FROM results"),
+                        "channel 2,channel 1,channel 2");
+    for (int how = 0; how < 2; how++) {
+        assert_string_equal(found(st, "yes", "CHANNEL 2", how), "channel 2: yes one|");
+        assert_string_equal(found(st, "yes", "channel 1", how), "channel 1: yes two|");
+        assert_string_equal(found(st, "yes", "channel 3", how), "");
+    }
+    assert_string_equal(found(st, "yes no", "channel 2", 2), "channel 2: yes one ... no one|");
+    assert_string_equal(found(st, "yes no", "channel 1", 2), "");
+    assert_ok(find_said(st, 1, 0, 9000, note_said, said, &e), e);
+    assert_string_equal(said, "channel 2|channel 1|");
+    assert_ok(scope_part(st, &(struct scope){.speaker = "channel 1"}, &part, &e), e);
+    assert_true(part == 0.5);
+    assert_ok(find_source(st, "Channel 2", &any, &e), e);
+    assert_true(any);
+    assert_ok(find_source(st, "channel 3", &any, &e), e);
+    assert_false(any);
+    /* Who was told apart is called otherwise. */
+    run_sql("INSERT INTO speaker (speaker_id, media_id, task_id, label, speech_ms) VALUES "
+            "(9, 1, 3, 'SPEAKER_00', 0); UPDATE segment SET speaker_id = 9 WHERE idx = 0");
+    assert_string_equal(found(st, "yes", "channel 2", 0), "");
+    assert_string_equal(found(st, "yes", "speaker_00", 0), "SPEAKER_00: yes one|");
     catalog_close(st);
 }
 

@@ -265,6 +265,27 @@ class Plan(unittest.TestCase):
         self.assertEqual((4, 4, 1, 180000),
                          tuple(stage[k] for k in ("recordings", "waiting_for_source", "unknown_lengths", "audio_ms")))
 
+    def test_what_is_heard_by_channels_takes_as_many_times_as_long(self):
+        self.enqueue(3, 60)
+        said = " ".join(self.text(devices="cpu").split())
+        self.assertIn("What has a microphone on each channel takes twice as long;", said)
+        one = self.plan(devices="cpu")
+        # An earlier hearing has found them, in another stage's task.
+        connection = sqlite3.connect(self.catalog)
+        with connection:
+            connection.execute("UPDATE media SET duration_ms = 600000")
+        once = self.plan(devices="cpu")
+        with connection:
+            connection.execute("INSERT INTO source SELECT task_id, n, 'channel ' || n FROM task, "
+                               "(SELECT 1 AS n UNION SELECT 2) WHERE task_id < 3")
+        connection.close()
+        twice = self.plan(devices="cpu")
+        self.assertEqual((0, 0, 2), tuple(p["stages"][0]["heard_apart"] for p in (one, once, twice)))
+        self.assertEqual(once["audio_ms"], twice["audio_ms"])
+        self.assertAlmostEqual(5 / 3, twice["seconds"] / once["seconds"], 1)
+        said = " ".join(self.text(devices="cpu").split())
+        self.assertIn("2 of 3 are heard by channels or tracks, each of which takes its time: that is counted.", said)
+
     def test_a_paused_catalog_is_told(self):
         self.enqueue(1)
         self.run_it("pause", "--all")

@@ -111,9 +111,20 @@ static const struct msg_cancel cancel = {UINT64_MAX, 7};
 static const struct result_tag tags[] = {{"container", "title", "Título", 0, 0},
                                          {"chapter", "title", "", 1000, PROTOCOL_MAX_MS}};
 static const struct result_source sources[] = {{"channel 1"}, {"track 2"}};
-static const struct msg_media media = {
-    1,       2, -1,   44100, 2, 3, (char *)"track 2", (char *)"mp3", (char *)"mp3float",
-    sources, 2, tags, 2};
+static const struct msg_media media = {1,
+                                       2,
+                                       -1,
+                                       44100,
+                                       2,
+                                       3,
+                                       (char *)"track 2, channel 3",
+                                       (char *)"track 2",
+                                       (char *)"mp3",
+                                       (char *)"mp3float",
+                                       sources,
+                                       2,
+                                       tags,
+                                       2};
 static struct result_sound sounds[] = {
     {0, 960, 0, (char *)"Speech", 1.0f},
     {480, 2000, 62, (char *)"Applause", 0.25f},
