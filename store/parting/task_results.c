@@ -87,21 +87,20 @@ static int add_turn(struct people *p, sqlite3_stmt *stmt, struct err *err)
 
 static int read_people(struct store *from, int64_t task, struct people *p, struct err *err)
 {
+    static const char sql_speakers[] = "SELECT speaker_id, speech_ms, vector FROM speaker "
+                                       "WHERE task_id = ? ORDER BY speaker_id";
+    static const char sql_turns[] =
+        "SELECT start_ms, end_ms, speaker_id FROM turn WHERE task_id = ? ORDER BY idx";
     struct db_rows rows;
     int rc;
 
-    db_rows_open(&rows, from, err,
-                 "SELECT speaker_id, speech_ms, vector FROM speaker WHERE task_id = ? "
-                 "ORDER BY speaker_id",
-                 "i", task);
+    db_rows_again(&rows, from, err, db_cached(from, sql_speakers, err), "i", task);
     while (db_rows_next(&rows))
         rows.rc = add_speaker(p, rows.stmt, err);
     rc = db_rows_end(&rows);
     if (rc < 0)
         return rc;
-    db_rows_open(&rows, from, err,
-                 "SELECT start_ms, end_ms, speaker_id FROM turn WHERE task_id = ? ORDER BY idx",
-                 "i", task);
+    db_rows_again(&rows, from, err, db_cached(from, sql_turns, err), "i", task);
     while (db_rows_next(&rows))
         rows.rc = add_turn(p, rows.stmt, err);
     p->of.speakers = p->speakers;

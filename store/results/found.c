@@ -178,13 +178,13 @@ static int heard_row(sqlite3_stmt *stmt, int64_t task_id, struct heard *h, struc
 int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_voices_fn fn,
                       void *arg, struct err *err)
 {
+    static const char sql[] =
+        "SELECT seq, first, windows, frames, speakers, size, active, heard, vectors "
+        "FROM voice WHERE task_id = ? AND seq > ? ORDER BY seq";
     struct heard h = {0};
     struct db_rows rows;
 
-    db_rows_open(&rows, st, err,
-                 "SELECT seq, first, windows, frames, speakers, size, active, heard, vectors "
-                 "FROM voice WHERE task_id = ? AND seq > ? ORDER BY seq",
-                 "ii", task_id, after);
+    db_rows_again(&rows, st, err, db_cached(st, sql, err), "ii", task_id, after);
     while (db_rows_next(&rows)) {
         rows.rc = heard_row(rows.stmt, task_id, &h, err);
         if (rows.rc == 0)

@@ -3,14 +3,16 @@
  * docs/scaling.svg. By hand:
  *
  *     bench_cluster night [hours [nodes]]      makespans against the lower bound
- *     bench_cluster files RECORDINGS PARTS     split and merge of real catalogs, in seconds of the
- * processor */
+ *     bench_cluster files RECORDINGS PARTS [SHARDS [SEGMENTS]]    split and merge of real catalogs,
+ *                                              in seconds of the processor: so many shards of a
+ *                                              recording, so many segments of a shard */
 #include <math.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "store/parting/index_later.h"
 #include "store/parting/parting.h"
 #include "tests/common/random.h"
 #include "tests/unit/store/fixture.h"
@@ -176,7 +178,13 @@ static void nights(double hours, size_t nodes)
 
 /* --------------------------------------------------------------------------------- the files */
 
-#define SEGMENTS 12u /* of a shard, with eight words each in the text */
+#define TEXT_WORDS 8u
+#define VOCABULARY 20000.0
+#define TEXT_LEN_MAX 128u
+
+struct shape {
+    uint32_t shards, segments; /* of a recording, of a shard */
+};
 
 /* Of this process, whoever else works on the machine. */
 static int64_t cpu_ms(void)
@@ -212,52 +220,88 @@ static int take(void *arg, const struct parting_work *w, struct err *err)
     return 0;
 }
 
-/* As a run would: every recording of a part is one shard long. */
-static uint64_t work_off(struct store *st)
+/* Few words are frequent, most are rare: rank r comes as often as 1 / r. */
+static void say(char *ret, uint64_t *r)
 {
-    static const char text[] = "the boats came in before the rain did";
-    struct result_segment segments[SEGMENTS];
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < TEXT_WORDS; i++) {
+        uint32_t rank = (uint32_t)exp(uniform(r) * log(VOCABULARY));
+
+        n += (size_t)snprintf(ret + n, TEXT_LEN_MAX - n, "%s%c%c%c%x", i ? " " : "",
+                              'a' + (int)(rank % 23), "aeiou"[rank % 5], 'k' + (int)(rank % 11),
+                              rank);
+    }
+}
+
+static void hear(struct store *st, const struct store_task *t, const struct shape *of, uint64_t *r)
+{
+    struct result_segment *segments = calloc(of->segments, sizeof(*segments));
+    char(*texts)[TEXT_LEN_MAX] = calloc(of->segments, sizeof(*texts));
+    int64_t length_ms = 240000;
+    struct err e = {0};
+
+    assert_true(segments && texts);
+    for (uint32_t k = 0; k < of->shards; k++) {
+        const struct store_shard_result result = {.task_id = t->task_id,
+                                                  .seq = k,
+                                                  .start_ms = k * length_ms,
+                                                  .end_ms = (k + 1) * length_ms,
+                                                  .language = "en",
+                                                  .language_prob = 0.9,
+                                                  .windows = 8,
+                                                  .wall_ms = 2400,
+                                                  .device = "sim",
+                                                  .segments = segments,
+                                                  .segment_count = of->segments};
+
+        for (uint32_t i = 0; i < of->segments; i++) {
+            int64_t from = result.start_ms + i * (length_ms / of->segments);
+
+            say(texts[i], r);
+            segments[i] = (struct result_segment){.start_ms = from,
+                                                  .end_ms = from + length_ms / of->segments,
+                                                  .text = texts[i],
+                                                  .language = "en",
+                                                  .avg_logprob = -0.2f,
+                                                  .no_speech_prob = 0.1f,
+                                                  .compression_ratio = 1.5f,
+                                                  .attempts = 1,
+                                                  .speech_prob = 0.9f,
+                                                  .reason = ""};
+        }
+        assert_ok(store_shard_done(st, &result, &e), e);
+    }
+    free(segments);
+    free(texts);
+}
+
+/* As a run would, but for the index, which would take most of the time. */
+static void work_off(struct store *st, const struct shape *of, uint64_t *r)
+{
+    struct index_later *later = NULL;
     struct err e = {0};
     struct store_task t;
     int64_t after = 0;
-    uint64_t done = 0;
     size_t n = 1;
 
-    for (uint32_t i = 0; i < SEGMENTS; i++)
-        segments[i] = (struct result_segment){i * 20000, i * 20000 + 19000,
-                                              text,      "en",
-                                              -0.2f,     0.1f,
-                                              1.5f,      0,
-                                              1,         0.9f,
-                                              false,     "",
-                                              NULL,      0,
-                                              0};
     assert_ok(store_begin(st, &e), e);
+    assert_ok(index_later_begin(st, &later, &e), e);
     while (store_runnable(st, 1, after, INT64_MAX, &t, 1, &n, &e) == 0 && n == 1) {
-        const struct store_shard_result r = {.task_id = t.task_id,
-                                             .end_ms = 240000,
-                                             .language = "en",
-                                             .language_prob = 0.9,
-                                             .windows = 8,
-                                             .wall_ms = 2400,
-                                             .device = "sim",
-                                             .segments = segments,
-                                             .segment_count = SEGMENTS};
         const struct store_media_info info = {.media_id = t.media_id,
-                                              .duration_ms = 240000,
+                                              .duration_ms = of->shards * 240000,
                                               .container = "wav",
                                               .codec = "pcm_s16le"};
 
         assert_ok(store_media_info(st, &info, &e), e);
-        assert_ok(store_shard_done(st, &r, &e), e);
-        assert_ok(store_media_end(st, t.media_id, 240000, NULL, "", &e), e);
-        assert_ok(store_task_total(st, t.task_id, 1, &e), e);
+        hear(st, &t, of, r);
+        assert_ok(store_media_end(st, t.media_id, info.duration_ms, NULL, "", &e), e);
+        assert_ok(store_task_total(st, t.task_id, of->shards, &e), e);
         after = t.task_id;
         store_task_free(&t);
-        done++;
     }
+    assert_ok(index_later_end(st, later, 0, &e), e);
     assert_ok(store_commit(st, &e), e);
-    return done;
 }
 
 static void add_all(struct store *st, int64_t job, uint64_t n)
@@ -283,13 +327,13 @@ static void part_path(char *ret, size_t cap, uint32_t i, const char *what)
     snprintf(ret, cap, "bench-part-%04u%s.db", i, what);
 }
 
-static void files(uint64_t n, uint32_t parts)
+static void files(uint64_t n, uint32_t parts, const struct shape *of)
 {
     struct parting_share *shares = calloc(n, sizeof(*shares)), *end = shares;
     struct store *st = catalog_new(), *part;
     int64_t job = job_begin(st, &stage_nano), at;
     double split = 0, merged = 0, again = 0, size = 0, full = 0;
-    uint64_t segments = 0;
+    uint64_t segments = 0, r = 4711;
     uint32_t ms;
     char path[64], whole[64];
     struct err e = {0};
@@ -315,7 +359,7 @@ static void files(uint64_t n, uint32_t parts)
         split += since(&at);
         size += mib(whole);
         unlink(whole);
-        work_off(part);
+        work_off(part, of, &r);
         assert_ok(parting_snapshot(part, whole, &e), e);
         full += mib(whole);
         store_close(part);
@@ -336,7 +380,7 @@ static void files(uint64_t n, uint32_t parts)
             if (twice)
                 unlink(whole);
         }
-    assert_int_equal(segments, n * SEGMENTS);
+    assert_int_equal(segments, n * of->shards * of->segments);
     printf("recordings\tparts\tsegments\tsplit_s\tempty_mib\tfull_mib\tmerge_s\tagain_s\n");
     printf("%llu\t%u\t%llu\t%.2f\t%.1f\t%.1f\t%.2f\t%.2f\n", (unsigned long long)n, parts,
            (unsigned long long)segments, split, size, full, merged, again);
@@ -344,13 +388,21 @@ static void files(uint64_t n, uint32_t parts)
     store_close(st);
 }
 
+static uint32_t given(int argc, char **argv, int i, uint32_t otherwise)
+{
+    uint32_t n = argc > i ? (uint32_t)strtoul(argv[i], NULL, 10) : 0;
+
+    return n ? n : otherwise;
+}
+
 int main(int argc, char **argv)
 {
+    const struct shape of = {given(argc, argv, 4, 1), given(argc, argv, 5, 12)};
+
     if (argc > 3 && strcmp(argv[1], "files") == 0)
-        files(strtoull(argv[2], NULL, 10), (uint32_t)strtoul(argv[3], NULL, 10));
+        files(strtoull(argv[2], NULL, 10), given(argc, argv, 3, 1), &of);
     else if (argc > 1 && strcmp(argv[1], "night") == 0)
-        nights(argc > 2 ? strtod(argv[2], NULL) : 1e7,
-               argc > 3 ? strtoul(argv[3], NULL, 10) : 1000);
+        nights(argc > 2 ? strtod(argv[2], NULL) : 1e7, given(argc, argv, 3, 1000));
     else
         return 64;
     return 0;

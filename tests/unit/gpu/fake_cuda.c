@@ -2,6 +2,7 @@
  * to the program is done here, without one.
  *
  *   two         two devices, all well (the default)
+ *   mig         two slices of one
  *   warning     the same, and one library is older than it should be
  *   broken      two devices, and a library that does not fit
  *   none        no device, and the reason
@@ -42,13 +43,41 @@ static void write_everywhere(const char *s)
             continue; /* most are not open */
 }
 
+static const struct cuda_device two[] = {
+    {0, "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa", 9, 0, 96ull << 30, 90ull << 30, 132, 0x7e},
+    {1, "NVIDIA Imaginary 24", "GPU-8f3d0000-bbbb", 8, 9, 24ull << 30, 23ull << 30, 82, 0x3e},
+};
+static const struct cuda_device slices[] = {
+    {0, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1e0000-cccc", 9, 0, 12ull << 30, 11ull << 30, 16,
+     0x7e},
+    {1, "NVIDIA Imaginary 96 MIG 1g.12gb", "MIG-5a1f0000-dddd", 9, 0, 12ull << 30, 11ull << 30, 16,
+     0x7e},
+};
+
+/* As the run time has it: numbers, and beginnings of UUIDs, up to the first that names none. */
+static uint32_t show(const struct cuda_device all[2], struct cuda_device *ret, uint32_t cap)
+{
+    const char *list = getenv("CUDA_VISIBLE_DEVICES");
+    char copy[200], *next = NULL;
+    uint32_t n = 0;
+
+    snprintf(copy, sizeof(copy), "%s", list ? list : "0,1");
+    for (char *s = strtok_r(copy, ",", &next); s && n < cap; s = strtok_r(NULL, ",", &next)) {
+        int i = strcmp(s, "0") == 0 || strncmp(all[0].uuid, s, strlen(s)) == 0   ? 0
+                : strcmp(s, "1") == 0 || strncmp(all[1].uuid, s, strlen(s)) == 0 ? 1
+                                                                                 : -1;
+
+        if (i < 0)
+            break;
+        ret[n] = all[i];
+        ret[n].ordinal = n;
+        n++;
+    }
+    return n;
+}
+
 static int devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err *err)
 {
-    static const struct cuda_device two[] = {
-        {0, "NVIDIA Imaginary 96", "GPU-8f3c0000-aaaa", 9, 0, 96ull << 30, 90ull << 30, 132, 0x7e},
-        {1, "NVIDIA Imaginary 24", "GPU-8f3d0000-bbbb", 8, 9, 24ull << 30, 23ull << 30, 82, 0x3e},
-    };
-
     if (is("crash-devices"))
         crash();
     if (is("leave"))
@@ -61,8 +90,7 @@ static int devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct er
         puts("hello from a library");
     if (is("none"))
         return err_set(err, ERR_MISSING, "the NVIDIA driver is too old for CUDA 13.0");
-    for (*n = 0; *n < 2 && *n < cap; ++*n)
-        ret[*n] = two[*n];
+    *n = show(is("mig") ? slices : two, ret, cap);
     return 0;
 }
 

@@ -125,6 +125,56 @@ TEST(comes_back_and_again)
     catalog_close(st);
 }
 
+/* As good as their texts: those in between are longer. */
+static int64_t triggers(void)
+{
+    return count_of("SELECT 1000000 * count(*) + sum(length(sql)) FROM sqlite_schema "
+                    "WHERE type = 'trigger'");
+}
+
+static int64_t found(const char *word)
+{
+    char sql[128];
+
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM segment_fts WHERE segment_fts MATCH '%s'",
+             word);
+    return count_of(sql);
+}
+
+/* The index takes what comes at once, and only then: what was there goes when it is not current any
+ * more, what came is there when it is, and the triggers are the catalog's own again. */
+TEST(found_when_it_is_here)
+{
+    static const char *const old[] = {"nets and ropes"};
+    const struct parting_share share = {1, false, 0, 0};
+    const struct parting_part p = {SPLIT, 0, 1, &share, 1};
+    struct store *st = archive(), *part;
+    struct err e = {0};
+    int64_t before = triggers();
+    int64_t job;
+
+    shard_put(st, 1, 0, old, 1);
+    assert_ok(store_task_total(st, 1, 1, &e), e);
+    shard_put(st, 2, 0, old, 1);
+    job = job_begin(st, &stage_tiny);
+    job_add1(st, job, "/a/one.wav", "", 1);
+    job_end(st, job, "/a");
+    assert_int_equal(found("ropes"), 2);
+    part = part_new();
+    assert_ok(parting_write(st, part, &p, &e), e);
+    shard_put(part, 4, 0, said, 2);
+    assert_ok(store_task_total(part, 4, 1, &e), e);
+    store_close(part);
+    assert_int_equal(merge_ok(st).segments, 2);
+    assert_int_equal(found("boats"), 1);
+    assert_int_equal(found("rain"), 1);
+    assert_int_equal(found("ropes"), 1);
+    assert_int_equal(triggers(), before);
+    shard_put(st, 3, 0, old, 1);
+    assert_int_equal(found("ropes"), 2);
+    catalog_close(st); /* which looks the index over */
+}
+
 /* What failed and is tried again here does not fail once more because its part comes back. */
 TEST(a_failure_counts_once)
 {
@@ -163,6 +213,7 @@ TEST(all_or_nothing)
         "DELETE FROM setting WHERE name = 'part_of'",
     };
     struct store *st = archive();
+    int64_t before = triggers();
 
     for (size_t i = 0; i < sizeof(hostile) / sizeof(hostile[0]); i++) {
         struct parting_merged m;
@@ -177,6 +228,7 @@ TEST(all_or_nothing)
                                   "segment) + (SELECT count(*) FROM task WHERE state <> 'pending') "
                                   "+ (SELECT count(*) FROM setting WHERE name LIKE 'failed:%')"),
                          0);
+        assert_int_equal(triggers(), before);
     }
     part_made(st);
     assert_int_equal(merge_ok(st).shards, 2);

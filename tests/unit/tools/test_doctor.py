@@ -326,6 +326,35 @@ class Run(Machine):
         self.assertLess(min(times["auto"]) - min(times["cpu"]), 0.05, times)
 
 
+class Parts(Machine):
+    """Two tasks of an array on one machine: each has the GPU that it is shown, by whatever name."""
+
+    def task(self, part, shown, fake):
+        return subprocess.Popen([self.program, "run", "--no-progress", "--part", part], cwd=self.dir,
+                                env=self.env(fake, CUDA_VISIBLE_DEVICES=shown), stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+    def test_each_its_own(self):
+        for i in range(2):
+            shutil.copy(self.silence(), os.path.join(self.dir, f"{i}.wav"))
+            with open(os.path.join(self.dir, f"{i}.wav"), "ab") as file:
+                file.write(bytes(2 + i))
+        os.unlink(os.path.join(self.dir, "silence.wav"))
+        self.enqueue(self.dir)
+        self.run_it("split", "--quiet", "--into=2", "--output=parts", status=0)
+        for fake, shown, ids in (("two", ("0", "1"), ("GPU-8f3c0000-aaaa", "GPU-8f3d0000-bbbb")),
+                                 ("two", ("GPU-8f3c", "GPU-8f3d0000-bbbb"), ("GPU-8f3c0000-aaaa", "GPU-8f3d0000-bbbb")),
+                                 ("mig", ("MIG-5a1e0000-cccc", "MIG-5a1f"), ("MIG-5a1e0000-cccc", "MIG-5a1f0000-dddd"))):
+            with self.subTest(shown=shown):
+                tasks = [self.task(f"parts/part-000{i}.db", shown[i], fake) for i in range(2)]
+                said = [task.communicate(timeout=250)[1] for task in tasks]
+                for i in range(2):
+                    # No worker gets further than that: the GPU is imaginary.
+                    self.assertIn(f"device {ids[i]} is imaginary", said[i])
+                    self.assertNotIn(ids[1 - i], said[i])
+                    self.assertEqual(UNAVAILABLE, tasks[i].returncode, said[i])
+
+
 class Probe(Machine):
     """The hidden command, as another program may call it."""
 
