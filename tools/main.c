@@ -37,7 +37,7 @@ static const char help[] =
     "  verify           are the bytes of the files what they were?\n"
     "  plan             what a run would do here, and how long it would take\n"
     "  split, merge     the work of many machines: a catalog in parts, and back\n"
-    "  slurm            the same as an array of a Slurm cluster\n"
+    "  slurm            the parts of a catalog as an array of a Slurm cluster\n"
     "  doctor           is this machine ready?\n"
     "  model            models: which are here (list), pull, check, path\n"
     "  bench            how fast is this machine?\n"

@@ -1,6 +1,9 @@
-/* The manual page, made when the program is built: standard input (docs/nightshift.1.in) with what
+/* The manual pages, made when the program is built: standard input (docs/nightshift.1.in) with what
  * the stages' tables (workers/stages/stage_kind.h) say of options, in mdoc(7), where a line of it
- * has a mark. */
+ * has a mark.
+ *
+ *   manual          nightshift.1, the whole
+ *   manual COMMAND  nightshift-COMMAND.1: that command's section as a page */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +143,90 @@ static void put_beside_as_one(void)
     putchar('\n');
 }
 
+/* --------------------------------------------------------------------------- a command's page */
+
+#define WHAT "@what "
+#define SECTION ".Ss nightshift "
+
+/* words: "retry | cancel [option ...]", the commands of a section; fn is called for each, if there
+ * is one. Whether wanted is among them. */
+static bool among(const char *words, const char *wanted,
+                  void (*fn)(const char *name, size_t n, bool last))
+{
+    bool found = false, last = false;
+
+    for (size_t n; !last; words += n + 3) {
+        n = strcspn(words, " \n");
+        last = strncmp(words + n, " | ", 3) != 0;
+        found = found || (strlen(wanted) == n && strncmp(words, wanted, n) == 0);
+        if (fn)
+            fn(words, n, last);
+    }
+    return found;
+}
+
+static void put_name(const char *name, size_t n, bool last)
+{
+    printf(".Nm nightshift-%.*s%s\n", (int)n, name, last ? "" : " ,");
+}
+
+/* "--into=N", "submit", "PATH", "|" without the brackets around them. */
+static void put_usage_word(const char *word, size_t n)
+{
+    const char *value = memchr(word, '=', n);
+    const size_t name = value ? (size_t)(value - word) : n;
+
+    if (n > 2 && strncmp(word, "--", 2) == 0) {
+        printf(".Fl Fl %.*s", (int)name - 2, word + 2);
+        if (value)
+            printf(" Ns = Ns Ar %.*s", (int)(n - name - 1), value + 1);
+    } else if (!isalnum((unsigned char)*word))
+        printf("%.*s", (int)n, word); /* a bar, or three dots, which are no macro's */
+    else
+        printf(".%s %.*s",
+               islower((unsigned char)*word) && strncmp(word, "option", n) ? "Cm" : "Ar", (int)n,
+               word);
+    putchar('\n');
+}
+
+/* words: a section's title behind "nightshift". */
+static void put_usage(const char *words)
+{
+    puts(".Nm nightshift");
+    for (size_t n; *words != '\n' && *words != 0; words += n) {
+        n = strspn(words, " ");
+        if (n > 0)
+            continue;
+        n = 1;
+        if (strchr("[]()", *words)) {
+            puts(*words == '[' ? ".Oo" : *words == ']' ? ".Oc" : *words == '(' ? ".Po" : ".Pc");
+            continue;
+        }
+        n = strcspn(words, " \n[]()");
+        if (strncmp(words, "...", n) == 0)
+            puts(".No ...");
+        else
+            put_usage_word(words, n);
+    }
+}
+
+/* NAME, and where SYNOPSIS begins. date: the line of the whole page; what: a line. */
+static void put_head(const char *date, const char *command, const char *words, const char *what)
+{
+    printf("%s.Dt NIGHTSHIFT-", date);
+    for (; *command != 0; command++)
+        putchar(toupper((unsigned char)*command));
+    puts(" 1\n.Os\n.Sh NAME");
+    among(words, "", put_name);
+    printf(".Nd %s.Sh SYNOPSIS\n", what);
+}
+
+static const char foot[] = ".Sh SEE ALSO\n"
+                           ".Xr nightshift 1 ,\n"
+                           "of which this is a part, and which has the options of every command, "
+                           "the environment, the files\n"
+                           "and what an exit status means.\n";
+
 /* ----------------------------------------------------------------------------------- page */
 
 static const struct mark {
@@ -149,24 +236,73 @@ static const struct mark {
              {"@beside it@\n", put_beside},
              {"@beside it, as one@\n", put_beside_as_one}};
 
-int main(void)
+/* false: a mark that nobody knows. */
+static bool put_line(const char *line)
 {
-    char *line = NULL;
-    size_t room = 0, i;
-
-    while (getline(&line, &room, stdin) >= 0) {
-        for (i = 0; line[0] == '@' && i < sizeof(marks) / sizeof(marks[0]); i++)
-            if (strcmp(line, marks[i].line) == 0)
-                break;
-        if (line[0] != '@')
-            fputs(line, stdout);
-        else if (i < sizeof(marks) / sizeof(marks[0]))
+    for (size_t i = 0; line[0] == '@' && i < sizeof(marks) / sizeof(marks[0]); i++)
+        if (strcmp(line, marks[i].line) == 0) {
             marks[i].put();
-        else {
-            fprintf(stderr, "manual: an unknown mark: %s", line);
-            return EXIT_FAILURE;
+            return true;
         }
+    if (line[0] != '@')
+        fputs(line, stdout);
+    else
+        fprintf(stderr, "manual: an unknown mark: %s", line);
+    return line[0] != '@';
+}
+
+struct page {
+    const char *command;      /* NULL: the whole */
+    char date[80], what[200]; /* lines that came already */
+    enum { BEFORE, TITLES, TEXT, BEHIND } at;
+};
+
+/* A line of a command's page, or of another one's. */
+static bool put_line_of(struct page *p, const char *line)
+{
+    const bool title = strncmp(line, SECTION, sizeof(SECTION) - 1) == 0;
+    const char *words = title ? line + sizeof(SECTION) - 1 : "";
+
+    if (strncmp(line, ".Dd ", 4) == 0)
+        snprintf(p->date, sizeof(p->date), "%s", line);
+    if (strncmp(line, WHAT, sizeof(WHAT) - 1) == 0)
+        snprintf(p->what, sizeof(p->what), "%s", line + sizeof(WHAT) - 1);
+    if (p->at == BEFORE && title && among(words, p->command, NULL)) {
+        put_head(p->date, p->command, words, p->what);
+        p->at = TITLES;
     }
+    if (p->at == TITLES && title)
+        put_usage(words);
+    else if (p->at == TITLES) {
+        puts(".Sh DESCRIPTION");
+        p->at = TEXT;
+    }
+    if (p->at == TEXT &&
+        (strncmp(line, WHAT, sizeof(WHAT) - 1) == 0 || strncmp(line, ".Sh", 3) == 0))
+        p->at = BEHIND;
+    if (p->at != TEXT)
+        return true;
+    return put_line(strcmp(line, ".Nm\n") == 0 ? ".Nm nightshift\n" : line);
+}
+
+int main(int argc, char **argv)
+{
+    struct page page = {.command = argc > 1 ? argv[1] : NULL};
+    char *line = NULL;
+    size_t room = 0;
+    bool well = true;
+
+    while (well && getline(&line, &room, stdin) >= 0)
+        if (page.command)
+            well = put_line_of(&page, line);
+        else if (strncmp(line, WHAT, sizeof(WHAT) - 1) != 0)
+            well = put_line(line);
     free(line);
-    return fflush(stdout) == 0 && !ferror(stdin) ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (well && page.command && page.at != BEHIND) {
+        fprintf(stderr, "manual: there is no section of '%s'\n", page.command);
+        well = false;
+    }
+    if (page.command)
+        fputs(foot, stdout);
+    return well && fflush(stdout) == 0 && !ferror(stdin) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

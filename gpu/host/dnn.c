@@ -12,11 +12,11 @@ int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct er
     if (status == dnnl_success)
         status = dnnl_post_ops_create(&ops);
     if (status == dnnl_success && epilogue == EPILOGUE_GELU)
-        status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_gelu_erf, 0.0f, 0.0f);
+        status = onednn_append_eltwise(ops, dnnl_eltwise_gelu_erf);
     if (status == dnnl_success && epilogue == EPILOGUE_RELU)
-        status = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+        status = onednn_append_eltwise(ops, dnnl_eltwise_relu);
     if (status == dnnl_success && epilogue == EPILOGUE_ADD)
-        status = dnnl_post_ops_append_sum(ops, 1.0f);
+        status = onednn_append_sum(ops);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_post_ops(attr, ops);
     if (ops)
@@ -32,7 +32,7 @@ int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct er
 
 int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, struct err *err)
 {
-    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    const onednn_layout md = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
 
     return host_grow(h, &h->scratch, &h->scratch_bytes, bytes, err);
@@ -47,8 +47,8 @@ int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t wha
     return status == dnnl_success ? 0 : host_dnn(err, status, "describing memory");
 }
 
-int host_reorder(struct host *h, const dnnl_memory_desc_t *from, const void *w,
-                 const dnnl_memory_desc_t *to, void *p, dnnl_memory_t *ret, struct err *err)
+int host_reorder(struct host *h, onednn_layout from, const void *w, onednn_layout to, void *p,
+                 dnnl_memory_t *ret, struct err *err)
 {
     dnnl_primitive_desc_t reorder_pd = NULL;
     dnnl_primitive_t reorder = NULL;
@@ -83,10 +83,10 @@ int host_reorder(struct host *h, const dnnl_memory_desc_t *from, const void *w,
     return status == dnnl_success ? 0 : host_dnn(err, status, "packing weights");
 }
 
-int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
-              const void *w, dnnl_memory_t *ret, void **data, struct err *err)
+int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, onednn_layout from, const void *w,
+              dnnl_memory_t *ret, void **data, struct err *err)
 {
-    const dnnl_memory_desc_t *to = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    const onednn_layout to = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
     void *p = NULL;
     int rc = host_alloc(&h->base, dnnl_memory_desc_get_size(to), &p, err);
 

@@ -2,10 +2,9 @@
 #ifndef NIGHTSHIFT_GPU_HOST_HOST_H
 #define NIGHTSHIFT_GPU_HOST_HOST_H
 
-#include <oneapi/dnnl/dnnl.h>
-
 #include "gpu/backend.h"
 #include "gpu/host/kernels.h"
+#include "gpu/host/onednn.h"
 
 struct host {
     struct backend base; /* first: a struct backend * is a struct host * */
@@ -51,11 +50,11 @@ int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, struct err *err
 int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t what, void *p,
                 dnnl_memory_t *ret, struct err *err);
 /* Puts what is laid out as `from` into p as `to` has it. *ret: an object over p; ret NULL: none. */
-int host_reorder(struct host *h, const dnnl_memory_desc_t *from, const void *w,
-                 const dnnl_memory_desc_t *to, void *p, dnnl_memory_t *ret, struct err *err);
+int host_reorder(struct host *h, onednn_layout from, const void *w, onednn_layout to, void *p,
+                 dnnl_memory_t *ret, struct err *err);
 /* Packs weights laid out as `from` into new device memory laid out as pd's weights. */
-int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, const dnnl_memory_desc_t *from,
-              const void *w, dnnl_memory_t *ret, void **data, struct err *err);
+int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, onednn_layout from, const void *w,
+              dnnl_memory_t *ret, void **data, struct err *err);
 
 /* Weights of products of few rows, each of which is one chain of multiply-adds over `in`: a row of
  * y has the same bits whatever rows are computed with it. */

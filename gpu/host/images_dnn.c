@@ -43,24 +43,30 @@ static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_
     dnnl_dims_t yd = {1, s->out, j->out_height, j->out_width};
     dnnl_dims_t stride = {s->stride_h, s->stride_w}, before = {s->top, s->left};
     dnnl_dims_t after = {s->bottom, s->right};
-    dnnl_memory_desc_t x, w, b, y;
-    dnnl_convolution_desc_t desc;
+    struct onednn_layout_own x = {0}, w = {0}, b = {0}, y = {0};
+    struct onednn_operands o;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_status_t status;
-    int rc;
+    int rc = host_attribute(j->epilogue, &attr, err);
 
-    dnnl_memory_desc_init_by_tag(&x, 4, xd, dnn_type(j->c->type), dnnl_nhwc);
-    dnnl_memory_desc_init_by_tag(&y, 4, yd, dnn_type(j->y.type), dnnl_nhwc);
-    dnnl_memory_desc_init_by_tag(&w, 4, wd, dnn_type(j->c->type), dnnl_format_tag_any);
-    dnnl_memory_desc_init_by_tag(&b, 1, bd, dnnl_f32, dnnl_a);
-    rc = host_attribute(j->epilogue, &attr, err);
     if (rc != 0)
         return rc;
-    status =
-        dnnl_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct,
-                                           &x, &w, &b, &y, stride, before, after);
+    status = onednn_layout_make(&x, 4, xd, dnn_type(j->c->type), dnnl_nhwc);
     if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(ret, &desc, attr, h->engine, NULL);
+        status = onednn_layout_make(&y, 4, yd, dnn_type(j->y.type), dnnl_nhwc);
+    if (status == dnnl_success)
+        status = onednn_layout_make(&w, 4, wd, dnn_type(j->c->type), dnnl_format_tag_any);
+    if (status == dnnl_success)
+        status = onednn_layout_make(&b, 1, bd, dnnl_f32, dnnl_a);
+    if (status == dnnl_success) {
+        o = (struct onednn_operands){onednn_layout_of(&x), onednn_layout_of(&w),
+                                     onednn_layout_of(&b), onednn_layout_of(&y)};
+        status = onednn_convolution(h->engine, &o, stride, before, after, attr, ret);
+    }
+    onednn_layout_free(&x);
+    onednn_layout_free(&y);
+    onednn_layout_free(&w);
+    onednn_layout_free(&b);
     dnnl_primitive_attr_destroy(attr);
     if (status == dnnl_unimplemented) {
         *ret = NULL;
@@ -69,30 +75,38 @@ static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_
     return status == dnnl_success ? 0 : host_dnn(err, status, "preparing a convolution");
 }
 
-static dnnl_memory_desc_t plain_weights(const struct conv2d *c)
+static int plain_weights(const struct conv2d *c, struct onednn_layout_own *ret, struct err *err)
 {
     dnnl_dims_t wd = {c->spec.out, c->spec.in, c->spec.kernel_h, c->spec.kernel_w};
-    dnnl_memory_desc_t plain;
+    dnnl_status_t status = onednn_layout_make(ret, 4, wd, dnnl_f32, dnnl_oihw);
 
-    dnnl_memory_desc_init_by_tag(&plain, 4, wd, dnnl_f32, dnnl_oihw);
-    return plain;
+    return status == dnnl_success ? 0 : host_dnn(err, status, "describing weights");
 }
 
 int images_unpack(struct host *h, const struct conv2d *c, float *to, struct err *err)
 {
-    const dnnl_memory_desc_t plain = plain_weights(c), *packed = NULL;
+    struct onednn_layout_own plain = {0};
+    onednn_layout packed = NULL;
+    int rc = plain_weights(c, &plain, err);
 
-    dnnl_memory_get_memory_desc(c->w_memory, &packed);
-    return host_reorder(h, packed, c->w, &plain, to, NULL, err);
+    if (rc == 0) {
+        dnnl_memory_get_memory_desc(c->w_memory, &packed);
+        rc = host_reorder(h, packed, c->w, onednn_layout_of(&plain), to, NULL, err);
+    }
+    onednn_layout_free(&plain);
+    return rc;
 }
 
 /* As pd wants them, for the first time. */
 static int pack_first(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd,
                       struct err *err)
 {
-    const dnnl_memory_desc_t plain = plain_weights(c);
-    int rc = host_pack(h, pd, &plain, c->source, &c->w_memory, &c->w, err);
+    struct onednn_layout_own plain = {0};
+    int rc = plain_weights(c, &plain, err);
 
+    if (rc == 0)
+        rc = host_pack(h, pd, onednn_layout_of(&plain), c->source, &c->w_memory, &c->w, err);
+    onednn_layout_free(&plain);
     if (rc != 0)
         return rc;
     host_release(&h->base, c->source);
@@ -104,8 +118,8 @@ static int pack_first(struct host *h, struct conv2d *c, const_dnnl_primitive_des
 static int pack(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd,
                 struct prepared_image *p, struct err *err)
 {
-    const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    const dnnl_memory_desc_t *packed = NULL;
+    const onednn_layout wanted = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    onednn_layout packed = NULL;
     int rc = c->w_memory ? 0 : pack_first(h, c, pd, err);
 
     if (rc != 0)
@@ -147,7 +161,7 @@ static int prepare(struct host *h, const struct images *j, struct prepared_image
     if (rc == 0)
         rc = host_scratch(h, pd, err);
     if (rc == 0) {
-        const dnnl_memory_desc_t *bias = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1);
+        const onednn_layout bias = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1);
 
         status = dnnl_memory_create(&p->bias, bias, h->engine, j->c->bias);
         if (status == dnnl_success)

@@ -44,28 +44,32 @@ static int wide_desc(struct host *h, struct linear *l, const struct wide *d,
                      dnnl_primitive_desc_t *ret, struct err *err)
 {
     dnnl_dims_t xd = {d->rows, l->in}, wd = {l->out, l->in}, bd = {l->out}, yd = {d->rows, l->out};
-    dnnl_memory_desc_t x, w, b, y;
-    dnnl_inner_product_desc_t desc;
+    struct onednn_layout_own x = {0}, w = {0}, b = {0}, y = {0};
+    struct onednn_operands o;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_status_t status;
-    int rc;
+    int rc = host_attribute(d->epilogue, &attr, err);
 
-    dnnl_memory_desc_init_by_tag(&x, 2, xd, dnn_type(l->type), dnnl_ab);
-    dnnl_memory_desc_init_by_tag(&y, 2, yd, dnn_type(d->y_type), dnnl_ab);
-    dnnl_memory_desc_init_by_tag(&b, 1, bd, dnnl_f32, dnnl_a);
-    dnnl_memory_desc_init_by_tag(&w, 2, wd, dnn_type(l->type), dnnl_format_tag_any);
-    if (l->w_memory) {
-        const dnnl_memory_desc_t *packed;
-
-        dnnl_memory_get_memory_desc(l->w_memory, &packed);
-        w = *packed;
-    }
-    rc = host_attribute(d->epilogue, &attr, err);
     if (rc != 0)
         return rc;
-    status = dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_inference, &x, &w, &b, &y);
+    status = onednn_layout_make(&x, 2, xd, dnn_type(l->type), dnnl_ab);
     if (status == dnnl_success)
-        status = dnnl_primitive_desc_create(ret, &desc, attr, h->engine, NULL);
+        status = onednn_layout_make(&y, 2, yd, dnn_type(d->y_type), dnnl_ab);
+    if (status == dnnl_success)
+        status = onednn_layout_make(&b, 1, bd, dnnl_f32, dnnl_a);
+    if (status == dnnl_success)
+        status = onednn_layout_make(&w, 2, wd, dnn_type(l->type), dnnl_format_tag_any);
+    if (status == dnnl_success) {
+        o = (struct onednn_operands){onednn_layout_of(&x), onednn_layout_of(&w),
+                                     onednn_layout_of(&b), onednn_layout_of(&y)};
+        if (l->w_memory)
+            dnnl_memory_get_memory_desc(l->w_memory, &o.w);
+        status = onednn_inner_product(h->engine, &o, attr, ret);
+    }
+    onednn_layout_free(&x);
+    onednn_layout_free(&y);
+    onednn_layout_free(&b);
+    onednn_layout_free(&w);
     dnnl_primitive_attr_destroy(attr);
     return status == dnnl_success ? 0 : host_dnn(err, status, "preparing a matrix product");
 }
@@ -94,10 +98,13 @@ static int wide_new(struct host *h, struct linear *l, struct wide *d, struct err
         return rc;
     if (!l->w_memory) {
         dnnl_dims_t wd = {l->out, l->in};
-        dnnl_memory_desc_t plain;
+        struct onednn_layout_own plain = {0};
 
-        dnnl_memory_desc_init_by_tag(&plain, 2, wd, dnnl_f32, dnnl_ab);
-        rc = host_pack(h, pd, &plain, l->source, &l->w_memory, &l->w, err);
+        status = onednn_layout_make(&plain, 2, wd, dnnl_f32, dnnl_ab);
+        rc = status != dnnl_success
+                 ? host_dnn(err, status, "describing weights")
+                 : host_pack(h, pd, onednn_layout_of(&plain), l->source, &l->w_memory, &l->w, err);
+        onednn_layout_free(&plain);
     }
     if (rc == 0)
         rc = host_scratch(h, pd, err);

@@ -49,7 +49,11 @@ static int failed(const struct opus_file *o, int code, const char *doing, struct
     return err_set(err, ERR_IO, "%s: %s", doing, why);
 }
 
+#if LIBAVFORMAT_VERSION_MAJOR < 61
 static int write_bytes(void *arg, uint8_t *data, int n)
+#else
+static int write_bytes(void *arg, const uint8_t *data, int n)
+#endif
 {
     struct opus_file *o = arg;
 
