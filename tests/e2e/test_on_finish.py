@@ -70,9 +70,25 @@ class OnFinish(night.Night):
         audio = values["nightshift_run_audio_seconds_total"]
         self.assertGreater(audio, 1)
         self.assertAlmostEqual(audio, values['nightshift_device_audio_seconds_total{device="cpu"}'])
-        self.assertEqual([], [name for name in os.listdir(self.dir) if name.endswith(".new")])
+        self.assertEqual([], [name for name in os.listdir(self.dir) if ".writing-" in name])
+        answer = self.run_to_end("--metrics", self.catalog)
+        self.assertEqual(1, answer.err.count("it stays as it is"), answer.err)
+        self.healthy()
         answer = self.run_to_end("--metrics", os.path.join(self.dir, "none", "x"))
         self.assertEqual(1, answer.err.count("the run goes on without"), answer.err)
+
+    def test_a_page_takes_no_catalogs_place(self):
+        self.run_to_end()
+        path = os.path.join(self.dir, "night.html")
+        os.symlink(self.catalog, path)
+        for taken in (path, self.catalog):
+            answer = self.nightshift("report", "--html", taken, status=night.USAGE)
+            self.assertIn("it stays as it is", answer.err)
+        self.healthy()
+        os.unlink(path)
+        self.nightshift("report", "--html", path, status=0)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read()[:15], self.nightshift("report", "--html", "-", status=0).out[:15])
 
     def test_a_run_that_cannot_begin(self):
         answer = self.run_to_end("--devices", "cuda:77", "--on-finish", self.TELL, status=None)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/replace.h"
 #include "tools/cli.h"
 
 /* Files for one sync. Measured on ext4 with 10,000 transcripts while compilers kept the disk busy:
@@ -104,21 +105,6 @@ static int open_parent(struct outdir *d, const char *name, const char **last, in
     return 0;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        data += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
 static void temp_name(uint64_t serial, char ret[TEMP_LEN])
 {
     snprintf(ret, TEMP_LEN, ".nightshift-%ld-%llu.tmp", (long)getpid(), (unsigned long long)serial);
@@ -135,48 +121,6 @@ static void hold_signals(struct outdir *d)
     sigprocmask(SIG_BLOCK, &wait, &d->mask);
 }
 
-struct content {
-    const void *data;
-    size_t len;
-    int fd; /* >= 0: the file that has it, instead */
-};
-
-static int copy_all(int to, int from)
-{
-    char chunk[1 << 16];
-    off_t at = 0;
-    ssize_t n;
-
-    while ((n = pread(from, chunk, sizeof(chunk), at)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 || write_all(to, chunk, (size_t)n) != 0)
-            return -1;
-        at += n;
-    }
-    return 0;
-}
-
-/* The file under its temporary name in the open folder `dir`. */
-static int write_temp(int dir, const char *name, const struct content *c, const char *temp,
-                      struct err *err)
-{
-    int error = 0, fd;
-
-    unlinkat(dir, temp, 0); /* of an export with our number that was killed */
-    fd = openat(dir, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
-        return err_sys(err, errno, "write '%s'", name);
-    if ((c->fd >= 0 ? copy_all(fd, c->fd) : write_all(fd, c->data, c->len)) != 0)
-        error = errno;
-    if (close(fd) != 0 && error == 0)
-        error = errno;
-    if (error == 0)
-        return 0;
-    unlinkat(dir, temp, 0);
-    return err_sys(err, error, "write '%s'", name);
-}
-
 static bool is_folder(int dir, const char *name)
 {
     struct stat st;
@@ -184,7 +128,7 @@ static bool is_folder(int dir, const char *name)
     return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int write_content(struct outdir *d, const char *name, const struct content *c,
+static int write_content(struct outdir *d, const char *name, const struct replace_content *c,
                          struct err *err)
 {
     const char *last = NULL;
@@ -201,12 +145,14 @@ static int write_content(struct outdir *d, const char *name, const struct conten
         hold_signals(d);
     temp_name(d->serial++, p->temp);
     p->name = strdup(name);
-    if (!p->name)
+    if (!p->name) {
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    else if (is_folder(dir, last))
+    } else if (is_folder(dir, last)) {
         rc = err_set(err, ERR_INPUT, "'%s' is there and is a folder", last);
-    else
-        rc = write_temp(dir, name, c, p->temp, err);
+    } else {
+        unlinkat(dir, p->temp, 0); /* of an export with our number that was killed */
+        rc = replace_write(dir, p->temp, name, c, false, err);
+    }
     close(dir);
     if (rc != 0)
         free(p->name);
@@ -219,12 +165,12 @@ static int write_content(struct outdir *d, const char *name, const struct conten
 
 int outdir_write(struct outdir *d, const char *name, const void *data, size_t len, struct err *err)
 {
-    return write_content(d, name, &(struct content){data, len, -1}, err);
+    return write_content(d, name, &(struct replace_content){data, len, 0}, err);
 }
 
 int outdir_copy(struct outdir *d, const char *name, int fd, struct err *err)
 {
-    return write_content(d, name, &(struct content){NULL, 0, fd}, err);
+    return write_content(d, name, &(struct replace_content){.fd = fd}, err);
 }
 
 static bool same_bytes(int fd, const char *data, size_t len)
