@@ -109,6 +109,7 @@ int cmd_retry(struct cli *cli, int argc, char **argv);
 int cmd_cancel(struct cli *cli, int argc, char **argv);
 int cmd_pause(struct cli *cli, int argc, char **argv);
 int cmd_resume(struct cli *cli, int argc, char **argv);
+int cmd_priority(struct cli *cli, int argc, char **argv);
 int cmd_forget(struct cli *cli, int argc, char **argv);
 int cmd_pin(struct cli *cli, int argc, char **argv);
 int cmd_doubts(struct cli *cli, int argc, char **argv);

@@ -32,6 +32,7 @@ static const char help[] =
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
     "  pause, resume    begin nothing new; go on\n"
+    "  priority         what comes first, or last\n"
     "  pin              which of several results of a recording are current\n"
     "  forget           remove results that are superseded, or a stage's\n"
     "  verify           are the bytes of the files what they were?\n"
@@ -90,7 +91,7 @@ static const struct command {
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
     {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
     {"split", cmd_split},       {"merge", cmd_merge},       {"slurm", cmd_slurm},
-    {"play", cmd_play},
+    {"play", cmd_play},         {"priority", cmd_priority},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -30,6 +30,8 @@ static const char help_head[] =
     "  -a, --all                take every file, also what looks like no recording;\n"
     "                           inside archives recordings alone are taken\n"
     "What is done with it:\n"
+    "  -p, --priority=WORD      high, normal or low: when it comes, also what is enqueued\n"
+    "                           already\n"
     "  -m, --model=NAME         name, folder or Hugging Face id;\n"
     "                           default: whisper-nano\n";
 
@@ -61,7 +63,8 @@ static const char help_tail[] =
 struct wanted {
     const char **include, **exclude; /* NULL-terminated arrays of argv's strings */
     size_t include_n, exclude_n;
-    bool follow, one_file_system, all, dry_run, unsandboxed, again;
+    bool follow, one_file_system, all, dry_run, unsandboxed, again, has_priority;
+    int64_t priority;
     struct enqueue_wish wish;
     int argc; /* as getopt walks through it: */
     char **argv;
@@ -82,6 +85,7 @@ static const struct option own[] = {
     {"all", no_argument, NULL, 'a'},
     {"again", no_argument, NULL, OPT_AGAIN},
     {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
+    {"priority", required_argument, NULL, 'p'},
     {"model", required_argument, NULL, 'm'},
     {"dry-run", no_argument, NULL, 'n'},
 };
@@ -117,6 +121,11 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case 'n':
         w->dry_run = true;
         return 0;
+    case 'p':
+        w->has_priority = store_priority_of(value, &w->priority);
+        return w->has_priority ? 0
+                               : err_set(err, ERR_USAGE,
+                                         "--priority: '%.40s' is not high, normal or low", value);
     case 'm':
         w->wish.model = value;
         return 0;
@@ -210,6 +219,8 @@ static int enqueue_all(struct enqueuing *e)
                                 .unsandboxed = w->unsandboxed,
                                 .quiet = cli->quiet,
                                 .progress = !cli->quiet && isatty(STDERR_FILENO),
+                                .has_priority = w->has_priority,
+                                .priority = w->priority,
                                 .groups = &e->groups,
                                 .command_line = e->line};
     struct enqueue_result r;
@@ -322,7 +333,7 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
     struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
     size_t n = OWN;
     struct buf help = BUF_INIT;
-    struct cli_spec spec = {NULL, "i:x:am:l:n", longs, take, true, values};
+    struct cli_spec spec = {NULL, "i:x:ap:m:l:n", longs, take, true, values};
     int status;
 
     memcpy(longs, own, sizeof(own));

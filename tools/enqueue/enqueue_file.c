@@ -288,8 +288,10 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
         q->r->found += k.count;
         rc = 0;
         for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
-            rc = has[i] ? batch_same(q->now->of[i], k.place_ids, k.count, err)
-                        : batch_known(q->now->of[i], k.place_ids, k.count, err);
+            /* What it is to do already may come at another time. */
+            rc = has[i] && !q->o->has_priority
+                     ? batch_same(q->now->of[i], k.place_ids, k.count, err)
+                     : batch_known(q->now->of[i], k.place_ids, k.count, err);
     } else
         rc = look_into(q, e, &k, same, err);
     store_known_free(&k);

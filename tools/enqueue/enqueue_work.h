@@ -17,8 +17,11 @@ struct enqueue_options {
     const char *catalog; /* absolute: it and the files beside it are never enqueued */
     const char *const *include, *const *exclude; /* NULL-terminated, or NULL */
     bool follow, one_file_system;
-    bool all;         /* also what does not look like a recording */
-    bool unsandboxed; /* archives are read also where nothing would hold the decoders */
+    bool all;          /* also what does not look like a recording */
+    bool unsandboxed;  /* archives are read also where nothing would hold the decoders */
+    bool has_priority; /* what is found comes when `priority` says, also what is to be done already
+                        */
+    int64_t priority;  /* enum store_priority */
     bool quiet, progress;
     struct groups *groups; /* one job for each stage of each; what came of them is noted there */
     const char *command_line;
