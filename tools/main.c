@@ -145,6 +145,10 @@ static int run_command(struct cli *cli, int argc, char **argv)
         cli->command = c->name;
         return c->main(cli, argc, argv);
     }
+    if (strcmp(argv[0], "watcher") == 0) { /* hidden, too */
+        cli->command = "enqueue";
+        return cmd_watcher(cli, argc, argv);
+    }
     if (strcmp(argv[0], "help") == 0 && argc > 1) {
         c = find(argv[1]);
         if (!c)
