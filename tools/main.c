@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "gpu/backend.h"
 #include "tools/cli.h"
 #include "tools/did_you_mean.h"
@@ -207,6 +208,7 @@ int main(int argc, char **argv)
     int found, status;
 
     hold_standard_files();
+    log_begin(argc > 1 ? argv[1] : "help");
     /* The hidden commands come first: they must see their arguments as they are. */
     if (argc > 1 && strcmp(argv[1], "worker") == 0) {
         backend_host_sleep_when_idle(argv);

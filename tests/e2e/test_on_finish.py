@@ -40,6 +40,17 @@ class OnFinish(night.Night):
             json.loads(line)
         self.assertIn("said", answer.err)
 
+    def test_a_log_for_programs(self):
+        answer = self.run_to_end("--log-format", "json", "--verbose", "--on-finish", "exit 3")
+        lines = [json.loads(line) for line in answer.err.splitlines()]
+        self.assertEqual({"at", "level", "pid", "process", "text"}, set().union(*lines))
+        self.assertIn("run", {line["process"] for line in lines})
+        self.assertEqual(["warning"], [line["level"] for line in lines if "left with 3" in line["text"]])
+        self.assertIn("<4>warning: --on-finish",
+                      self.run_to_end("--log-format=journal", "--on-finish", "exit 3").err)
+        answer = self.run_to_end("--log-format", "json", "--devices", "cuda:77", status=None)
+        self.assertIn("cuda:77", [json.loads(line) for line in answer.err.splitlines()][-1]["text"])
+
     def test_its_failure_is_a_warning(self):
         answer = self.run_to_end("--on-finish", "exit 3", status=0)
         self.assertIn("the command left with 3", answer.err)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/spawn.h"
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
@@ -54,6 +55,8 @@ static const char help[] =
     "                         another puts windows elsewhere, some words change\n"
     "      --attempts=N       tries before a recording is set aside (default: 3)\n"
     "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
+    "      --log-format=F     of standard error: text, json (an object a line), or journal;\n"
+    "                         default: journal where systemd reads it, else text\n"
     "      --metrics=FILE     figures for Prometheus, replaced every ten seconds\n"
     "      --on-finish=CMD    have /bin/sh run this in the end, with the report on\n"
     "                         its standard input; see NIGHTSHIFT_WHY in the manual\n"
@@ -118,6 +121,7 @@ enum {
     OPT_SHARD,
     OPT_ATTEMPTS,
     OPT_SILENCE,
+    OPT_LOG_FORMAT,
     OPT_METRICS,
     OPT_ON_FINISH,
     OPT_PART,
@@ -146,6 +150,7 @@ static const struct option longs[] = {
     {"shard", required_argument, NULL, OPT_SHARD},
     {"attempts", required_argument, NULL, OPT_ATTEMPTS},
     {"worker-silence", required_argument, NULL, OPT_SILENCE},
+    {"log-format", required_argument, NULL, OPT_LOG_FORMAT},
     {"metrics", required_argument, NULL, OPT_METRICS},
     {"on-finish", required_argument, NULL, OPT_ON_FINISH},
     {"part", required_argument, NULL, OPT_PART},
@@ -261,6 +266,12 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
     case OPT_SILENCE:
         return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
+    case OPT_LOG_FORMAT:
+        if (!log_set_format(value))
+            return err_set(err, ERR_USAGE, "--log-format: '%.40s' is not text, json or journal",
+                           value);
+        log_set_sink(NULL, NULL); /* a terminal's gets it, too, as it is */
+        return 0;
     case OPT_METRICS:
         o->metrics = value;
         return 0;
@@ -678,8 +689,9 @@ static int run_all(struct cli *cli, struct wanted *w)
         return not_begun(cli, w, "run", &err, NULL);
     w->o.unguarded = unguarded;
     w->o.json_events = cli->json;
-    w->o.progress =
-        w->progress >= 0 ? w->progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
+    w->o.progress = w->progress >= 0 ? w->progress > 0
+                                     : isatty(STDERR_FILENO) && !cli->quiet && !cli->json &&
+                                           log_format() == LOG_TEXT;
     if (w->o.watch && w->word_count > w->option_words && start_watcher(cli, w, &err) != 0)
         return not_begun(cli, w, "run", &err, NULL);
     status = w->part ? run_part(cli, w) : run_catalog(cli, w);
