@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """run --on-finish: what the command is told, and that whatever it does changes nothing of the run's end. And
 its figures in a file."""
+import email
 import fcntl
+import http.server
 import json
 import os
+import shlex
 import shutil
+import threading
 import time
 
 import night
@@ -33,6 +37,55 @@ class OnFinish(night.Night):
         report = self.file("report")
         self.assertIn("1 recording, 1 failed", report)
         self.assertLessEqual(max(map(len, report.splitlines())), 78)
+
+    def example(self, word):
+        """The command of the documentation's example in which the word is."""
+        with open(os.path.join(night.SOURCE, "docs/operations.md"), encoding="utf-8") as file:
+            block = file.read().split("### Sent to somebody", 1)[1].split("```sh\n", 1)[1].split("```", 1)[0]
+        [words] = [words for words in (shlex.split(text, comments=True) for text in block.split("\n\n"))
+                   if word in words[-1]]
+        self.assertEqual(["nightshift", "run", "--on-finish"], words[:-1])
+        return words[-1]
+
+    def test_the_example_of_a_mail(self):
+        tools = os.path.join(self.dir, "bin")
+        os.mkdir(tools)
+        with open(os.path.join(tools, "sendmail"), "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\necho "$*" > called; cat > mail\n')
+        os.chmod(os.path.join(tools, "sendmail"), 0o755)
+        answer = self.run_to_end("--on-finish", self.example("sendmail -t"),
+                                 env={"PATH": tools + ":" + os.environ["PATH"]})
+        self.assertNotIn("--on-finish", answer.err)
+        self.assertEqual("-t\n", self.file("called"))
+        mail = email.message_from_string(self.file("mail"))
+        self.assertEqual("Nightshift: done, 1 failed", mail["Subject"])
+        self.assertIn("@", mail["To"])
+        self.assertIn("1 recording, 1 failed", mail.get_payload())
+
+    @night.needs("jq", "curl")
+    def test_the_example_of_a_chat(self):
+        posted = []
+
+        class Hook(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                posted.append((self.path, self.headers["Content-Type"],
+                               self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            command = self.example("curl").replace("https://chat.example.org",
+                                                   f"http://127.0.0.1:{server.server_port}")
+            answer = self.run_to_end("--on-finish", command, env={"no_proxy": "*"})
+            server.shutdown()
+        self.assertNotIn("--on-finish", answer.err)
+        [(path, kind, body)] = posted
+        self.assertEqual(("/hooks/KEY", "application/json"), (path, kind))
+        self.assertIn("1 recording, 1 failed", json.loads(body)["text"])
 
     def test_json_stays_json(self):
         answer = self.run_to_end("--json", "--on-finish", "echo said")
