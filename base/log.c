@@ -2,14 +2,62 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/utf8.h"
+
+#define LINE 1200
 
 static struct {
     enum log_level level;
+    enum log_format format;
+    const char *process;
+    pid_t pid; /* asked once: a decoder may not any more */
     log_sink sink;
     void *arg;
-} state = {.level = LOG_INFO};
+} state = {.level = LOG_INFO, .process = "nightshift"};
+
+static bool is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat st;
+
+    return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+static bool format_of(const char *name, enum log_format *ret)
+{
+    static const char *const names[] = {"text", "journal", "json"};
+
+    for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i], name) == 0) {
+            *ret = (enum log_format)i;
+            return true;
+        }
+    return false;
+}
+
+void log_begin(const char *process)
+{
+    state.process = process;
+    state.pid = getpid();
+    if (!format_of(getenv(LOG_FORMAT_VARIABLE), &state.format))
+        state.format = is_journal() ? LOG_JOURNAL : LOG_TEXT;
+}
+
+bool log_set_format(const char *name)
+{
+    return format_of(name, &state.format) && setenv(LOG_FORMAT_VARIABLE, name, 1) == 0;
+}
+
+enum log_format log_format(void) { return state.format; }
 
 void log_set_level(enum log_level level) { state.level = level; }
 
@@ -39,26 +87,60 @@ const char *log_level_label(enum log_level level)
     return labels[level];
 }
 
+/* As a JSON string's inside: what is no UTF-8 is U+FFFD. */
+static void put_json(const char *line, struct buf *out)
+{
+    char *valid = utf8_repair(line, strlen(line));
+
+    for (const char *p = valid; p && *p; p++) {
+        if (*p == '"' || *p == '\\')
+            buf_put_u8(out, '\\');
+        buf_put_u8(out, (uint8_t)*p);
+    }
+    free(valid);
+}
+
+static void put_line(enum log_level level, const char *line, struct buf *out)
+{
+    static const char *const levels[] = {"error", "warning", "info", "debug"};
+    static const int priorities[] = {3, 4, 6, 7}; /* of syslog */
+    char at[CLOCK_ISO_LEN];
+
+    if (state.format == LOG_JSON) {
+        clock_iso8601(clock_wall_ms(), at);
+        buf_printf(out,
+                   "{\"at\": \"%s\", \"level\": \"%s\", \"pid\": %ld, \"process\": \"%s\", "
+                   "\"text\": \"",
+                   at, levels[level], (long)state.pid, state.process);
+        put_json(line, out);
+        buf_printf(out, "\"}\n");
+        return;
+    }
+    if (state.format == LOG_JOURNAL)
+        buf_printf(out, "<%d>", priorities[level]);
+    buf_printf(out, "%s%s\n", log_level_label(level), line);
+}
+
 void log_at(enum log_level level, const char *fmt, ...)
 {
-    char line[1200];
+    struct buf out = BUF_INIT;
+    char line[LINE];
     va_list ap;
-    size_t n;
 
     if (level > state.level)
         return;
-    n = (size_t)snprintf(line, sizeof(line), "%s", state.sink ? "" : log_level_label(level));
     va_start(ap, fmt);
-    vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+    vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
     defuse(line);
     if (state.sink) {
         state.sink(level, line, state.arg);
         return;
     }
-    n = strlen(line);
-    line[n++] = '\n';
-    /* One write, so that lines of several processes on one terminal do not mix. */
-    if (write(STDERR_FILENO, line, n) < 0)
-        return;
+    put_line(level, line, &out);
+    /* One write, so that lines of several processes on one terminal do not mix. Where memory is
+     * short, better half of it than nothing. */
+    if (out.len > 0 && write(STDERR_FILENO, out.data, out.len) < 0)
+        out.failed = true; /* nobody is there who could be told */
+    buf_free(&out);
 }

@@ -57,8 +57,8 @@ void backlog_free(struct run *run)
 
 void backlog_rescan(struct run *run)
 {
-    run->cursor = 0;
-    run->exhausted = false;
+    run->cursor = INT64_MIN;
+    run->exhausted = run->overtaken;
     run_touch(run);
 }
 
@@ -74,23 +74,20 @@ int backlog_paused(struct run *run, bool *ret, struct err *err)
 
 /* Still pending and not paused? Of a task that has leases, so nothing else can have become of it.
  */
-static bool still_wanted(struct run *run, int64_t stage, int64_t id)
+static bool still_wanted(struct run *run, const struct store_task *of)
 {
     struct store_task t;
     struct err err = {0};
-    size_t n = 0;
-    bool yes = true;
+    bool yes;
 
-    if (store_runnable(run->st, stage, id - 1, INT64_MAX, &t, 1, &n, &err)) {
+    if (store_runnable_of(run->st, of->stage_id, of->media_id, INT64_MAX, &t, &yes, &err)) {
         run_fail(run, &err);
         return true;
     }
-    if (n) {
-        yes = t.task_id == id;
-        store_task_free(&t);
-    } else {
-        yes = false;
-    }
+    if (!yes)
+        return false;
+    yes = t.task_id == of->task_id;
+    store_task_free(&t);
     return yes;
 }
 
@@ -117,7 +114,7 @@ static void finish_odd(struct run *run, const struct store_task *t)
     struct err err = {0};
 
     run_check(run, ledger_total(run->ledger, t->task_id, t->shards_total, &err), &err);
-    if (!run_flush(run) || !still_wanted(run, t->stage_id, t->task_id) || run->failure.code)
+    if (!run_flush(run) || !still_wanted(run, t) || run->failure.code)
         return;
     run_check(run,
               ledger_failed(run->ledger, t->task_id, ERR_CORRUPT,
@@ -140,6 +137,7 @@ static void take(struct run *run, struct store_task *t)
         .suspect = t->suspect,
         .first = t->first,
         .end = t->end,
+        .priority = t->priority,
     };
     struct run_task *rt = calloc(1, sizeof(*rt));
     struct err err = {0};
@@ -200,7 +198,7 @@ static bool read_page(struct run *run)
         return false;
     }
     for (i = 0; i < n; i++) {
-        run->cursor = page[i].task_id;
+        run->cursor = page[i].turn;
         if (run->failure.code || planner_task_known(run->planner, page[i].task_id))
             store_task_free(&page[i]);
         else
@@ -232,7 +230,8 @@ static void begin_stage(struct run *run, struct store_stage_row *row, struct sto
     worker_pool_new_stage(run);
 }
 
-/* Chooses the lowest stage with runnable tasks that is not put aside. Workers keep their model when
+/* Chooses the stage whose first task is of the highest priority, the lowest one among equals, that
+ * is not put aside. Workers keep their model when
  * it is the same one. */
 static bool choose_stage(struct run *run)
 {
@@ -240,6 +239,7 @@ static bool choose_stage(struct run *run)
     struct err err = {0};
     size_t n = 0, i, pick = 0;
 
+    run->overtaken = false;
     if (!run_flush(run))
         return false;
     if (store_stages_runnable(run->st, clock_wall_ms(), &rows, &n, &err)) {
@@ -337,6 +337,57 @@ bool backlog_forget_queued(struct run *run)
     return true;
 }
 
+/* The first runnable stage that is not put aside; 0: none, or it could not be read. */
+static int64_t first_stage(struct run *run, struct err *err)
+{
+    struct store_stage_row *rows = NULL;
+    int64_t ret = 0;
+    size_t n = 0, i;
+
+    if (store_stages_runnable(run->st, clock_wall_ms(), &rows, &n, err))
+        return 0;
+    for (i = 0; i < n; i++) {
+        if (ret == 0 && !run_is_aside(run, rows[i].stage_id))
+            ret = rows[i].stage_id;
+        store_stage_row_free(&rows[i]);
+    }
+    free(rows);
+    return ret;
+}
+
+/* Higher than all that the run's own stage has to do. */
+static bool is_overtaken(struct run *run, struct err *err)
+{
+    int64_t now = clock_wall_ms(), first = first_stage(run, err);
+    int theirs = 0, ours = 0;
+
+    return first && first != run->stage.stage_id &&
+           store_first_priority(run->st, first, now, &theirs, err) == 0 &&
+           store_first_priority(run->st, run->stage.stage_id, now, &ours, err) == 0 &&
+           ours >= STORE_LOW && theirs > ours;
+}
+
+void backlog_overtake(struct run *run)
+{
+    struct err err = {0};
+    struct run_task *t;
+    bool overtaken;
+    size_t at = 0;
+
+    if (!run->has_stage || !run_flush(run))
+        return;
+    overtaken = is_overtaken(run, &err);
+    if (err.code)
+        run_fail(run, &err);
+    if (!overtaken || !backlog_forget_queued(run))
+        return;
+    run->overtaken = run->exhausted = true;
+    while ((t = idmap_next(&run->tasks, &at))) {
+        t->stopping = true;
+        lease_revoke_at_checkpoint(run, t->t.task_id);
+    }
+}
+
 void backlog_recheck(struct run *run, bool cancel)
 {
     struct run_task *t;
@@ -346,7 +397,7 @@ void backlog_recheck(struct run *run, bool cancel)
         return;
     while ((t = idmap_next(&run->tasks, &at))) {
         if (t->stopping || planner_task_complete(run->planner, t->t.task_id) ||
-            still_wanted(run, t->t.stage_id, t->t.task_id))
+            still_wanted(run, &t->t))
             continue;
         t->stopping = true;
         if (cancel)

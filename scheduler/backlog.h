@@ -11,6 +11,9 @@ bool backlog_refill(struct run *run);
 void backlog_rescan(struct run *run); /* the catalog has changed: look at every task again */
 /* Forgets what is not leased: it is read from the catalog again. False: not now, or never. */
 bool backlog_forget_queued(struct run *run);
+/* Another stage may have something of a higher priority than the run's: then what that holds is
+ * finished to a checkpoint, and the other one is next. Called when requests may have changed it. */
+void backlog_overtake(struct run *run);
 /* After a request: forget what is not leased, stop leases of tasks that are not wanted any more.
  * cancel: their work in hand is dropped; else it is ended at a checkpoint. */
 void backlog_recheck(struct run *run, bool cancel);

@@ -30,13 +30,16 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         type != REQUEST_RESUME) {
         backlog_rescan(run);
         run_note_unsettled(run);
-        if (vanished) /* what is not there any more must not be tried, and fail */
+        /* What is not there any more must not be tried, and fail; and turns may have changed. */
+        if (vanished || type == REQUEST_PRIORITY)
             backlog_forget_queued(run);
         /* nor what was asked for in another way, or is not there any more */
         if (type == REQUEST_ENQUEUE_END || type == REQUEST_FORGET) {
             backlog_recheck(run, false);
             settle_recheck(run);
         }
+        if (type == REQUEST_ENQUEUE_END || type == REQUEST_PRIORITY)
+            backlog_overtake(run);
         return 0;
     }
     rc = backlog_paused(run, &paused, err);

@@ -63,6 +63,7 @@ static void look_for_retries(struct run *run)
         return;
     }
     backlog_rescan(run);
+    backlog_overtake(run);
     run_note_unsettled(run);
 }
 

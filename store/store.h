@@ -95,6 +95,11 @@ struct store_enqueue_counts {
 
 /* ------------------------------------------------------------------------- running */
 
+enum store_priority { STORE_LOW = -1, STORE_NORMAL, STORE_HIGH };
+/* "low", "normal", "high"; and back: false, it is none. */
+const char *store_priority_name(int priority);
+bool store_priority_of(const char *name, int64_t *ret);
+
 /* A task that has work left. Owned strings: store_task_free. */
 struct store_task {
     int64_t task_id, media_id, stage_id, job_id;
@@ -110,20 +115,34 @@ struct store_task {
     uint32_t *skip;
     uint32_t suspect; /* deaths over it in a row, without a result in between */
     uint32_t sources; /* that it hears by themselves; 0: one, or nobody knows yet */
+    int priority;     /* enum store_priority */
+    int64_t turn;     /* store_turn of them */
     /* The shards that are asked for, up to before `end`: 0 and 0 (all), but in a part of a catalog
      * (parting/parting.h). */
     uint32_t first, end;
 };
 void store_task_free(struct store_task *t);
 
+/* When its turn comes: the least first, those of a higher priority before all others, among equals
+ * the lower id. Below 2^48 ids there is room for it. */
+static inline int64_t store_turn(int64_t task_id, int priority)
+{
+    return task_id - (int64_t)priority * (INT64_C(1) << 48);
+}
+
 /* Runnable tasks of a stage (pending, not paused, with a present place, retry time passed, waiting
- * neither for their source nor for being settled) with id > after in the order of task id; at most
+ * neither for their source nor for being settled) with turn > after in the order of turns; at most
  * max; none while the whole catalog is paused. *n may be 0. ret[0..n) are the caller's. */
 int store_runnable(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
                    struct store_task *ret, size_t max, size_t *n, struct err *err);
 /* The task of one recording under a stage, if it is runnable now as above; else *found is false. */
 int store_runnable_of(struct store *st, int64_t stage_id, int64_t media_id, int64_t now_ms,
                       struct store_task *ret, bool *found, struct err *err);
+/* The priority of the first of them; below STORE_LOW when there is none. */
+int store_first_priority(struct store *st, int64_t stage_id, int64_t now_ms, int *ret,
+                         struct err *err);
+/* Recordings of high priority that are still to be done. */
+int store_high(struct store *st, uint64_t *ret, struct err *err);
 /* When the next task that waits for a retry becomes runnable: the earliest such time after now_ms
  * (what is due already is runnable, or leased); INT64_MAX when none waits. */
 int store_next_retry(struct store *st, int64_t now_ms, int64_t *ret, struct err *err);

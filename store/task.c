@@ -24,19 +24,22 @@ void store_task_free(struct store_task *t)
     "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), " \
     "t.suspect, " done ", m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "              \
     "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw, p.nth, "                                \
-    "(SELECT count(*) FROM source x WHERE x.task_id = t.task_id), " SHARE_OF "t.task_id) "        \
+    "(SELECT count(*) FROM source x WHERE x.task_id = t.task_id), " SHARE_OF "t.task_id), "       \
+    "t.priority "                                                                                 \
     "FROM task t "
 #define PLACES                                       \
     "CROSS JOIN media m ON m.media_id = t.media_id " \
     "CROSS JOIN place p ON p.place_id = m.place_id "
 #define NOT_PAUSED "AND NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "
-#define TASKS(done, index, condition)                                                           \
+#define TASKS(done, index, condition, order)                                                    \
     FIELDS(done)                                                                                \
-    "INDEXED BY " index " " PLACES "WHERE " condition "AND t.stage_id = ?1 AND t.task_id > ?2 " \
-    "AND " DUE "?3) " NOT_PAUSED "ORDER BY t.task_id LIMIT ?4"
-static const char sql_runnable[] = TASKS("t.shards_done", "task_runnable", RUNNABLE);
+    "INDEXED BY " index " " PLACES "WHERE " condition "AND t.stage_id = ?1 AND " order " > ?2 " \
+    "AND " DUE "?3) " NOT_PAUSED "ORDER BY " order " LIMIT ?4"
+/* store_turn, as the index has it. */
+#define TURN "t.task_id - t.priority * 281474976710656"
+static const char sql_runnable[] = TASKS("t.shards_done", "task_runnable", RUNNABLE, TURN);
 /* Nobody is interested in which shards they have: all. */
-static const char sql_unsettled[] = TASKS("0", "task_unsettled", UNSETTLED);
+static const char sql_unsettled[] = TASKS("0", "task_unsettled", UNSETTLED, "t.task_id");
 
 /* By the index of recording and stage. */
 static const char sql_runnable_of[] = FIELDS("t.shards_done") PLACES
@@ -68,6 +71,8 @@ static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, st
         !share_parse(db_text(stmt, 16), &t->first, &t->end))
         return err_set(err, ERR_CORRUPT, "catalog: the share of task %lld is none",
                        (long long)t->task_id);
+    t->priority = sqlite3_column_int(stmt, 17);
+    t->turn = store_turn(t->task_id, t->priority);
     if (!t->language || !t->path || !t->member)
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
     return 0;
@@ -146,6 +151,59 @@ int store_runnable_of(struct store *st, int64_t stage_id, int64_t media_id, int6
         store_task_free(ret);
     *found = rc == 0;
     return rc;
+}
+
+static const char sql_first_priority[] =
+    "SELECT t.priority FROM task t INDEXED BY task_runnable WHERE " RUNNABLE
+    "AND t.stage_id = ?1 AND " DUE "?2) ORDER BY " TURN " LIMIT 1";
+
+int store_first_priority(struct store *st, int64_t stage_id, int64_t now_ms, int *ret,
+                         struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    sqlite3_stmt *stmt = NULL;
+    int rc;
+
+    clock_iso8601(now_ms, now);
+    rc = db_first(st, &stmt, err, sql_first_priority, "it", stage_id, now);
+    *ret = STORE_LOW - 1;
+    if (rc == 1) {
+        *ret = sqlite3_column_int(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+int store_high(struct store *st, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT count(DISTINCT media_id) FROM task INDEXED BY task_high "
+                      "WHERE priority > 0 AND state = 'pending' AND wanted",
+                      "");
+
+    if (rc != 1)
+        return rc < 0 ? rc : err_set(err, ERR_CORRUPT, "the catalog counts no tasks");
+    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+static const char *const priorities[] = {"low", "normal", "high"};
+
+const char *store_priority_name(int priority)
+{
+    return priority >= STORE_LOW && priority <= STORE_HIGH ? priorities[priority - STORE_LOW] : "";
+}
+
+bool store_priority_of(const char *name, int64_t *ret)
+{
+    for (int p = STORE_LOW; p <= STORE_HIGH; p++)
+        if (strcmp(name, priorities[p - STORE_LOW]) == 0) {
+            *ret = p;
+            return true;
+        }
+    return false;
 }
 
 int store_unsettled(struct store *st, int64_t stage_id, int64_t after, int64_t now_ms,
@@ -283,15 +341,20 @@ int store_event(struct store *st, const char *kind, int64_t media_id, const char
     return db_leave(st, rc, err);
 }
 
-#define STAGES(index, condition)                                                \
+/* Whose first task's turn comes first; the lower stage among equals. */
+#define BY_TURN                                                             \
+    "(SELECT t.priority FROM task t INDEXED BY task_runnable WHERE "        \
+    "t.stage_id = s.stage_id AND " RUNNABLE "AND " DUE "?1) ORDER BY " TURN \
+    " LIMIT 1) DESC, s.stage_id"
+#define STAGES(index, condition, order)                                         \
     "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, " \
     "ifnull(s.source_id, 0) FROM stage s "                                      \
     "WHERE NOT EXISTS (SELECT 1 FROM setting WHERE name = 'paused') "           \
     "AND EXISTS (SELECT 1 FROM task t INDEXED BY " index                        \
     " WHERE t.stage_id = s.stage_id AND " condition "AND " DUE "?1)) "          \
-    "ORDER BY s.stage_id"
-static const char sql_stages_runnable[] = STAGES("task_runnable", RUNNABLE);
-static const char sql_stages_unsettled[] = STAGES("task_unsettled", UNSETTLED);
+    "ORDER BY " order
+static const char sql_stages_runnable[] = STAGES("task_runnable", RUNNABLE, BY_TURN);
+static const char sql_stages_unsettled[] = STAGES("task_unsettled", UNSETTLED, "s.stage_id");
 
 static int stages_of(struct store *st, const char *sql, int64_t now_ms,
                      struct store_stage_row **ret, size_t *n, struct err *err)

@@ -231,6 +231,20 @@ static void put_line(const char *msg)
     free(shown);
 }
 
+/* Where the log is for a program, so is this. */
+static void say(enum log_level level, const char *sgr, const char *msg)
+{
+    if (log_format() != LOG_TEXT) {
+        log_at(level, "%s", msg);
+        return;
+    }
+    if (sgr[0])
+        cli_paint(stderr, sgr, "nightshift:");
+    else
+        fputs("nightshift:", stderr);
+    put_line(msg);
+}
+
 int cli_fail(const char *doing, const struct err *err, const char *hint)
 {
     char line[sizeof(err->msg) + 1200];
@@ -240,10 +254,9 @@ int cli_fail(const char *doing, const struct err *err, const char *hint)
     fflush(stdout);
     if (!hint)
         hint = has_way_out(err->msg) ? "" : hint_of(err->code);
-    cli_paint(stderr, "31", "nightshift:");
     snprintf(line, sizeof(line), "cannot %s: %s%s%s%s", doing, err->msg, ended ? "" : ".",
              hint[0] ? " " : "", hint);
-    put_line(line);
+    say(LOG_ERROR, "31", line);
     return err_exit_status(err->code);
 }
 
@@ -255,10 +268,9 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
-    cli_paint(stderr, "31", "nightshift:");
     snprintf(line, sizeof(line), "%s: %s%s Try `nightshift %s --help`.", cli->command, msg,
              msg[0] && strchr(".?!", msg[strlen(msg) - 1]) ? "" : ".", cli->command);
-    put_line(line);
+    say(LOG_ERROR, "31", line);
     return EX_USAGE;
 }
 
@@ -271,8 +283,7 @@ void cli_note(const char *fmt, ...)
     vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
     fflush(stdout);
-    fputs("nightshift:", stderr);
-    put_line(msg);
+    say(LOG_WARN, "", msg);
 }
 
 static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
@@ -297,7 +308,7 @@ static void log_to_terminal(enum log_level level, const char *line, void *arg)
 
 void cli_log_for_people(void)
 {
-    if (isatty(STDERR_FILENO))
+    if (isatty(STDERR_FILENO) && log_format() == LOG_TEXT)
         log_set_sink(log_to_terminal, NULL);
 }
 

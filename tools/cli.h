@@ -96,6 +96,13 @@ int cli_make_directories(const char *path, struct err *err);
 
 /* The subcommands. */
 int cmd_enqueue(struct cli *cli, int argc, char **argv);
+/* Hidden: `nightshift watcher`, the `enqueue --watch` of a run that has enqueued just now, with
+ * which it ends. */
+int cmd_watcher(struct cli *cli, int argc, char **argv);
+/* The long options of `enqueue`, which `run PATH` passes on. Returns how many; *ret has max. Their
+ * names are the caller's, to be freed; fewer where memory is short. */
+#define CMD_ENQUEUE_OPTIONS 200
+size_t cmd_enqueue_options(struct option *ret, size_t max);
 int cmd_run(struct cli *cli, int argc, char **argv);
 int cmd_status(struct cli *cli, int argc, char **argv);
 int cmd_play(struct cli *cli, int argc, char **argv);
@@ -109,6 +116,7 @@ int cmd_retry(struct cli *cli, int argc, char **argv);
 int cmd_cancel(struct cli *cli, int argc, char **argv);
 int cmd_pause(struct cli *cli, int argc, char **argv);
 int cmd_resume(struct cli *cli, int argc, char **argv);
+int cmd_priority(struct cli *cli, int argc, char **argv);
 int cmd_forget(struct cli *cli, int argc, char **argv);
 int cmd_pin(struct cli *cli, int argc, char **argv);
 int cmd_doubts(struct cli *cli, int argc, char **argv);

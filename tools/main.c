@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "gpu/backend.h"
 #include "tools/cli.h"
 #include "tools/did_you_mean.h"
@@ -32,6 +33,7 @@ static const char help[] =
     "  retry            try failed recordings again\n"
     "  cancel           forget what is waiting\n"
     "  pause, resume    begin nothing new; go on\n"
+    "  priority         what comes first, or last\n"
     "  pin              which of several results of a recording are current\n"
     "  forget           remove results that are superseded, or a stage's\n"
     "  verify           are the bytes of the files what they were?\n"
@@ -90,7 +92,7 @@ static const struct command {
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
     {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
     {"split", cmd_split},       {"merge", cmd_merge},       {"slurm", cmd_slurm},
-    {"play", cmd_play},
+    {"play", cmd_play},         {"priority", cmd_priority},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -143,6 +145,10 @@ static int run_command(struct cli *cli, int argc, char **argv)
     if (c) {
         cli->command = c->name;
         return c->main(cli, argc, argv);
+    }
+    if (strcmp(argv[0], "watcher") == 0) { /* hidden, too */
+        cli->command = "enqueue";
+        return cmd_watcher(cli, argc, argv);
     }
     if (strcmp(argv[0], "help") == 0 && argc > 1) {
         c = find(argv[1]);
@@ -202,6 +208,7 @@ int main(int argc, char **argv)
     int found, status;
 
     hold_standard_files();
+    log_begin(argc > 1 ? argv[1] : "help");
     /* The hidden commands come first: they must see their arguments as they are. */
     if (argc > 1 && strcmp(argv[1], "worker") == 0) {
         backend_host_sleep_when_idle(argv);

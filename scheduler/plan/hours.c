@@ -80,20 +80,22 @@ void hours_text(uint16_t minutes, char ret[HOURS_TEXT])
     snprintf(ret, HOURS_TEXT, "%02u:%02u", minutes / 60u, minutes % 60u);
 }
 
-/* What the clock on the wall says can go back, so that the moment is looked for minute by minute.
- * An offset that changes by less than a day has one within two. */
+/* Minute by minute, for the clock on the wall leaps. The offset changes by less than a day, so that
+ * the time comes within two. */
 int64_t hours_next(uint16_t minutes, int64_t now_ms, hours_zone zone)
 {
-    const int64_t now = local_minutes(now_ms, zone);
-    int64_t wanted = now - minute_of_day(now) + minutes, at = now_ms;
+    int64_t before = local_minutes(now_ms, zone), at = now_ms;
 
-    if (wanted <= now)
-        wanted += DAY_MINUTES;
-    at -= now_ms + (int64_t)zone(now_ms) * 1000 - now * MINUTE_MS;
+    at -= now_ms + (int64_t)zone(now_ms) * 1000 - before * MINUTE_MS;
     for (int i = 0; i < LOOK_MINUTES; i++) {
+        int64_t shown, ahead; /* ahead: minutes from `before` on until it is that time of day */
+
         at += MINUTE_MS;
-        if (local_minutes(at, zone) >= wanted)
+        shown = local_minutes(at, zone);
+        ahead = minute_of_day(minutes - minute_of_day(before) - 1) + 1;
+        if (minute_of_day(shown) == minutes || shown - before >= ahead)
             break;
+        before = shown;
     }
     return at;
 }

@@ -28,7 +28,8 @@ bool hours_parse_between(const char *text, struct hours *ret);
 /* "07:00" */
 void hours_text(uint16_t minutes, char ret[HOURS_TEXT]);
 
-/* The first moment after now_ms at which the clock on the wall says so, or leaps over it. */
+/* The first moment after now_ms at which the clock on the wall says so, or leaps over it: of an
+ * hour that is there twice it may be the second. */
 int64_t hours_next(uint16_t minutes, int64_t now_ms, hours_zone zone);
 
 enum hours_say {

@@ -124,11 +124,17 @@ void plan_lease_free(struct planner *p, struct lease *l)
 
 /* -------------------------------------------------------------------------------- the queue */
 
+/* Ids are below 2^48. */
+static int64_t turn_of(const struct task *t)
+{
+    return t->id - (int64_t)t->priority * (INT64_C(1) << 48);
+}
+
 static void heap_push(struct planner *p, struct due d) /* there is room */
 {
     size_t i = p->heap_len++;
 
-    while (i && p->heap[(i - 1) / 2].id > d.id) {
+    while (i && p->heap[(i - 1) / 2].turn > d.turn) {
         p->heap[i] = p->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
@@ -145,9 +151,9 @@ static void heap_pop(struct planner *p)
 
         if (c >= p->heap_len)
             break;
-        if (c + 1 < p->heap_len && p->heap[c + 1].id < p->heap[c].id)
+        if (c + 1 < p->heap_len && p->heap[c + 1].turn < p->heap[c].turn)
             c++;
-        if (p->heap[c].id >= d.id)
+        if (p->heap[c].turn >= d.turn)
             break;
         p->heap[i] = p->heap[c];
         i = c;
@@ -158,12 +164,12 @@ static void heap_pop(struct planner *p)
 /* There is room in both. What comes before the last of the run goes to the heap. */
 static void due_push(struct planner *p, struct task *t)
 {
-    struct due d = {t->id, t};
+    struct due d = {turn_of(t), t};
 
     t->entries++;
     if (p->run_at == p->run_len)
         p->run_at = p->run_len = 0;
-    if (p->run_len == 0 || p->run[p->run_len - 1].id <= t->id)
+    if (p->run_len == 0 || p->run[p->run_len - 1].turn <= d.turn)
         p->run[p->run_len++] = d;
     else
         heap_push(p, d);
@@ -184,8 +190,8 @@ static void due_pop(struct planner *p, bool of_run)
 struct task *plan_first_due(struct planner *p)
 {
     while (p->run_at < p->run_len || p->heap_len) {
-        bool of_run =
-            p->run_at < p->run_len && (p->heap_len == 0 || p->run[p->run_at].id <= p->heap[0].id);
+        bool of_run = p->run_at < p->run_len &&
+                      (p->heap_len == 0 || p->run[p->run_at].turn <= p->heap[0].turn);
         struct task *t = of_run ? p->run[p->run_at].task : p->heap[0].task;
 
         if (!t->gone && t->queued && !t->suspect)
@@ -467,6 +473,7 @@ int planner_task_add(struct planner *p, const struct planner_task *in, struct er
     if (t->end < UINT32_MAX && (t->total == 0 || t->total > t->end))
         t->total = t->end;
     t->suspect = in->suspect;
+    t->priority = in->priority;
     if (in->first >= t->end || in->first >= PLANNER_MAX_SHARDS ||
         (t->end > PLANNER_MAX_SHARDS && t->end < UINT32_MAX)) {
         rc = err_set(err, ERR_INPUT, "a share from shard %u to before %u makes no sense", in->first,

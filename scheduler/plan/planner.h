@@ -9,8 +9,8 @@
  *   A task that is IDLE waits for the caller's word, who alone knows whether it failed.
  *
  * The rules, in their order:
- *   1. Recordings in the order of their ids, each whole and open-ended in one lease: one decoding
- *      pass, and nobody needs to know its length beforehand.
+ *   1. Recordings of a higher priority first, else in the order of their ids, each whole and
+ * open-ended in one lease: one decoding pass, and nobody needs to know its length beforehand.
  *   2. A worker is given leases until they hold as many shards as its capacity (half as many more
  *      while there is plenty of work, so that a finished slot never waits for an answer). Half of
  *      the capacity is taken to be in work at once; of a worker whose rate is known no more than it
@@ -51,6 +51,7 @@ struct planner_task { /* as the catalog knows it; borrowed */
     uint32_t suspect; /* deaths over it; 0: it is none */
     /* Of its shards those before `first` and from `end` on are somebody else's; end 0: none are. */
     uint32_t first, end;
+    int priority; /* enum store_priority; 0 normal */
 };
 
 /* NULL when out of memory. shard_ms: the nominal length of a shard, over 0. */

@@ -32,6 +32,7 @@ struct task {
     struct lease *first; /* of them */
     uint32_t guess;      /* shards that are thought to be left; what `backlog` counts it as */
     double work;         /* the same in shards of full length; what `backlog_work` counts it as */
+    int priority;
     bool queued, died_once;
     uint32_t suspect; /* deaths over it */
     uint32_t died_on;
@@ -69,7 +70,7 @@ struct worker {
 
 /* A task in the queue, or one that was: those are dropped when they come up. */
 struct due {
-    int64_t id;
+    int64_t turn;
     struct task *task;
 };
 
@@ -84,7 +85,7 @@ struct planner {
     struct slab *slabs; /* owned */
     struct task *free_tasks;
     struct lease *free_leases;
-    /* What is due, in the order of the ids: `run` ascends from run_at on, as the catalog gives
+    /* What is due, in the order of turns: `run` ascends from run_at on, as the catalog gives
      * tasks; what comes out of that order is in a binary heap. */
     struct due *run, *heap;
     size_t run_at, run_len, run_cap, heap_len, heap_cap;

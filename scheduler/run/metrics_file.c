@@ -1,11 +1,9 @@
 #include "scheduler/run/metrics_file.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
+#include "base/replace.h"
 #include "scheduler/plan/metrics.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
@@ -25,25 +23,6 @@ static void look_at(const struct run *run, uint32_t index, struct metrics_device
     d->predicted_bytes = w->use.predicted;
     d->slots = w->use.slots;
     d->windows = w->use.windows;
-}
-
-static int replace(const char *path, const struct buf *b, struct err *err)
-{
-    char *beside = NULL;
-    FILE *f = NULL;
-    int rc = 0;
-
-    if (asprintf(&beside, "%s.new", path) < 0)
-        return err_set(err, ERR_NOMEM, "no memory for a file's name");
-    f = fopen(beside, "we");
-    if (!f || fwrite(b->data, 1, b->len, f) != b->len)
-        rc = err_sys(err, errno, "the metrics in '%.300s'", beside);
-    if (f && fclose(f) != 0 && rc == 0)
-        rc = err_sys(err, errno, "the metrics in '%.300s'", beside);
-    if (rc == 0 && rename(beside, path) != 0)
-        rc = err_sys(err, errno, "the metrics in '%.300s'", path);
-    free(beside);
-    return rc;
 }
 
 static void write_now(struct run *run, bool on)
@@ -67,9 +46,10 @@ static void write_now(struct run *run, bool on)
     if (!list || b.failed)
         err_set(&err, ERR_NOMEM, "no memory for the metrics");
     else
-        replace(run->o->metrics, &b, &err);
+        replace_file(run->o->metrics, &(struct replace_content){b.data, b.len, 0}, REPLACE_THEIRS,
+                     &err);
     if (err.code && !run->metrics_told)
-        report_event(run, LOG_WARN, "%s; the run goes on without", err.msg);
+        report_event(run, LOG_WARN, "the metrics: %s; the run goes on without", err.msg);
     run->metrics_told = err.code != 0;
     buf_free(&b);
     free(list);

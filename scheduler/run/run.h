@@ -198,8 +198,9 @@ struct run {
     int64_t *aside;         /* ids of stages that cannot be done in this run */
     size_t aside_count;
     struct err put_off;   /* why the first of them cannot; code 0: there is none */
-    int64_t cursor;       /* tasks up to this id were looked at */
+    int64_t cursor;       /* tasks up to this turn were looked at */
     bool exhausted;       /* nothing runnable is beyond the cursor */
+    bool overtaken;       /* nor is anything read before another stage is chosen */
     int64_t retry_due_ms; /* wall clock; INT64_MAX: no retry waits */
 
     /* a catalog that cannot be written for now */

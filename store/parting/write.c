@@ -82,8 +82,9 @@ static int copy_recording(struct store *from, struct store *to, int64_t media_id
 /* What is done is asked of its results, which follow. */
 #define TASK_COLUMNS                                                                           \
     "task_id, media_id, stage_id, job_id, language, attempts, suspect, retry_at, error_code, " \
-    "error, asked"
-#define TASK_INSERT "INSERT INTO task (" TASK_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "error, asked, priority"
+#define TASK_INSERT \
+    "INSERT INTO task (" TASK_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 /* Hearing ones first: what works on text waits for them. Also what is done, where that is what
  * others work on. */

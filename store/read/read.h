@@ -209,6 +209,7 @@ struct read_job {
     int64_t job_id;
     const char *created_at, *ended_at; /* "" : the walk is on, or was interrupted */
     const char *command, *stage, *model, *language;
+    const char *priority; /* "" : nothing was said */
     struct store_enqueue_counts counts;
     uint64_t tasks_pending, tasks_done, tasks_failed, tasks_cancelled; /* of the tasks it created */
 };

@@ -55,6 +55,8 @@ static int check_begin(const struct request *rq, struct err *err)
 
     if (rc == 0)
         rc = check_paths(rq->roots, rq->root_count, err);
+    if (rc == 0 && (rq->priority < STORE_LOW || rq->priority > STORE_HIGH))
+        rc = bad(err, "an impossible priority");
     if (rc < 0 || !source)
         return rc;
     if (store_stage_source(source))
@@ -235,6 +237,9 @@ static int check(const struct request *rq, struct err *err)
     case REQUEST_CANCEL:
     case REQUEST_PAUSE:
     case REQUEST_RESUME:
+    case REQUEST_PRIORITY:
+        if (rq->priority < STORE_LOW || rq->priority > STORE_HIGH)
+            return bad(err, "an impossible priority");
         if (rq->select_path && rq->select_path[0] != '/')
             return bad(err, "a path that is not absolute");
         return rq->select_job < 0 ? bad(err, "an impossible job") : 0;

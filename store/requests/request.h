@@ -37,6 +37,7 @@ enum request_type {
                   */
     REQUEST_CORRECT,        /* what segments are to read, up to REQUEST_MAX_FOUND; one commit */
     REQUEST_CORRECT_DECIDE, /* one correction: whether it holds */
+    REQUEST_PRIORITY,       /* pending tasks, and the job if one is named, have this priority */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -99,6 +100,7 @@ struct request {
      * asked for it, too. */
     const char *options; /* as they were said (tools/enqueue/option_words.h); NULL: nobody knows */
     bool replaces;       /* also of what lies below and was asked for otherwise */
+    bool has_priority;   /* all that is found has `priority`, also what is to be done already */
     /* ENQUEUE_* after BEGIN */
     int64_t job_id;
     const struct store_found *found; /* ADD */
@@ -118,8 +120,10 @@ struct request {
     uint32_t root_count;
     const char *const *unread;
     uint32_t unread_count;
-    /* RETRY, CANCEL, PAUSE, RESUME, and without a job FORGET and PIN: which tasks. All empty: every
-     * one. ERR_MISSING: the catalog knows nothing at or below the path, or has no such job. */
+    int64_t priority; /* PRIORITY, BEGIN: enum store_priority */
+    /* RETRY, CANCEL, PAUSE, RESUME, PRIORITY, and without a job FORGET and PIN: which tasks. All
+     * empty: every one. ERR_MISSING: the catalog knows nothing at or below the path, or has no such
+     * job. */
     int64_t select_job;      /* 0: any */
     const char *select_path; /* raw and absolute: a file, a directory, ARCHIVE//MEMBER; NULL: any */
     int64_t stage_id;        /* FORGET, PIN. ERR_MISSING: there is none */
@@ -145,16 +149,17 @@ struct request {
 struct request_reply {
     int64_t job_id;                     /* ENQUEUE_BEGIN */
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t
-        affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files;
-                     CORRECT: segments that read otherwise now, or were confirmed; DECIDE:
-                     corrections; RETRY, CANCEL, PAUSE, RESUME, FORGET, PIN: tasks; ADD, SAME,
-                     KNOWN: tasks that had failed for want of the file, and are pending again */
+    uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files;
+                          CORRECT: segments that read otherwise now, or were confirmed; DECIDE:
+                          corrections; RETRY, CANCEL, PAUSE, RESUME, PRIORITY, FORGET, PIN: tasks;
+                          ADD, SAME, KNOWN: tasks that had failed for want of the file, and are
+                          pending again */
 };
 
-/* An END, RETRY, CANCEL, PAUSE, RESUME, FORGET or PIN of very many rows is committed in pieces, so
- * that the log stays small and readers see it go on; after an error what was done stays, and the
- * same request again does the rest. Every other one is one commit: on error nothing changed. */
+/* An END, RETRY, CANCEL, PAUSE, RESUME, PRIORITY, FORGET or PIN of very many rows is committed in
+ * pieces, so that the log stays small and readers see it go on; after an error what was done stays,
+ * and the same request again does the rest. Every other one is one commit: on error nothing
+ * changed. */
 int request_apply(struct store *st, const struct request *rq, struct request_reply *ret,
                   struct err *err);
 

@@ -52,6 +52,8 @@ static const struct field begin[] = {
     FIELD_ARRAY(request, roots, root_count, UINT32_MAX, path),
     FIELD_MAYBE_NAME(request, options, TEXT),
     FIELD_BOOL(request, replaces),
+    FIELD_BOOL(request, has_priority),
+    FIELD_I64(request, priority, STORE_LOW, STORE_HIGH),
 };
 
 static const struct field same[] = {
@@ -83,6 +85,12 @@ static const struct field end[] = {
 static const struct field selected[] = {
     FIELD_I64(request, select_job, INT64_MIN, INT64_MAX),
     FIELD_MAYBE_NAME(request, select_path, REQUEST_MAX_PATH),
+};
+
+static const struct field priority[] = {
+    FIELD_I64(request, select_job, INT64_MIN, INT64_MAX),
+    FIELD_MAYBE_NAME(request, select_path, REQUEST_MAX_PATH),
+    FIELD_I64(request, priority, STORE_LOW, STORE_HIGH),
 };
 
 static const struct field of_stage[] = {
@@ -161,6 +169,7 @@ static const struct fields kinds[] = {
     [REQUEST_PIN] = FIELDS("request", request, of_stage, NULL),
     [REQUEST_CORRECT] = FIELDS("request", request, correct, NULL),
     [REQUEST_CORRECT_DECIDE] = FIELDS("request", request, decide, NULL),
+    [REQUEST_PRIORITY] = FIELDS("request", request, priority, NULL),
 };
 
 static const struct field counts[] = {

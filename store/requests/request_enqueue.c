@@ -12,6 +12,8 @@ struct job {
     char language[64];
     char now[CLOCK_ISO_LEN];
     bool troubles; /* are there any? spares a statement per recording */
+    bool has_priority;
+    int64_t priority;
 };
 
 int stage_find(struct store *st, const struct store_stage *stage, int64_t *ret, struct err *err)
@@ -61,9 +63,11 @@ int enqueue_begin(struct store *st, const struct request *rq, struct request_rep
         rc = stage_make(st, &rq->stage, source_id, now, &stage_id, err);
     if (rc == 0)
         rc = db_run(st, err,
-                    "INSERT INTO job (stage_id, language, command, created_at) VALUES (?, ?, ?, ?)",
-                    "ittt", stage_id, rq->language ? rq->language : "",
-                    rq->command_line ? rq->command_line : "", now);
+                    "INSERT INTO job (stage_id, language, command, created_at, priority) "
+                    "VALUES (?, ?, ?, ?, iif(?, ?, NULL))",
+                    "itttii", stage_id, rq->language ? rq->language : "",
+                    rq->command_line ? rq->command_line : "", now, (int64_t)rq->has_priority,
+                    rq->priority);
     if (rc == 0) {
         ret->job_id = sqlite3_last_insert_rowid(st->db);
         rc = asking_put(st, rq, stage_id, ret->job_id, err);
@@ -77,7 +81,8 @@ static int job_get(struct store *st, int64_t job_id, struct job *ret, struct err
     bool cancelled;
     int rc = db_first(st, &stmt, err,
                       "SELECT stage_id, language, cancelled_at IS NOT NULL, "
-                      "EXISTS (SELECT 1 FROM trouble), ifnull(source_id, 0) "
+                      "EXISTS (SELECT 1 FROM trouble), ifnull(source_id, 0), "
+                      "priority IS NOT NULL, ifnull(priority, 0) "
                       "FROM job JOIN stage USING (stage_id) WHERE job_id = ?",
                       "i", job_id);
 
@@ -91,6 +96,8 @@ static int job_get(struct store *st, int64_t job_id, struct job *ret, struct err
     cancelled = sqlite3_column_int(stmt, 2);
     ret->troubles = sqlite3_column_int(stmt, 3);
     ret->source_id = sqlite3_column_int64(stmt, 4);
+    ret->has_priority = sqlite3_column_int(stmt, 5);
+    ret->priority = sqlite3_column_int64(stmt, 6);
     sqlite3_reset(stmt);
     db_now(ret->now);
     return cancelled ? err_set(err, ERR_CANCELLED, "job %lld was cancelled", (long long)job_id) : 0;
@@ -244,13 +251,14 @@ static int task_ask(struct store *st, const struct job *job, int64_t stage_id, i
 static int task_make(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
                      struct request_reply *ret, bool *made, struct err *err)
 {
-    int rc = db_run(st, err,
-                    "INSERT INTO task (task_id, media_id, stage_id, job_id, language, asked) "
-                    "VALUES ((SELECT CAST(value AS INTEGER) + 1 FROM setting "
-                    " WHERE name = 'highest_task' AND CAST(value AS INTEGER) >= "
-                    " ifnull((SELECT max(task_id) FROM task), 0)), ?1, ?2, ?3, ?4, ?3) "
-                    "ON CONFLICT (media_id, stage_id) DO NOTHING",
-                    "iiit", media_id, stage_id, job->job_id, job->language);
+    int rc =
+        db_run(st, err,
+               "INSERT INTO task (task_id, media_id, stage_id, job_id, language, asked, priority) "
+               "VALUES ((SELECT CAST(value AS INTEGER) + 1 FROM setting "
+               " WHERE name = 'highest_task' AND CAST(value AS INTEGER) >= "
+               " ifnull((SELECT max(task_id) FROM task), 0)), ?1, ?2, ?3, ?4, ?3, ?5) "
+               "ON CONFLICT (media_id, stage_id) DO NOTHING",
+               "iiiti", media_id, stage_id, job->job_id, job->language, job->priority);
 
     *made = rc == 0 && sqlite3_changes64(st->db) > 0;
     ret->counts.tasks += *made;
@@ -272,6 +280,18 @@ static int task_revive(struct store *st, const struct job *job, int64_t media_id
     if (rc == 0)
         ret->affected += (uint64_t)sqlite3_changes64(st->db);
     return rc;
+}
+
+/* What is to be done already comes when this job's does. */
+static int task_prefer(struct store *st, const struct job *job, int64_t media_id, struct err *err)
+{
+    return job->has_priority
+               ? db_run(st, err,
+                        "UPDATE task SET priority = ?4 WHERE media_id = ?1 "
+                        "AND stage_id IN (?2, ?3) AND state = 'pending' "
+                        "AND priority <> ?4",
+                        "iiii", media_id, job->stage_id, job->source_id, job->priority)
+               : 0;
 }
 
 /* 1: the stage's source has been done for the recording, or will be; 0: not. */
@@ -347,6 +367,8 @@ static int task_of(struct store *st, const struct request *rq, const struct job 
         rc = other_waits(st, job, media_id, &waited, err);
         ret->counts.instead += !waited;
     }
+    if (rc == 0)
+        rc = task_prefer(st, job, media_id, err);
     return rc < 0 || (made && (source || !job->source_id))
                ? rc
                : task_revive(st, job, media_id, ret, err);

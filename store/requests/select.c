@@ -1,4 +1,4 @@
-/* Retry, cancel, pause and resume of the selected tasks. */
+/* Retry, cancel, pause, resume and priority of the selected tasks. */
 #include <string.h>
 
 #include "store/read/filter.h"
@@ -13,9 +13,10 @@ struct rule {
 
 /* ?1 job or 0. */
 #define FIND(condition) "SELECT task_id FROM task WHERE " condition " AND (?1 = 0 OR job_id = ?1)"
-/* ?1 the task, ?2 now. */
+/* ?1 the task, ?2 now, ?3 the priority. */
 #define CHANGE(what, condition) \
-    "UPDATE task SET " what " WHERE task_id = ?1 AND ?2 IS NOT NULL AND " condition
+    "UPDATE task SET " what     \
+    " WHERE task_id = ?1 AND ?2 IS NOT NULL AND ?3 IS NOT NULL AND " condition
 #define RULE(what, condition)                    \
     {                                            \
         FIND(condition), CHANGE(what, condition) \
@@ -29,6 +30,8 @@ static const struct rule rule_retry =
 static const struct rule rule_cancel =
     RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
 static const struct rule rule_pause = RULE("paused = 1", "state = 'pending' AND paused = 0");
+static const struct rule rule_priority = {
+    FIND("state = 'pending'"), CHANGE("priority = ?3", "state = 'pending' AND priority <> ?3")};
 static const struct rule rule_resume = RULE("paused = 0", "paused = 1");
 
 static const struct rule *rule_of(enum request_type type)
@@ -40,6 +43,8 @@ static const struct rule *rule_of(enum request_type type)
         return &rule_cancel;
     case REQUEST_PAUSE:
         return &rule_pause;
+    case REQUEST_PRIORITY:
+        return &rule_priority;
     default:
         return &rule_resume;
     }
@@ -138,6 +143,9 @@ static int mark_job(struct store *st, const struct request *rq, const char *now,
     if (rq->type == REQUEST_CANCEL && !rq->select_path)
         return db_run(st, err, "UPDATE job SET cancelled_at = ?2 WHERE job_id = ?1", "it",
                       rq->select_job, now);
+    if (rq->type == REQUEST_PRIORITY && !rq->select_path)
+        return db_run(st, err, "UPDATE job SET priority = ?2 WHERE job_id = ?1", "ii",
+                      rq->select_job, rq->priority);
     if (rq->type == REQUEST_RETRY)
         return db_run(st, err, "UPDATE job SET cancelled_at = NULL WHERE job_id = ?1", "i",
                       rq->select_job);
@@ -170,7 +178,7 @@ static int find(struct request_work *w, const struct rule *rule, struct err *err
 
 static int change(struct request_work *w, const struct rule *rule, int64_t task_id, struct err *err)
 {
-    int rc = db_run(w->st, err, rule->change, "it", task_id, w->now);
+    int rc = db_run(w->st, err, rule->change, "iti", task_id, w->now, w->rq->priority);
 
     if (rc < 0)
         return rc;

@@ -127,8 +127,10 @@ TEST(until_the_morning)
     /* 02:30 is left out: 03:00 it is. And what is there twice comes the first time. */
     assert_int_equal(hours_next(150, SUMMER - 4 * HOUR, berlin), SUMMER);
     assert_int_equal(hours_next(150, WINTER - 4 * HOUR, berlin), WINTER - HOUR / 2);
-    /* Begun in the hour that comes again. */
-    assert_int_equal(hours_next(150, WINTER - HOUR / 4, berlin), WINTER + DAY + HOUR / 2);
+    /* Begun in the hour that comes again: its second time is the next one. */
+    assert_int_equal(hours_next(150, WINTER - HOUR / 4, berlin), WINTER + HOUR / 2);
+    assert_int_equal(hours_next(120, WINTER - HOUR / 4, berlin), WINTER);
+    assert_int_equal(hours_next(150, WINTER + HOUR / 2, berlin), WINTER + DAY + HOUR / 2);
     assert_int_equal(hours_next(420, NEW_YEAR, chatham), NEW_YEAR + (420 - 825 + 1440) * MINUTE);
 }
 

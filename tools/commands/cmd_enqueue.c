@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/spawn.h"
 #include "base/utf8.h"
+#include "scheduler/control/control.h"
 #include "tools/cli.h"
 #include "tools/enqueue/enqueue.h"
 #include "tools/enqueue/summary.h"
+#include "tools/enqueue/watching.h"
 #include "tools/writer.h"
 
 static const char help_head[] =
@@ -29,7 +32,13 @@ static const char help_head[] =
     "      --one-file-system    stay on the disk that PATH is on\n"
     "  -a, --all                take every file, also what looks like no recording;\n"
     "                           inside archives recordings alone are taken\n"
+    "  -w, --watch              stay, and enqueue what comes as soon as it is whole\n"
+    "      --settled=LENGTH     a file is whole when nothing has happened to it for so\n"
+    "                           long; default: 30s with --watch, else all are\n"
+    "      --poll=LENGTH        how often network shares are looked at (default: 1m)\n"
     "What is done with it:\n"
+    "  -p, --priority=WORD      high, normal or low: when it comes, also what is enqueued\n"
+    "                           already\n"
     "  -m, --model=NAME         name, folder or Hugging Face id;\n"
     "                           default: whisper-nano\n";
 
@@ -58,10 +67,17 @@ static const char help_tail[] =
     "Exit status: 0; 64 also when only --again would do it; 66 when a PATH is not\n"
     "there; others as sysexits.h has them.\n";
 
+#define SETTLED_MS 30000
+#define POLL_MS 60000
+#define RUN_STEP_US 100000
+
 struct wanted {
     const char **include, **exclude; /* NULL-terminated arrays of argv's strings */
     size_t include_n, exclude_n;
-    bool follow, one_file_system, all, dry_run, unsandboxed, again;
+    bool follow, one_file_system, all, dry_run, unsandboxed, again, has_priority, watch;
+    bool of_run;                 /* its first look is the run's, which has enqueued just now */
+    int64_t settled_ms, poll_ms; /* settled: -1 as usual */
+    int64_t priority;
     struct enqueue_wish wish;
     int argc; /* as getopt walks through it: */
     char **argv;
@@ -72,6 +88,8 @@ enum {
     OPT_AGAIN,
     OPT_FOLLOW,
     OPT_ONE_FILE_SYSTEM,
+    OPT_SETTLED,
+    OPT_POLL,
 };
 
 static const struct option own[] = {
@@ -80,8 +98,12 @@ static const struct option own[] = {
     {"follow", no_argument, NULL, OPT_FOLLOW},
     {"one-file-system", no_argument, NULL, OPT_ONE_FILE_SYSTEM},
     {"all", no_argument, NULL, 'a'},
+    {"watch", no_argument, NULL, 'w'},
+    {"settled", required_argument, NULL, OPT_SETTLED},
+    {"poll", required_argument, NULL, OPT_POLL},
     {"again", no_argument, NULL, OPT_AGAIN},
     {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
+    {"priority", required_argument, NULL, 'p'},
     {"model", required_argument, NULL, 'm'},
     {"dry-run", no_argument, NULL, 'n'},
 };
@@ -114,9 +136,21 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case 'a':
         w->all = true;
         return 0;
+    case 'w':
+        w->watch = true;
+        return 0;
+    case OPT_SETTLED:
+        return cli_length("--settled", value, 1, 86400000, &w->settled_ms, err);
+    case OPT_POLL:
+        return cli_length("--poll", value, 100, 86400000, &w->poll_ms, err);
     case 'n':
         w->dry_run = true;
         return 0;
+    case 'p':
+        w->has_priority = store_priority_of(value, &w->priority);
+        return w->has_priority ? 0
+                               : err_set(err, ERR_USAGE,
+                                         "--priority: '%.40s' is not high, normal or low", value);
     case 'm':
         w->wish.model = value;
         return 0;
@@ -210,6 +244,9 @@ static int enqueue_all(struct enqueuing *e)
                                 .unsandboxed = w->unsandboxed,
                                 .quiet = cli->quiet,
                                 .progress = !cli->quiet && isatty(STDERR_FILENO),
+                                .settled_ms = w->settled_ms,
+                                .has_priority = w->has_priority,
+                                .priority = w->priority,
                                 .groups = &e->groups,
                                 .command_line = e->line};
     struct enqueue_result r;
@@ -322,7 +359,7 @@ static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
     struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
     size_t n = OWN;
     struct buf help = BUF_INIT;
-    struct cli_spec spec = {NULL, "i:x:am:l:n", longs, take, true, values};
+    struct cli_spec spec = {NULL, "i:x:awp:m:l:n", longs, take, true, values};
     int status;
 
     memcpy(longs, own, sizeof(own));
@@ -375,11 +412,108 @@ static int take_roots(struct enqueuing *e, int argc, char **argv)
     return any_there(e->roots, e->root_count) ? -1 : EX_NOINPUT;
 }
 
-int cmd_enqueue(struct cli *cli, int argc, char **argv)
+/* The command that follows when something has come: as last asked, so without a word on how. */
+static const char **words_of(const struct enqueuing *e, char settled[32])
 {
-    struct wanted w = {0};
-    struct enqueuing e = {.cli = cli, .w = &w};
+    const struct wanted *w = e->w;
+    const char **v = calloc(2 * (w->include_n + w->exclude_n) + e->root_count + 16, sizeof(*v));
+    size_t n = 0;
+
+    if (!v)
+        return NULL;
+    snprintf(settled, 32, "--settled=%.3fs", (double)w->settled_ms / 1000);
+    v[n++] = "nightshift";
+    v[n++] = "enqueue";
+    v[n++] = settled;
+    v[n++] = "--catalog";
+    v[n++] = e->cli->catalog;
+    if (e->cli->quiet)
+        v[n++] = "--quiet";
+    if (w->follow)
+        v[n++] = "--follow";
+    if (w->one_file_system)
+        v[n++] = "--one-file-system";
+    if (w->all)
+        v[n++] = "--all";
+    if (w->unsandboxed)
+        v[n++] = "--allow-unsandboxed";
+    if (w->has_priority) {
+        v[n++] = "--priority";
+        v[n++] = store_priority_name((int)w->priority);
+    }
+    for (size_t i = 0; i < w->include_n; i++) {
+        v[n++] = "--include";
+        v[n++] = w->include[i];
+    }
+    for (size_t i = 0; i < w->exclude_n; i++) {
+        v[n++] = "--exclude";
+        v[n++] = w->exclude[i];
+    }
+    v[n++] = "--";
+    for (uint32_t i = 0; i < e->root_count; i++)
+        v[n++] = e->roots[i];
+    return v;
+}
+
+/* Its requests are for that run, which has the catalog's lock. */
+static void wait_for_run(const char *catalog)
+{
+    struct control *c = NULL;
     struct err err = {0};
+
+    while (control_connect(catalog, &c, &err) != 0)
+        usleep(RUN_STEP_US);
+    control_close(c);
+}
+
+static int watch(struct enqueuing *e)
+{
+    struct watching watching = {.roots = (const char *const *)e->roots,
+                                .root_count = e->root_count,
+                                .settled_ms = e->w->settled_ms,
+                                .poll_ms = e->w->poll_ms};
+    char settled[32];
+    const char **words = words_of(e, settled);
+    struct err err = {0};
+    int rc;
+
+    watching.argv = words;
+    if (e->w->of_run)
+        wait_for_run(e->cli->catalog);
+    rc = words ? watching_run(&watching, &err) : err_set(&err, ERR_NOMEM, "out of memory");
+    free(words);
+    return rc == 0 ? EX_OK : cli_fail("watch", &err, NULL);
+}
+
+static bool is_well(int status) { return status == EX_OK || status == EX_NOINPUT; }
+
+/* Whatever the first look has found: a folder that is not there may come. */
+static int take_all(struct enqueuing *e)
+{
+    struct wanted *w = e->w;
+    struct err err = {0};
+    int status = -1;
+
+    if (w->watch && w->dry_run)
+        return cli_usage(e->cli, "--watch and --dry-run do not go together");
+    if (w->settled_ms < 0)
+        w->settled_ms = w->watch ? SETTLED_MS : 0;
+    if (cli_catalog(e->cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (!w->of_run)
+        status = settle_stages(e);
+    if (status >= 0)
+        return status;
+    if (cli_catalog(e->cli, !w->dry_run, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    status = w->of_run ? EX_OK : enqueue_all(e);
+    return w->watch && is_well(status) ? watch(e) : status;
+}
+
+static int enqueue(struct cli *cli, int argc, char **argv, bool of_run)
+{
+    struct wanted w = {.settled_ms = -1, .poll_ms = POLL_MS, .watch = of_run, .of_run = of_run};
+    struct enqueuing e = {.cli = cli, .w = &w};
     char *line;
     int status;
 
@@ -391,11 +525,7 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv)
     if (status < 0)
         status = take_roots(&e, argc, argv);
     if (status < 0)
-        status = cli_catalog(cli, false, &err) != 0 ? cli_fail("find the catalog", &err, NULL)
-                                                    : settle_stages(&e);
-    if (status < 0)
-        status = cli_catalog(cli, !w.dry_run, &err) != 0 ? cli_fail("find the catalog", &err, NULL)
-                                                         : enqueue_all(&e);
+        status = take_all(&e);
     for (uint32_t i = 0; i < e.root_count; i++)
         free(e.roots[i]);
     free(e.roots);
@@ -405,4 +535,30 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv)
     free(w.include);
     free(w.exclude);
     return status;
+}
+
+int cmd_enqueue(struct cli *cli, int argc, char **argv) { return enqueue(cli, argc, argv, false); }
+
+int cmd_watcher(struct cli *cli, int argc, char **argv)
+{
+    return spawn_begun(STDIN_FILENO) ? enqueue(cli, argc, argv, true) : EX_UNAVAILABLE;
+}
+
+size_t cmd_enqueue_options(struct option *ret, size_t max)
+{
+    struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
+    struct wanted w = {0};
+    size_t n = OWN;
+
+    enqueue_wish_init(&w.wish);
+    memcpy(longs, own, sizeof(own));
+    n += enqueue_wish_options(&w.wish, longs + n);
+    enqueue_params_options(&w.wish.params, longs + n);
+    for (n = 0; n < max && longs[n].name; n++) {
+        ret[n] = longs[n];
+        ret[n].name = strdup(longs[n].name); /* theirs go with the wish */
+        if (!ret[n].name)
+            break;
+    }
+    return n;
 }

@@ -1,10 +1,10 @@
 /* nightshift report: what the last run did, what failed, what is left. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/replace.h"
 #include "tools/cli.h"
 #include "tools/report/report.h"
 
@@ -14,7 +14,8 @@ static const char help[] =
     "and what would mend it; what is left; what is most doubtful.\n"
     "\n"
     "  -n, --last=N         of the last N runs (default: 1)\n"
-    "      --html=FILE      as a page for browsers, which needs nothing beside it\n"
+    "      --html=FILE      as a page for browsers, which needs nothing beside it; -:\n"
+    "                       to standard output\n"
     "      --json           as one JSON object\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -h, --help           this text\n"
@@ -47,19 +48,6 @@ static int take(void *arg, int option, const char *value, struct err *err)
     return 0;
 }
 
-static int write_file(const char *path, const struct buf *b, struct err *err)
-{
-    FILE *f = fopen(path, "wbe");
-    bool well;
-
-    if (!f)
-        return err_sys(err, errno, "the file '%s'", path);
-    well = fwrite(b->data, 1, b->len, f) == b->len;
-    if (fclose(f) != 0 || !well)
-        return err_sys(err, errno ? errno : EIO, "the file '%s'", path);
-    return 0;
-}
-
 static int put(const struct cli *cli, const struct wanted *w, const struct report *r,
                struct err *err)
 {
@@ -74,8 +62,9 @@ static int put(const struct cli *cli, const struct wanted *w, const struct repor
         report_text(r, cli_columns(stdout), &b);
     if (b.failed)
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    else if (w->html)
-        rc = write_file(w->html, &b, err);
+    else if (w->html && strcmp(w->html, "-") != 0)
+        rc =
+            replace_file(w->html, &(struct replace_content){b.data, b.len, 0}, REPLACE_THEIRS, err);
     else
         fwrite(b.data, 1, b.len, stdout);
     buf_free(&b);

@@ -1,4 +1,4 @@
-/* nightshift retry, cancel, pause, resume: one request each, for all tasks or some. */
+/* nightshift retry, cancel, pause, resume, priority: one request each, for all tasks or some. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +18,7 @@ struct kind {
 struct wanted {
     bool all;
     uint32_t job;
+    int64_t priority;
 };
 
 static const struct option longs[] = {
@@ -61,7 +62,8 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
                                         : " Next: nightshift run");
     else
         printf("%s %s%s\n", text_count(affected, n), affected == 1 ? k->one : k->many,
-               k->type == REQUEST_PAUSE || k->type == REQUEST_CANCEL ? ""
+               k->type == REQUEST_PAUSE || k->type == REQUEST_CANCEL || k->type == REQUEST_PRIORITY
+                   ? ""
                : through_run ? " The run that is on takes this up."
                              : " Next: nightshift run");
 }
@@ -75,7 +77,7 @@ static const char *unknown_hint(const struct wanted *w)
 static int request_all(struct cli *cli, const struct kind *k, const struct wanted *w, char **paths,
                        uint32_t n)
 {
-    struct request rq = {.type = k->type, .select_job = w->job};
+    struct request rq = {.type = k->type, .select_job = w->job, .priority = w->priority};
     struct request_reply reply = {0};
     struct writer *writer = NULL;
     struct store *there = NULL;
@@ -128,6 +130,9 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
 
     if (status >= 0)
         return status;
+    if (k->type == REQUEST_PRIORITY &&
+        (optind >= argc || !store_priority_of(argv[optind++], &w.priority)))
+        return cli_usage(cli, "which priority: high, normal or low?");
     if (w.all && (w.job != 0 || optind < argc))
         return cli_usage(cli, "--all does not go with a PATH or --job");
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
@@ -220,6 +225,27 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
                 "Examples:\n"
                 "  nightshift pause\n"
                 "  nightshift pause /archive/films\n" SHARED_STATUS};
+
+    return command(cli, &kind, argc, argv);
+}
+
+int cmd_priority(struct cli *cli, int argc, char **argv)
+{
+    static const struct kind kind = {
+        .type = REQUEST_PRIORITY,
+        .purpose = "priority",
+        .one = "task comes at another time now.",
+        .many = "tasks come at another time now.",
+        .none = "Nothing there is waiting that was not so already.",
+        .help = "Usage: nightshift priority [OPTION]... high|normal|low [PATH]...\n"
+                "What is waiting comes before all others, or after them: all of it, or what lies\n"
+                "at or below PATH. Among equals what was enqueued first comes first. A run that\n"
+                "is on finishes what it has begun.\n"
+                "\n"
+                "  -a, --all            all that waits (as without PATH and --job)\n" SHARED_HELP
+                "Examples:\n"
+                "  nightshift priority high /archive/for-tomorrow\n"
+                "  nightshift priority low --job 3\n" SHARED_STATUS};
 
     return command(cli, &kind, argc, argv);
 }

@@ -1,10 +1,13 @@
 /* nightshift run: works until nothing is left. The work itself is scheduler/'s. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/spawn.h"
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
 #include "store/read/read.h"
@@ -20,12 +23,14 @@
 #include "workers/pass/lease.h"
 
 static const char help[] =
-    "Usage: nightshift run [OPTION]...\n"
-    "Do what was enqueued. Goes on where an earlier run ended, however that\n"
+    "Usage: nightshift run [OPTION]... [PATH]...\n"
+    "Do what was enqueued, PATH first: all options of `nightshift enqueue` may be\n"
+    "given for it, too. Goes on where an earlier run ended, however that\n"
     "was. Ctrl-C ends it at the next checkpoint, a second Ctrl-C at once; nothing is\n"
     "lost.\n"
     "\n"
-    "  -w, --watch            stay, and wait for more to be enqueued\n"
+    "  -w, --watch            stay, wait for more to be enqueued, and watch PATH (see\n"
+    "                         enqueue --watch)\n"
     "      --until=07:00      end at this time of day, at a checkpoint\n"
     "      --between=22:00-06:00   work at these hours only, night after night\n"
     "  -d, --devices=LIST     auto (default: every GPU, else the processor), or names\n"
@@ -50,6 +55,8 @@ static const char help[] =
     "                         another puts windows elsewhere, some words change\n"
     "      --attempts=N       tries before a recording is set aside (default: 3)\n"
     "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
+    "      --log-format=F     of standard error: text, json (an object a line), or journal;\n"
+    "                         default: journal where systemd reads it, else text\n"
     "      --metrics=FILE     figures for Prometheus, replaced every ten seconds\n"
     "      --on-finish=CMD    have /bin/sh run this in the end, with the report on\n"
     "                         its standard input; see NIGHTSHIFT_WHY in the manual\n"
@@ -70,6 +77,8 @@ static const char help[] =
     "Examples:\n"
     "  nightshift run\n"
     "  nightshift run --devices cuda:0,cuda:2\n"
+    "  nightshift run --model openai/whisper-small interviews/\n"
+    "  nightshift run --watch /archive/incoming\n"
     "  nightshift run --watch --between 22:00-06:00\n"
     "  nightshift run --watch --threads 2 2>> nightshift.log\n"
     "\n"
@@ -80,6 +89,8 @@ static const char help[] =
     "interrupted with work left, a part also at --until: run it again, or have it\n"
     "requeued; others as sysexits.h.\n";
 
+#define WATCHER_KILLED_MS 5000
+
 struct wanted {
     struct scheduler_options o;
     const char *on_finish; /* NULL: nothing */
@@ -87,7 +98,14 @@ struct wanted {
     const char *part; /* NULL: a catalog */
     uint32_t write_back_ms;
     uint32_t tries; /* of a part; 0: a failure is one at once */
-    int progress;   /* -1: as the terminal has it */
+    int progress; /* -1: as the terminal has it */
+    struct option passed[CMD_ENQUEUE_OPTIONS];
+    char **words; /* for `enqueue`: its options, and the paths; owned */
+    size_t word_count, option_words;
+    struct watcher { /* pid 0: none */
+        pid_t pid;
+        int file; /* it ends with this */
+    } watcher;
 };
 
 enum {
@@ -106,6 +124,7 @@ enum {
     OPT_SHARD,
     OPT_ATTEMPTS,
     OPT_SILENCE,
+    OPT_LOG_FORMAT,
     OPT_METRICS,
     OPT_ON_FINISH,
     OPT_PART,
@@ -114,6 +133,7 @@ enum {
     OPT_STRICT,
     OPT_PROGRESS,
     OPT_NO_PROGRESS,
+    OPT_PASSED = 100000, /* and on: an index into wanted.passed */
 };
 
 static const struct option longs[] = {
@@ -134,6 +154,7 @@ static const struct option longs[] = {
     {"shard", required_argument, NULL, OPT_SHARD},
     {"attempts", required_argument, NULL, OPT_ATTEMPTS},
     {"worker-silence", required_argument, NULL, OPT_SILENCE},
+    {"log-format", required_argument, NULL, OPT_LOG_FORMAT},
     {"metrics", required_argument, NULL, OPT_METRICS},
     {"on-finish", required_argument, NULL, OPT_ON_FINISH},
     {"part", required_argument, NULL, OPT_PART},
@@ -153,6 +174,35 @@ static int take_length(const char *option, const char *value, int64_t min_ms, in
 
     if (rc == 0)
         *ret = (uint32_t)ms;
+    return rc;
+}
+
+static int add_word(struct wanted *w, struct err *err, const char *a, const char *b, const char *c)
+{
+    char **more = realloc(w->words, (w->word_count + 1) * sizeof(*more));
+    char *word = NULL;
+
+    if (more)
+        w->words = more;
+    if (!more || asprintf(&word, "%s%s%s", a, b, c) < 0)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    w->words[w->word_count++] = word;
+    return 0;
+}
+
+static int pass_on(struct wanted *w, const char *name, const char *value, struct err *err)
+{
+    int rc;
+
+    if (!value)
+        return add_word(w, err, "--", name, "");
+    rc = add_word(w, err, "--", name, "=");
+    if (rc < 0)
+        return rc;
+    w->word_count--;
+    name = w->words[w->word_count];
+    rc = add_word(w, err, name, value, "");
+    free((char *)name);
     return rc;
 }
 
@@ -195,7 +245,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_ALLOW_UNSANDBOXED:
         w->unsandboxed = true;
-        return 0;
+        return pass_on(w, "allow-unsandboxed", NULL, err);
+    case 'm':
+        return pass_on(w, "model", value, err);
     case OPT_PRECISION:
         return take_precision(value, &o->precision, err);
     case OPT_STAGE_BY_STAGE:
@@ -219,6 +271,12 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
     case OPT_SILENCE:
         return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
+    case OPT_LOG_FORMAT:
+        if (!log_set_format(value))
+            return err_set(err, ERR_USAGE, "--log-format: '%.40s' is not text, json or journal",
+                           value);
+        log_set_sink(NULL, NULL); /* a terminal's gets it, too, as it is */
+        return 0;
     case OPT_METRICS:
         o->metrics = value;
         return 0;
@@ -240,7 +298,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->progress = option == OPT_PROGRESS;
         return 0;
     default:
-        return err_set(err, ERR_USAGE, "an option that does not exist");
+        return pass_on(w, w->passed[option - OPT_PASSED].name, value, err);
     }
 }
 
@@ -528,6 +586,95 @@ static int run_part(struct cli *cli, struct wanted *w)
     return status;
 }
 
+static bool is_own(const char *name)
+{
+    for (size_t i = 0; longs[i].name; i++)
+        if (strcmp(longs[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Our options, and of those of `enqueue` the others. */
+static void all_options(struct wanted *w, bool completing, struct option *ret)
+{
+    size_t n = sizeof(longs) / sizeof(longs[0]) - 1, passed;
+
+    memcpy(ret, longs, sizeof(longs));
+    if (completing) /* it offers ours alone, as --help does */
+        return;
+    passed = cmd_enqueue_options(w->passed, CMD_ENQUEUE_OPTIONS);
+    for (size_t i = 0; i < passed; i++)
+        if (!is_own(w->passed[i].name) && strcmp(w->passed[i].name, "dry-run") != 0) {
+            ret[n] = w->passed[i];
+            ret[n].flag = NULL;
+            ret[n++].val = OPT_PASSED + (int)i;
+        }
+    ret[n] = (struct option){0};
+}
+
+/* 0: go on, also where some of the paths are not there: *missing. Else the status to leave with. */
+static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
+{
+    struct cli sub = {.command = "enqueue", .quiet = cli->quiet || cli->json};
+    struct err err = {0};
+    char **argv = calloc(w->word_count + 2, sizeof(*argv));
+    int status;
+
+    sub.catalog = cli->catalog ? strdup(cli->catalog) : NULL;
+    if (!argv || (cli->catalog && !sub.catalog)) {
+        free(argv);
+        err_set(&err, ERR_NOMEM, "out of memory");
+        return cli_fail("enqueue", &err, NULL);
+    }
+    argv[0] = (char *)"enqueue";
+    memcpy(argv + 1, w->words, w->word_count * sizeof(*argv));
+    status = cmd_enqueue(&sub, (int)w->word_count + 1, argv);
+    cli_free(&sub);
+    free(argv);
+    *missing = status == EX_NOINPUT;
+    if (status == EX_OK || (*missing && w->o.watch))
+        return 0;
+    err_set(&err, ERR_USAGE, "nothing was run: PATH could not be enqueued");
+    if (w->on_finish)
+        on_finish(w->on_finish, cli->catalog ? cli->catalog : "", &(struct scheduler_result){0},
+                  &err);
+    return status;
+}
+
+/* Its `enqueue --watch`, with the words that `enqueue` had. */
+static int start_watcher(const struct cli *cli, struct wanted *w, struct err *err)
+{
+    const char **argv = calloc(w->word_count + 6, sizeof(*argv));
+    int ends[2] = {-1, -1}, rc = 0;
+
+    if (!argv)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    argv[0] = "nightshift";
+    argv[1] = "watcher";
+    argv[2] = "--quiet";
+    argv[3] = "--catalog";
+    argv[4] = cli->catalog;
+    memcpy(argv + 5, w->words, w->word_count * sizeof(*argv));
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        rc = errno;
+    if (rc == 0)
+        rc = spawn_start(NULL, argv, (const int[]){ends[0], STDERR_FILENO, STDERR_FILENO}, 3,
+                         &w->watcher.pid);
+    if (ends[0] >= 0)
+        close(ends[0]);
+    w->watcher.file = ends[1];
+    free(argv);
+    return rc ? err_sys(err, rc, "watch the folders") : 0;
+}
+
+static void end_watcher(struct wanted *w)
+{
+    if (w->watcher.pid <= 0)
+        return;
+    spawn_end(w->watcher.pid, WATCHER_KILLED_MS);
+    close(w->watcher.file);
+}
+
 /* 0, or the status to leave with: there is nothing to run. */
 static int find_catalog(struct cli *cli, const struct wanted *w)
 {
@@ -546,29 +693,60 @@ static int find_catalog(struct cli *cli, const struct wanted *w)
     return not_begun(cli, w, "run", &err, "Try `nightshift enqueue PATH` first.");
 }
 
+static int run_all(struct cli *cli, struct wanted *w)
+{
+    char unguarded[SANDBOX_WORDS];
+    bool missing = false;
+    struct err err = {0};
+    int status = 0;
+
+    if (w->word_count > w->option_words)
+        status = w->part ? cli_usage(cli, "--part is a catalog by itself: no PATH")
+                         : enqueue_first(cli, w, &missing);
+    else if (w->option_words > w->unsandboxed)
+        status = cli_usage(cli, "%s is of `enqueue`, and there is no PATH", w->words[0]);
+    if (status == 0)
+        status = find_catalog(cli, w);
+    if (status != 0)
+        return status;
+    if (sandbox_demand(w->unsandboxed, unguarded, &err) != 0)
+        return not_begun(cli, w, "run", &err, NULL);
+    w->o.unguarded = unguarded;
+    w->o.json_events = cli->json;
+    w->o.progress = w->progress >= 0 ? w->progress > 0
+                                     : isatty(STDERR_FILENO) && !cli->quiet && !cli->json &&
+                                           log_format() == LOG_TEXT;
+    if (w->o.watch && w->word_count > w->option_words && start_watcher(cli, w, &err) != 0)
+        return not_begun(cli, w, "run", &err, NULL);
+    status = w->part ? run_part(cli, w) : run_catalog(cli, w);
+    end_watcher(w);
+    return status == EX_OK && missing ? EX_NOINPUT : status;
+}
+
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "wd:", longs, take, true, NULL};
+    struct option all[sizeof(longs) / sizeof(longs[0]) + CMD_ENQUEUE_OPTIONS];
+    const struct cli_spec spec = {help, "wd:m:", all, take, true, NULL};
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
                        .progress = -1,
                        .write_back_ms = 300000};
-    char unguarded[SANDBOX_WORDS];
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status;
 
-    if (status >= 0)
-        return status;
-    if (optind < argc)
-        return cli_usage(cli, "it takes no PATH. `nightshift enqueue %s` comes first",
-                         argv[optind]);
-    status = find_catalog(cli, &w);
-    if (status != 0)
-        return status;
-    if (sandbox_demand(w.unsandboxed, unguarded, &err) != 0)
-        return not_begun(cli, &w, "run", &err, NULL);
-    w.o.unguarded = unguarded;
-    w.o.json_events = cli->json;
-    w.o.progress =
-        w.progress >= 0 ? w.progress > 0 : isatty(STDERR_FILENO) && !cli->quiet && !cli->json;
-    return w.part ? run_part(cli, &w) : run_catalog(cli, &w);
+    all_options(&w, cli->complete, all);
+    status = cli_parse(cli, &spec, &w, argc, argv);
+    w.option_words = w.word_count;
+    if (status < 0 && optind < argc && add_word(&w, &err, "--", "", "") == 0)
+        for (; optind < argc && err.code == 0; optind++)
+            add_word(&w, &err, argv[optind], "", "");
+    if (err.code)
+        status = cli_fail("run", &err, NULL);
+    if (status < 0)
+        status = run_all(cli, &w);
+    for (size_t i = 0; i < w.word_count; i++)
+        free(w.words[i]);
+    free(w.words);
+    for (size_t i = 0; i < CMD_ENQUEUE_OPTIONS; i++)
+        free((char *)w.passed[i].name);
+    return status;
 }

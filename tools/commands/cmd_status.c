@@ -383,9 +383,13 @@ static int print_job(void *arg, const struct read_job *j)
         r->skipped--;
         return 0;
     }
-    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s", (long long)j->job_id,
-             j->created_at, strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
+    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s%s",
+             (long long)j->job_id, j->created_at,
+             strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
              text_count(j->tasks_done, done), text_count(tasks_of(j), all),
+             strcmp(j->priority, "high") == 0  ? ", high priority"
+             : strcmp(j->priority, "low") == 0 ? ", low priority"
+                                               : "",
              j->ended_at[0] ? "" : " (walk not ended)");
     label(r->shown++ == 0 ? "Jobs" : "");
     fputs(head, stdout);
@@ -622,14 +626,15 @@ static int json_stage(void *arg, const struct read_progress *p)
 static int json_job(void *arg, const struct read_job *j)
 {
     return append(
-        arg, json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-                       "job", (json_int_t)j->job_id, "created_at", j->created_at, "ended_at",
-                       j->ended_at, "command", j->command, "stage", j->stage, "model", j->model,
-                       "recordings", (json_int_t)j->counts.seen, "new", (json_int_t)j->counts.added,
-                       "changed", (json_int_t)j->counts.changed, "vanished",
-                       (json_int_t)j->counts.vanished, "pending", (json_int_t)j->tasks_pending,
-                       "done", (json_int_t)j->tasks_done, "failed", (json_int_t)j->tasks_failed,
-                       "cancelled", (json_int_t)j->tasks_cancelled));
+        arg,
+        json_pack("{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+                  "job", (json_int_t)j->job_id, "created_at", j->created_at, "ended_at",
+                  j->ended_at, "command", j->command, "stage", j->stage, "model", j->model,
+                  "priority", j->priority, "recordings", (json_int_t)j->counts.seen, "new",
+                  (json_int_t)j->counts.added, "changed", (json_int_t)j->counts.changed, "vanished",
+                  (json_int_t)j->counts.vanished, "pending", (json_int_t)j->tasks_pending, "done",
+                  (json_int_t)j->tasks_done, "failed", (json_int_t)j->tasks_failed, "cancelled",
+                  (json_int_t)j->tasks_cancelled));
 }
 
 static int json_failure(void *arg, const struct read_failure *f)

@@ -157,7 +157,9 @@ static int begin_all(struct enqueue_work *q, struct err *err)
                                        .roots = k->roots,
                                        .root_count = k->root_count,
                                        .options = k->options,
-                                       .replaces = k->replaces};
+                                       .replaces = k->replaces,
+                                       .has_priority = q->o->has_priority,
+                                       .priority = q->o->priority};
 
             rc = batch_begin(q->writer, q->dry_run, &rq, &q->sets[i].of[j], err);
         }

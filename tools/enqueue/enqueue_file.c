@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "tools/enqueue/enqueue_file.h"
 
 #include <errno.h>
@@ -6,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/cli.h"
+#include "tools/enqueue/watching.h"
 #include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/stream/archive.h"
@@ -268,6 +270,13 @@ static int look_up(struct enqueue_work *q, const struct walk_entry *e, struct st
     return rc;
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err *err)
 {
     struct store_known k = {0};
@@ -277,6 +286,12 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
     q->r->files++;
     if (is_own(q->o->catalog, e->path))
         return 0;
+    if (q->o->settled_ms > 0 && e->st &&
+        (!watching_settled(e->st, q->o->settled_ms, clock_wall_ms()) ||
+         watching_unfinished(base_name(e->path)))) {
+        q->r->unsettled++;
+        return batch_unread(q->first, e->path, err);
+    }
     rc = look_up(q, e, &k, has, err);
     if (rc == 0)
         same = is_same(&k, e->st);
@@ -288,8 +303,10 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
         q->r->found += k.count;
         rc = 0;
         for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
-            rc = has[i] ? batch_same(q->now->of[i], k.place_ids, k.count, err)
-                        : batch_known(q->now->of[i], k.place_ids, k.count, err);
+            /* What it is to do already may come at another time. */
+            rc = has[i] && !q->o->has_priority
+                     ? batch_same(q->now->of[i], k.place_ids, k.count, err)
+                     : batch_known(q->now->of[i], k.place_ids, k.count, err);
     } else
         rc = look_into(q, e, &k, same, err);
     store_known_free(&k);

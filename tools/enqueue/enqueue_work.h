@@ -17,8 +17,12 @@ struct enqueue_options {
     const char *catalog; /* absolute: it and the files beside it are never enqueued */
     const char *const *include, *const *exclude; /* NULL-terminated, or NULL */
     bool follow, one_file_system;
-    bool all;         /* also what does not look like a recording */
-    bool unsandboxed; /* archives are read also where nothing would hold the decoders */
+    bool all;           /* also what does not look like a recording */
+    bool unsandboxed;   /* archives are read also where nothing would hold the decoders */
+    bool has_priority;  /* what is found comes when `priority` says, also what is to be done already
+                         */
+    int64_t priority;   /* enum store_priority */
+    int64_t settled_ms; /* over 0: what happened to anything in so long is left for another time */
     bool quiet, progress;
     struct groups *groups; /* one job for each stage of each; what came of them is noted there */
     const char *command_line;
@@ -32,6 +36,7 @@ struct enqueue_result {
     uint64_t archives; /* looked into */
     uint64_t left_alone, excluded, links, specials;
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
+    uint64_t unsettled;
     uint32_t missing_roots;
     bool through_run;    /* a run is on, and has been told */
     bool vanish_skipped; /* too much was left out to say what has vanished */

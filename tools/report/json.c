@@ -68,11 +68,12 @@ static json_t *left_json(const struct report *r)
 {
     const struct store_archive *a = &r->totals.archive;
 
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "recordings",
-                     (json_int_t)a->pending, "unknown_lengths", (json_int_t)a->unknown, "waiting",
-                     (json_int_t)a->waiting, "paused", (json_int_t)a->paused, "absent",
-                     (json_int_t)a->absent, "audio_ms", time_or_null(r->left_ms), "low_ms",
-                     time_or_null(r->low_ms), "high_ms", time_or_null(r->high_ms));
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "recordings",
+                     (json_int_t)a->pending, "high_priority", (json_int_t)r->high,
+                     "unknown_lengths", (json_int_t)a->unknown, "waiting", (json_int_t)a->waiting,
+                     "paused", (json_int_t)a->paused, "absent", (json_int_t)a->absent, "audio_ms",
+                     time_or_null(r->left_ms), "low_ms", time_or_null(r->low_ms), "high_ms",
+                     time_or_null(r->high_ms));
 }
 
 void report_json(const struct report *r, struct buf *out)

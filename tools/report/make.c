@@ -338,6 +338,8 @@ static int read_all(struct report *r, struct store *st, uint64_t n, struct err *
     if (rc == 0)
         rc = store_speechless(st, &r->speechless, err);
     if (rc == 0)
+        rc = store_high(st, &r->high, err);
+    if (rc == 0)
         rc = read_reasons(r, st, err);
     if (rc == 0)
         rc = doubts_of(r, st, err);

@@ -58,6 +58,7 @@ struct report {
     size_t devices;
     struct store_totals totals;
     uint64_t speechless;
+    uint64_t high;           /* of the recordings to do, those of high priority */
     int64_t left_ms;         /* audio still to be heard, as far as it can be told; -1: it cannot */
     int64_t low_ms, high_ms; /* until all is done, of work; -1 unknown */
     struct report_reason *reason;

@@ -164,6 +164,8 @@ static void put_left(const struct report *r, struct page *p)
     if (a->pending > 0 && r->left_ms > 0)
         buf_printf(&p->line, ", %s%s of audio", a->unknown > 0 ? "about " : "",
                    text_length(r->left_ms, m));
+    if (r->high > 0)
+        buf_printf(&p->line, ", %s of them first", text_count(r->high, n));
     if (a->waiting > 0)
         buf_printf(&p->line, ", %s waiting for a transcription", text_count(a->waiting, n));
     if (a->paused > 0)

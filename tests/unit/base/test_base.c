@@ -2,6 +2,9 @@
 #include "tests/common/test.h"
 
 #include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -145,6 +148,63 @@ TEST(log_lets_no_control_through)
                    "d \xC3\xA9");
     log_set_sink(NULL, NULL);
     assert_string_equal(line, "a [2Jb c  d \xC3\xA9");
+}
+
+/* What log_at writes to standard error, which is a file meanwhile. */
+static void logged(const char *format, char *ret, size_t size)
+{
+    int kept = dup(STDERR_FILENO), fd = memfd_create("log", MFD_CLOEXEC);
+    ssize_t n;
+
+    assert_true(log_set_format(format));
+    assert_int_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    log_warn("%s", "a \"quote\", a \\ and \xFF\n");
+    dup2(kept, STDERR_FILENO);
+    n = pread(fd, ret, size - 1, 0);
+    assert_true(n > 0);
+    ret[n] = 0;
+    close(kept);
+    close(fd);
+}
+
+TEST(log_formats)
+{
+    char line[400], pid[32];
+    struct stat st;
+    int pipe_ends[2], kept;
+
+    log_begin("run");
+    logged("text", line, sizeof(line));
+    assert_string_equal(line, "warning: a \"quote\", a \\ and \xFF \n");
+    logged("journal", line, sizeof(line));
+    assert_string_equal(line, "<4>warning: a \"quote\", a \\ and \xFF \n");
+    logged("json", line, sizeof(line));
+    snprintf(pid, sizeof(pid), "\"pid\": %ld, ", (long)getpid());
+    assert_memory_equal(line, "{\"at\": \"20", 10);
+    assert_non_null(strstr(line, pid));
+    assert_non_null(strstr(line, "\"level\": \"warning\", "));
+    assert_non_null(strstr(line, "\"process\": \"run\", \"text\": \"a \\\"quote\\\", a "
+                                 "\\\\ and \xEF\xBF\xBD \"}\n"));
+    assert_false(log_set_format("xml"));
+    log_begin("worker"); /* which was started by one with that format */
+    assert_int_equal(log_format(), LOG_JSON);
+    unsetenv(LOG_FORMAT_VARIABLE);
+    assert_int_equal(pipe(pipe_ends), 0);
+    kept = dup(STDERR_FILENO);
+    dup2(pipe_ends[1], STDERR_FILENO);
+    assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+    snprintf(line, sizeof(line), "%llu:%llu", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino);
+    setenv("JOURNAL_STREAM", line, 1);
+    log_begin("run");
+    dup2(kept, STDERR_FILENO);
+    assert_int_equal(log_format(), LOG_JOURNAL);
+    log_begin("run"); /* standard error is another file than systemd gave */
+    assert_int_equal(log_format(), LOG_TEXT);
+    unsetenv("JOURNAL_STREAM");
+    close(kept);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
 }
 
 TEST(clock_forms)

@@ -105,6 +105,23 @@ TEST(recordings_go_out_in_order)
     planner_free(p);
 }
 
+TEST(what_is_of_high_priority_goes_out_first)
+{
+    static const struct planner_task tasks[] = {
+        {.id = 5, .priority = -1}, {.id = 30}, {.id = 40, .priority = 1}, {.id = 10},
+        {.id = 20, .priority = 1},
+    };
+    static const int64_t order[] = {20, 40, 10, 30, 5};
+    struct planner *p = plan_of(1, 8);
+    struct err e = {0};
+
+    for (size_t i = 0; i < 5; i++)
+        assert_ok(planner_task_add(p, &tasks[i], &e), e);
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(step(p).task, order[i]);
+    planner_free(p);
+}
+
 TEST(capacity_is_filled_and_not_overfilled)
 {
     struct planner *p = plan_of(1, 4);

@@ -519,6 +519,47 @@ TEST(a_paused_catalog_is_not_settled)
     assert_int_equal(count_of(DONE), 6);
 }
 
+/* --------------------------------------------------------------------------- what comes first */
+
+static void tell_priority(const char *path, int64_t priority)
+{
+    struct request rq = {.type = REQUEST_PRIORITY, .select_path = path, .priority = priority};
+    struct request_reply reply;
+    struct err e = {0};
+    struct control *c = reach_run();
+
+    assert_ok(control_request(c, &rq, &reply, &e), e);
+    assert_int_equal(reply.affected, 1);
+    control_close(c);
+}
+
+TEST(a_stage_with_something_of_high_priority_is_next)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    pid_t pid;
+
+    fixture_reset();
+    ADD("/a/slow-20000", "/a/slow-20001", "/a/ok-3");
+    ADD_TO("fake@sounds", "/a/ok-1");
+    o.watch = true;
+    pid = run_child(&o);
+    wait_count("SELECT count(*) FROM shard", 2);
+    tell_priority("/a/ok-3", STORE_HIGH); /* of its own stage, when a lease has ended */
+    tell_priority("/a/ok-1", STORE_LOW);
+    tell_priority("/a/ok-1", STORE_HIGH); /* not before what is as high */
+    wait_count("SELECT count(*) FROM shard", 6);
+    assert_int_equal(count_of(DONE), 0);
+    tell_priority("/a/ok-3", STORE_NORMAL);
+    wait_count(DONE, 1);
+    rows_are("SELECT path FROM task JOIN media USING (media_id) JOIN place USING (place_id) "
+             "WHERE task.state = 'done'",
+             "/a/ok-1|\n");
+    wait_count("SELECT count(*) FROM shard", 12); /* and the first one goes on */
+    kill(pid, SIGTERM);
+    assert_int_equal(wait_child(pid), 99);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE suspect OR attempts"), 0);
+}
+
 /* ----------------------------------------------------------------------- stages that cannot be */
 
 static void expect_others_done(const char *mode_name, const char *env, int code, const char *why)

@@ -109,6 +109,7 @@ TEST(round_trips)
         {"request_cancel_path", {.type = REQUEST_CANCEL, .select_path = "/x"}},
         {"request_pause", {.type = REQUEST_PAUSE, .select_job = 4}},
         {"request_pause_path", {.type = REQUEST_PAUSE, .select_path = "/x"}},
+        {"request_priority", {.type = REQUEST_PRIORITY, .select_job = 4, .priority = -1}},
         {"request_resume", {.type = REQUEST_RESUME, .select_job = 4}},
         {"request_forget", {.type = REQUEST_FORGET, .stage_id = 3, .select_path = "/x"}},
         {"request_pin", {.type = REQUEST_PIN, .stage_id = 0}},

@@ -260,6 +260,80 @@ TEST(troubles)
     catalog_close(st);
 }
 
+static int64_t turn_at(struct store *st, size_t at)
+{
+    struct store_task t[8];
+    struct err e = {0};
+    int64_t id = 0;
+    size_t n;
+
+    assert_ok(store_runnable(st, 1, INT64_MIN, 0, t, 8, &n, &e), e);
+    for (size_t i = 0; i < n; i++) {
+        if (i == at)
+            id = t[i].task_id;
+        assert_true(i == 0 || t[i - 1].turn < t[i].turn);
+        assert_int_equal(t[i].turn, store_turn(t[i].task_id, t[i].priority));
+    }
+    for (size_t i = 0; i < n; i++)
+        store_task_free(&t[i]);
+    return id;
+}
+
+TEST(priorities)
+{
+    struct request first = {.type = REQUEST_ENQUEUE_BEGIN,
+                            .stage = stage_nano,
+                            .has_priority = true,
+                            .priority = STORE_HIGH};
+    struct store *st = catalog_new();
+    struct store_task t[8];
+    struct err e = {0};
+    struct request_reply r;
+    uint64_t high;
+    int64_t job = job_begin(st, &stage_nano);
+    int priority;
+    size_t n;
+
+    for (uint64_t i = 1; i <= 4; i++)
+        job_add1(st, job, (const char *[]){"/a/1", "/a/2", "/a/b/3", "/a/b/4"}[i - 1], "", i);
+    r = apply_ok(st, &(struct request){
+                         .type = REQUEST_PRIORITY, .select_path = "/a/b", .priority = STORE_HIGH});
+    assert_int_equal(r.affected, 2);
+    r = apply_ok(st, &(struct request){
+                         .type = REQUEST_PRIORITY, .select_path = "/a/1", .priority = STORE_LOW});
+    assert_int_equal(turn_at(st, 0), 3);
+    assert_int_equal(turn_at(st, 1), 4);
+    assert_int_equal(turn_at(st, 2), 2);
+    assert_int_equal(turn_at(st, 3), 1);
+    assert_ok(store_high(st, &high, &e), e);
+    assert_int_equal(high, 2);
+    assert_ok(store_first_priority(st, 1, 0, &priority, &e), e);
+    assert_int_equal(priority, STORE_HIGH);
+    assert_ok(store_first_priority(st, 9, 0, &priority, &e), e);
+    assert_true(priority < STORE_LOW);
+    /* On from where a page has ended. */
+    assert_ok(store_runnable(st, 1, store_turn(4, STORE_HIGH), 0, t, 8, &n, &e), e);
+    assert_int_equal(n, 2);
+    assert_int_equal(t[0].task_id, 2);
+    store_task_free(&t[0]);
+    store_task_free(&t[1]);
+    /* A job of its own: what is new, and what was waiting. */
+    job = apply_ok(st, &first).job_id;
+    job_add1(st, job, "/a/1", "", 1);
+    job_add1(st, job, "/a/5", "", 5);
+    assert_int_equal(turn_at(st, 0), 1);
+    assert_int_equal(turn_at(st, 3), 5);
+    assert_int_equal(turn_at(st, 4), 2);
+    r = apply_ok(st, &(struct request){
+                         .type = REQUEST_PRIORITY, .select_job = job, .priority = STORE_NORMAL});
+    assert_int_equal(r.affected, 1); /* which it brought */
+    assert_int_equal(count_of("SELECT priority FROM job WHERE job_id = 2"), 0);
+    assert_int_equal(
+        request_apply(st, &(struct request){.type = REQUEST_PRIORITY, .priority = 2}, &r, &e),
+        ERR_INPUT);
+    catalog_close(st);
+}
+
 TEST(selections)
 {
     struct store *st = catalog_new();

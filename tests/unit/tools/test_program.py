@@ -368,6 +368,24 @@ class Requests(Program):
         self.assertFalse(json.loads(self.run_it("status", "--json").out)["paused"])
         self.run_it("retry", "--all", deep, status=64)
 
+    def test_priority(self):
+        self.fill()
+        self.enqueue()
+        deep = os.path.join(self.archive, "deep")
+        self.assertEqual(1, self.affected("priority", "high", deep))
+        self.assertEqual(0, self.affected("priority", "high", deep))
+        self.assertEqual(3, self.affected("priority", "low", "--job=1", self.archive) - 1)
+        self.assertEqual([(-1, 4)], self.sql("SELECT priority, count(*) FROM task GROUP BY 1"))
+        self.run_it("enqueue", "--priority", "high", deep, status=0)  # with what waits already
+        self.assertEqual([(1,)], self.sql(
+            f"SELECT task.priority FROM tasks JOIN task USING (task_id) WHERE path LIKE '{deep}/%'"))
+        self.assertIn("0 of 0 done, high priority", self.run_it("status", "--jobs").out)
+        self.assertIn(", 1 of them first", self.run_it("report").out)
+        self.assertEqual(["", "high"], [job["priority"] for job in json.loads(
+            self.run_it("status", "--jobs", "--json").out)["jobs"]])
+        for wrong in (["priority"], ["priority", deep], ["enqueue", "--priority", "2", deep]):
+            self.run_it(*wrong, status=64)
+
     def test_what_is_unknown_is_said(self):
         self.fill()
         self.enqueue()

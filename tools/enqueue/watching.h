@@ -1,0 +1,36 @@
+/* tools/enqueue/watching.h - stays with files and folders, and enqueues what comes.
+ *
+ * A look goes over names, sizes and times alone. Where they differ from what was enqueued last, an
+ * `enqueue` of all roots follows, in a process of its own. A look follows events (inotify), a
+ * while after them; where there are none (network shares, a root that is not there, more folders
+ * than the kernel lets be watched) it comes every so often. What the events were does not matter,
+ * so that none is missed when the kernel's queue overflows. One thread. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_WATCHING_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_WATCHING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "base/err.h"
+
+struct watching {
+    const char *const *roots; /* absolute */
+    uint32_t root_count;
+    const char *const *argv; /* of the enqueue; ends with NULL */
+    int64_t settled_ms;      /* a file is whole when nothing has happened to it for so long */
+    int64_t poll_ms;
+};
+
+/* Until SIGINT, SIGTERM or SIGHUP: 0. An enqueue that fails is said, and tried again. */
+int watching_run(const struct watching *w, struct err *err);
+
+/* Is it so long that anything happened to the file? A time that is ahead of our clock by more than
+ * that, of a server whose clock is wrong, says nothing, and counts as settled. Pure. */
+bool watching_settled(const struct stat *st, int64_t settled_ms, int64_t now_ms);
+
+/* Is it a name that a transfer gives what it has not finished: rsync's .NAME.XXXXXX, NAME.part of
+ * browsers and many others? Pure. */
+bool watching_unfinished(const char *name);
+
+#endif
