@@ -86,8 +86,11 @@ class Parts(night.Night):
         # Each test's archive lies elsewhere.
         return Parts.quiet[key]
 
-    def alike(self):
+    def alike(self, cut=False):
+        """cut: no lease of it went through all of the bytes, so that nobody knows their hash."""
         def bare(tables):
+            if cut:
+                tables = [*tables[:2], [(*row[:2], None, *row[3:]) for row in tables[2]], *tables[3:]]
             return [[tuple(os.path.basename(v) if isinstance(v, str) and v.startswith("/") else v
                            for v in row) for row in table] for table in tables]
         for one, other in zip(bare(self.in_one_night()), bare(self.rows())):
@@ -132,13 +135,15 @@ class Parts(night.Night):
                 w.writeframes(sound)
 
     def begun(self):
-        """So that the length of the long recording is known: a run that was stopped at once."""
+        """So that the length of the long recording is known, as after a run that was stopped at once. A
+        run cannot be stopped so surely: on a busy machine it is done before its test comes to it."""
         self.enqueue(*self.options, self.archive)
-        run = self.start_run("--shard=30s", "--slots=1", "--threads=1")
-        self.wait_for("its length", lambda: self.sql(
-            "SELECT 1 FROM media WHERE duration_ms > 140000"), run)
-        run.process.send_signal(signal.SIGINT)
-        run.wait()
+        with wave.open(os.path.join(self.archive, "long.wav")) as w:
+            length_ms = w.getnframes() * 1000 // w.getframerate()
+        connection = sqlite3.connect(self.catalog)
+        with connection:
+            connection.execute("UPDATE media SET duration_ms = ?", (length_ms,))
+        connection.close()
 
     # -- what it is for
 
@@ -166,7 +171,7 @@ class Parts(night.Night):
     def test_a_long_recording_is_cut(self):
         self.long()
         self.begun()
-        said = self.split(3, status=0)
+        said = self.split(3, "--shard=30s", status=0)
         self.assertIn("1 of them cut", said.out)
         cuts = [row for p in self.parts()
                 for row in self.ask(p, "SELECT value FROM setting WHERE name = 'shards:1'")]
@@ -181,13 +186,13 @@ class Parts(night.Night):
         self.assertEqual(0, self.sql("SELECT count(*) FROM turn")[0][0])
         before_last = shutil.copy(self.catalog, os.path.join(self.dir, "before-last.db"))
         self.nightshift("merge", "--finish", self.catalog, *self.parts()[:2], "again", status=0)
-        self.alike()
+        self.alike(cut=True)
         shutil.copy(before_last, self.catalog)
         self.nightshift("merge", self.catalog, *self.parts()[:2], "again", status=0)
         self.assertEqual([("diarize", "settling"), ("transcribe", "done")], self.sql(
             "SELECT s.name, ifnull(t.waits, t.state) FROM task t JOIN stage s USING (stage_id) ORDER BY 1"))
         self.run_to_end()
-        self.alike()
+        self.alike(cut=True)
 
     def test_one_that_nobody_opened_is_cut(self):
         self.options = TEXT
