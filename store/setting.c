@@ -3,14 +3,15 @@
 
 #include "store/db.h"
 
-/* *kept 0: none yet. */
-static int length_kept(struct store *st, uint32_t *kept, bool *results, struct err *err)
+/* *kept 0: none yet. *out: parts of this catalog are, or it is one. */
+static int length_kept(struct store *st, uint32_t *kept, bool *results, bool *out, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int64_t ms;
     int rc = db_first(st, &stmt, err,
                       "SELECT ifnull((SELECT CAST(value AS INTEGER) FROM setting "
-                      "               WHERE name = 'shard_ms'), 0), shards_done > 0 "
+                      "               WHERE name = 'shard_ms'), 0), shards_done > 0, EXISTS "
+                      "(SELECT 1 FROM setting WHERE name IN ('split_out', 'part_of')) "
                       "FROM catalog_total",
                       "");
 
@@ -20,6 +21,7 @@ static int length_kept(struct store *st, uint32_t *kept, bool *results, struct e
         return err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", st->path);
     ms = sqlite3_column_int64(stmt, 0);
     *results = sqlite3_column_int(stmt, 1);
+    *out = sqlite3_column_int(stmt, 2);
     sqlite3_reset(stmt);
     if (ms < 0 || ms > UINT32_MAX)
         return err_set(err, ERR_CORRUPT, "catalog '%s': setting 'shard_ms' is %lld", st->path,
@@ -47,8 +49,8 @@ int store_shard_length(struct store *st, uint32_t wanted_ms, uint32_t otherwise_
                        struct err *err)
 {
     uint32_t kept = 0, use;
-    bool results = false;
-    int rc = length_kept(st, &kept, &results, err);
+    bool results = false, out = false;
+    int rc = length_kept(st, &kept, &results, &out, err);
 
     if (rc < 0)
         return rc;
@@ -56,6 +58,12 @@ int store_shard_length(struct store *st, uint32_t wanted_ms, uint32_t otherwise_
         return err_set(err, ERR_USAGE,
                        "this catalog's results have a checkpoint every %g s, and %g s would give "
                        "others: leave --shard away, or use another catalog",
+                       kept / 1000.0, wanted_ms / 1000.0);
+    if (wanted_ms && kept && wanted_ms != kept && out)
+        return err_set(err, ERR_USAGE,
+                       "parts of this catalog are out that have a checkpoint every %g s, and with "
+                       "%g s would not come back: leave --shard away, or give them up "
+                       "(`nightshift merge --finish CATALOG`)",
                        kept / 1000.0, wanted_ms / 1000.0);
     use = wanted_ms ? wanted_ms : kept ? kept : otherwise_ms;
     if (use != kept)

@@ -53,6 +53,18 @@ int parting_origin(struct store *st, char ret[PARTING_ID_LEN], struct err *err);
 int parting_write(struct store *from, struct store *to, const struct parting_part *p,
                   struct err *err);
 
+/* Notes in a catalog that this taking apart of it is out, or (NULL) that nothing is any more: so
+ * long its checkpoints stay where they are (store_shard_length). *before: something was out. */
+int parting_out(struct store *st, const char *split, bool *before, struct err *err);
+/* Where a recording lies. Texts are valid within the call. ERR_EMPTY: nowhere. */
+struct parting_place {
+    const char *path, *member; /* raw bytes; member "": the file itself */
+    uint32_t nth;
+};
+typedef void (*parting_place_fn)(void *arg, const struct parting_place *p);
+int parting_place(struct store *st, int64_t media_id, parting_place_fn fn, void *arg,
+                  struct err *err);
+
 /* ---------------------------------------------------------------------------------- and back */
 
 struct parting_about { /* of a part */

@@ -1,4 +1,5 @@
 /* What is open in a catalog, recording by recording. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/db.h"
@@ -44,4 +45,53 @@ int parting_work_each(struct store *st, parting_work_fn fn, void *arg, struct er
     while (db_rows_next(&rows))
         rows.rc = take(&rows, fn, arg);
     return db_rows_end(&rows);
+}
+
+int parting_out(struct store *st, const char *split, bool *before, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, "SELECT 1 FROM setting WHERE name = 'split_out'", "");
+
+    *before = rc == 1;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    if (rc < 0 || (rc == 0 && !split))
+        return rc;
+    rc = db_enter(st, err);
+    if (rc < 0)
+        return rc;
+    if (split)
+        rc = db_run(st, err,
+                    "INSERT INTO setting (name, value) VALUES ('split_out', ?) "
+                    "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                    "t", split);
+    else
+        rc = db_run(st, err, "DELETE FROM setting WHERE name = 'split_out'", "");
+    return db_leave(st, rc, err);
+}
+
+int parting_place(struct store *st, int64_t media_id, parting_place_fn fn, void *arg,
+                  struct err *err)
+{
+    struct parting_place place = {0};
+    sqlite3_stmt *stmt = NULL;
+    char *path, *member;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT p.path_raw, p.member_raw, p.nth FROM media m "
+                      "JOIN place p ON p.place_id = m.place_id "
+                      "WHERE m.media_id = ? AND p.state = 'present'",
+                      "i", media_id);
+
+    if (rc != 1)
+        return rc < 0 ? rc : err_set(err, ERR_EMPTY, "the recording lies nowhere");
+    path = db_dup(stmt, 0);
+    member = db_dup(stmt, 1);
+    place = (struct parting_place){path, member, (uint32_t)sqlite3_column_int64(stmt, 2)};
+    sqlite3_reset(stmt);
+    if (path && member)
+        fn(arg, &place);
+    rc = path && member ? 0 : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    free(path);
+    free(member);
+    return rc;
 }

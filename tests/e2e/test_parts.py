@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import unittest
 import wave
 
@@ -32,7 +33,14 @@ class Parts(night.Night):
     """The demo archive, and one recording of some minutes."""
 
     quiet = {}
+    kept = None  # of done(): where it lies
     options = OPTIONS
+    shard = "30s"
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.kept:
+            shutil.rmtree(cls.kept, ignore_errors=True)
 
     def parts(self, folder="parts"):
         folder = os.path.join(self.dir, folder)
@@ -68,11 +76,11 @@ class Parts(night.Night):
 
     def in_one_night(self):
         """The rows of an undisturbed run; tried once for all tests of an archive."""
-        key = (self.options, *sorted(os.listdir(self.archive)))
+        key = (self.options, self.shard, *sorted(os.listdir(self.archive)))
         if key not in Parts.quiet:
             kept, self.catalog = self.catalog, os.path.join(self.dir, "quiet.db")
             self.enqueue(*self.options, self.archive)
-            self.run_to_end("--shard=30s")
+            self.run_to_end(f"--shard={self.shard}")
             Parts.quiet[key] = self.rows()
             self.catalog = kept
         # Each test's archive lies elsewhere.
@@ -92,13 +100,35 @@ class Parts(night.Night):
         for name in ("reel.tar", "field-notes.mp3"):
             shutil.copy(os.path.join(night.DEMO, name), self.archive)
 
-    def long(self):
-        """Of some ten shards of half a minute."""
+    def done(self):
+        """The demo's catalog as it was split, and its three parts, which have been run; once for all tests.
+        Of recordings of one shard none is cut."""
+        self.shard = "5m"
+        if not Parts.kept:
+            kept = tempfile.mkdtemp(prefix="night-", dir=os.environ.get("NIGHTSHIFT_TEST_DIR"))
+            Parts.kept = kept
+            self.demo()
+            shutil.move(self.archive, kept)
+            self.archive = os.path.join(kept, "archive")
+            self.enqueue(*self.options, self.archive)
+            said = self.split(3, f"--shard={self.shard}", status=0)
+            self.assertIn("3 parts in parts: ", said.out)
+            shutil.copytree(os.path.join(self.dir, "parts"), os.path.join(kept, "fresh"))
+            for path in self.parts():
+                self.run_part(path)
+            shutil.move(os.path.join(self.dir, "parts"), kept)
+            shutil.copy(self.catalog, os.path.join(kept, "catalog.db"))
+        self.archive = os.path.join(Parts.kept, "archive")
+        shutil.copy(os.path.join(Parts.kept, "catalog.db"), self.catalog)
+        shutil.copytree(os.path.join(Parts.kept, "parts"), os.path.join(self.dir, "parts"))
+
+    def long(self, seconds=150):
+        """Of shards of half a minute."""
         with wave.open(os.path.join(night.DEMO, "english/farmer.wav")) as w:
             params, sound = w.getparams(), w.readframes(w.getnframes())
         with wave.open(os.path.join(self.archive, "long.wav"), "w") as w:
             w.setparams(params)
-            while w.tell() < 150 * params.framerate:
+            while w.tell() < seconds * params.framerate:
                 w.writeframes(sound)
 
     def begun(self):
@@ -113,16 +143,10 @@ class Parts(night.Night):
     # -- what it is for
 
     def test_any_order_and_twice(self):
-        self.demo()
-        self.enqueue(*self.options, self.archive)
-        said = self.split(3, "--shard=30s", status=0)
-        self.assertIn("3 parts in parts: ", said.out)
-        first = [self.bytes_of(p) for p in self.parts()]
-        shutil.rmtree(os.path.join(self.dir, "parts"))
-        self.split(3, status=0)
-        self.assertEqual(first, [self.bytes_of(p) for p in self.parts()])
-        for path in self.parts():
-            self.run_part(path)
+        self.done()
+        self.nightshift("split", "--into=3", "--output=same", status=0)
+        self.assertEqual([self.bytes_of(p) for p in self.parts(os.path.join(Parts.kept, "fresh"))],
+                         [self.bytes_of(p) for p in self.parts("same")])
         untouched = shutil.copy(self.catalog, os.path.join(self.dir, "untouched.db"))
         some = self.nightshift("merge", self.catalog, self.parts()[2], self.parts()[1], status=0)
         self.assertIn("1 of the 3 parts was not given, part-0000 the first of them.", some.out)
@@ -165,11 +189,55 @@ class Parts(night.Night):
         self.run_to_end()
         self.alike()
 
+    def test_one_that_nobody_opened_is_cut(self):
+        self.options = TEXT
+        self.long(105)
+        self.enqueue(*self.options, self.archive)
+        said = self.split(2, "--shard=30s", status=0)
+        self.assertIn("1 of them cut", said.out)
+        self.assertNotIn("guessed", said.out)
+        first, second = self.parts()
+        # Where checkpoints are is settled while parts are out, and in these.
+        for refused in (("run", "--shard=60s"), ("run", "--shard=60s", "--part", first),
+                        ("split", "--shard=60s", "--into=2", "--output=other")):
+            said = self.nightshift(*refused, status=night.USAGE)
+            self.assertIn("with 60 s would not come back", said.err)
+        said = self.nightshift("split", "--into=2", "--output=other", status=0)
+        self.assertIn("is done twice", said.err)
+        for path in (second, first):
+            self.run_part(path)
+        self.nightshift("merge", "--finish", self.catalog, "parts", status=0)
+        self.assertEqual([], self.sql("SELECT * FROM setting WHERE name = 'split_out'"))
+        self.alike()
+
+    def test_parts_that_are_lost(self):
+        self.options = TEXT
+        shutil.copy(os.path.join(night.DEMO, "english/farmer.wav"), self.archive)
+        self.enqueue(*self.options, self.archive)
+        self.split(1, "--shard=30s", status=0)
+        self.nightshift("merge", "--finish", self.catalog, status=0)
+        self.nightshift("split", "--shard=60s", "--into=1", "--output=other", status=0)
+
+    def test_no_more_parts_than_an_array_has_tasks(self):
+        self.demo()
+        self.enqueue(*TEXT, self.archive)
+        folder = os.path.join(self.dir, "bin")
+        os.mkdir(folder)
+        with open(os.path.join(folder, "scontrol"), "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\n[ \"$*\" = 'show config' ] && echo 'MaxArraySize            = 2'\n")
+        os.chmod(f.name, 0o755)
+        env = {"PATH": folder + ":" + os.environ["PATH"]}
+        said = self.nightshift("slurm", "submit", "--dry-run", "--into=3", "--output=parts", env=env, status=night.DATA)
+        self.assertIn("an array has at most 2 tasks here (MaxArraySize): that would be 3 parts, of at most 2: "
+                      "--hours-per-part=1 makes as few", said.err)
+        self.nightshift("slurm", "submit", "--dry-run", "--into=2", "--output=parts", env=env, status=0)
+        self.assertEqual(2, len(self.parts()))
+
     # -- who is stopped, and killed
 
     def test_the_early_signal(self):
         self.options = TEXT
-        self.long()
+        self.long(105)
         self.enqueue(*self.options, self.archive)
         self.split(1, "--shard=30s", status=0)
         path, = self.parts()
@@ -188,24 +256,17 @@ class Parts(night.Night):
         self.wait_for("a write-back", lambda: self.ask(path, SHARDS)[0][0] > done, run)
         run.process.kill()
         run.wait()
-        # Another may be at it just now; what is an hour old nobody writes any more.
-        folder = os.path.dirname(path)
-        for age in ("old", "new"):
-            with open(f"{path}.writing-{age}-1", "w", encoding="utf-8"):
-                pass
-        for name in os.listdir(folder):
-            if "writing" in name and "new" not in name:
-                os.utime(os.path.join(folder, name), (1, 1))
+        with open(f"{path}.writing-away-1", "w", encoding="utf-8"):  # of one that died
+            pass
         self.run_part(path, env={"SLURM_RESTART_COUNT": 2, **env})
-        os.unlink(f"{path}.writing-new-1")
         self.assertEqual([], [f for f in os.listdir(os.path.dirname(path)) if "writing" in f])
         self.nightshift("merge", self.catalog, path, status=0)
         self.alike()
 
-    def test_a_signal_before_the_run(self):
+    def test_a_signal_before_the_run_and_a_command_behind_it(self):
         """It waits, blocked as the hand-over has it, and the run's loop takes it: nothing is lost."""
         self.options = TEXT
-        self.demo()
+        shutil.copy(os.path.join(night.DEMO, "english/farmer.wav"), self.archive)
         self.enqueue(*self.options, self.archive)
         self.split(1, "--shard=30s", status=0)
         path, = self.parts()
@@ -215,15 +276,18 @@ class Parts(night.Night):
             os.kill(os.getpid(), signal.SIGUSR1)
         said = self.run_part(path, status=night.TEMPFAIL, preexec=early)
         self.assertEqual(0, self.ask(path, SHARDS)[0][0], said)
-        self.run_part(path)
+        # The next one does it all; who is to be told hears of it when all is written back.
+        self.run_part(path, "--on-finish", 'printf "%s|%s" "$NIGHTSHIFT_WHY" "$NIGHTSHIFT_REASON" > told; '
+                      f"cp '{path}' seen.db")
+        with open(os.path.join(self.dir, "told"), encoding="utf-8") as f:
+            self.assertEqual("done|", f.read())
+        done = self.ask(path, SHARDS)
+        self.assertGreater(done[0][0], 0)
+        self.assertEqual(done, self.ask(os.path.join(self.dir, "seen.db"), SHARDS))
 
     def test_a_part_that_cannot_be_read(self):
-        self.options = TEXT
-        self.demo()
-        self.enqueue(*self.options, self.archive)
-        self.split(2, "--shard=30s", status=0)
-        first, second = self.parts()
-        self.run_part(second)
+        self.done()
+        first = self.parts()[0]
         os.unlink(first)
         os.mkdir(first)
         said = self.nightshift("merge", self.catalog, "parts", status=night.DATA)
@@ -234,23 +298,9 @@ class Parts(night.Night):
         said = self.nightshift("merge", self.catalog, "parts", status=night.DATA)
         self.assertIn("part-0000.db", said.err)
 
-    def test_on_finish_comes_when_all_is_written_back(self):
-        self.options = TEXT
-        self.demo()
-        self.enqueue(*self.options, self.archive)
-        self.split(1, "--shard=30s", status=0)
-        path, = self.parts()
-        self.run_part(path, "--on-finish", 'printf "%s|%s" "$NIGHTSHIFT_WHY" "$NIGHTSHIFT_REASON" > told; '
-                      f"cp '{path}' seen.db")
-        with open(os.path.join(self.dir, "told"), encoding="utf-8") as f:
-            self.assertEqual("done|", f.read())
-        done = self.ask(path, SHARDS)
-        self.assertGreater(done[0][0], 0)
-        self.assertEqual(done, self.ask(os.path.join(self.dir, "seen.db"), SHARDS))
-
     def test_a_write_back_that_failed_is_told(self):
         self.options = TEXT
-        self.long()
+        self.long(105)
         self.enqueue(*self.options, self.archive)
         self.split(1, "--shard=30s", status=0)
         path, = self.parts()
@@ -265,11 +315,7 @@ class Parts(night.Night):
             self.assertTrue(f.read().startswith("failed|writing back to "))
 
     def test_merge_is_killed(self):
-        self.demo()
-        self.enqueue(*self.options, self.archive)
-        self.split(2, "--shard=30s", status=0)
-        for path in self.parts():
-            self.run_part(path)
+        self.done()
         chance = random.Random(17)
         for _ in range(6):
             with subprocess.Popen([night.PROGRAM, "merge", self.catalog, "parts"], env=self.env(),
@@ -287,7 +333,7 @@ class Parts(night.Night):
     def sums(self):
         each = [self.ask(p, "SELECT count(*) FROM media WHERE decoded_at IS NOT NULL")[0][0]
                 for p in self.parts()]
-        return {0, each[0], each[0] + each[1]}
+        return {sum(each[:i]) for i in range(len(each) + 1)}
 
     # -- what is refused
 
@@ -298,15 +344,13 @@ class Parts(night.Night):
         self.assertEqual(before, self.rows())
 
     def test_strangers(self):
-        self.demo()
-        self.enqueue(*self.options, self.archive)
+        self.done()
         said = self.nightshift("split", "--output=parts", status=night.USAGE)
         self.assertIn("--into=N", said.err)
-        self.split(1, status=0)
         said = self.split(1, status=night.USAGE)
         self.assertIn("has parts already", said.err)
-        path, = self.parts()
-        self.run_part(path)
+        # The one whose speakers are told apart.
+        path, = [p for p in self.parts() if self.ask(p, "SELECT 1 FROM turn")][:1]
         self.refused(shutil.copy(self.catalog, os.path.join(self.dir, "copy.db")),
                      "is a catalog, but no part of one")
         for change, sentence in (
@@ -335,7 +379,7 @@ class Parts(night.Night):
             f.truncate(50000)
         self.nightshift("merge", self.catalog, "bad.db", status=night.DATA)
         self.nightshift("run", "--part", self.catalog, status=night.DATA)
-        self.nightshift("merge", self.catalog, path, status=0)
+        self.nightshift("merge", self.catalog, "parts", status=0)
         self.nightshift("split", "--into=2", "--output=more", status=night.NOINPUT)
 
 

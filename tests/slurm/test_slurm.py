@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 import unittest
 import wave
 
@@ -35,6 +36,7 @@ class Slurm(night.Night):
         if not self.cluster.begin():
             self.fail("Slurm does not start\n" + self.cluster.said())
         self.parts = os.path.join(self.dir, "parts")
+        self.waits = {}
 
     def env(self, **more):
         ours = self.cluster.env()
@@ -55,11 +57,13 @@ class Slurm(night.Night):
 
     def states(self, job):
         """Of the tasks of an array; -1: of a job that is none. Nobody waits the two minutes that Slurm lets
-        pass before it begins what was requeued."""
-        lines = self.cluster.ask("squeue", "-h", "-r", "-j", job, "-o", "%i %K %T %r", check=False)
+        pass before it begins what was requeued; within some seconds the old try's credential is revoked."""
+        lines = self.cluster.ask("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%i %K %T %r")
         rows = [line.split(None, 3) for line in lines.splitlines()]
         for name, _, state, why in rows:
-            if state == "PENDING" and "BeginTime" in why:
+            if state != "PENDING" or "BeginTime" not in why:
+                self.waits.pop(name, None)
+            elif time.monotonic() > self.waits.setdefault(name, time.monotonic()) + 4:
                 self.cluster.ask("scontrol", "update", f"jobid={name}", "starttime=now", check=False)
         return {int(k) if k.isdigit() else -1: state for _, k, state, _ in rows}
 
@@ -76,8 +80,26 @@ class Slurm(night.Night):
         return None
 
     def wait_over(self, job):
-        self.wait_for(f"job {job} to end", lambda: not set(self.states(job).values()) -
-                      {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"})
+        def over():
+            states = set(self.states(job).values())
+            return states and not states - {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"}
+        self.wait_for(f"job {job} to end", over)
+
+    def run(self, result=None):
+        """What failed is told with what Slurm and the tasks say."""
+        before = len(result.failures) + len(result.errors)
+        self.said = ""
+        super().run(result)
+        if len(result.failures) + len(result.errors) > before:
+            print(self.said)
+
+    def tearDown(self):
+        for name in sorted(os.listdir(self.parts)) if os.path.isdir(self.parts) else ():
+            if name.endswith(".log"):
+                with open(os.path.join(self.parts, name), errors="replace") as f:
+                    self.said += f"== {name}\n{f.read()[-3000:]}\n"
+        self.said += self.cluster.said()
+        super().tearDown()
 
     def status(self):
         return json.loads(self.nightshift("slurm", "status", self.parts, "--json", status=0).out)
@@ -127,8 +149,8 @@ class Slurm(night.Night):
         again = self.cluster.ask("sbatch", "--parsable", "--array=3",
                                  os.path.join(self.parts, "parts.sbatch")).strip()
         self.wait_over(again)
-        said = self.nightshift("merge", self.catalog, self.parts, status=0)
-        self.assertIn("Nothing is left to do.", said.out)
+        self.nightshift("merge", "--finish", self.catalog, self.parts, status=0)
+        self.assertEqual([], self.sql("SELECT * FROM task WHERE state = 'pending'"))
         ours = self.rows()
         self.healthy()
         self.catalog = single

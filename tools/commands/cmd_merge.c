@@ -14,13 +14,14 @@
 static const char help[] =
     "Usage: nightshift merge [OPTION]... CATALOG PART...\n"
     "       nightshift merge [OPTION]... --catalog=FILE PART...\n"
+    "       nightshift merge --finish CATALOG\n"
     "Take over what was done in parts that `nightshift split` made of CATALOG. PART\n"
     "is a file, or a folder with parts. In which order, and how often, is no matter:\n"
     "what is here already is left as it is. Each part comes in as a whole or not at\n"
     "all. Says what is missing.\n"
     "\n"
     "      --finish         when nothing is left to be heard, run what needs whole\n"
-    "                       recordings\n"
+    "                       recordings; without PART: those that are out are given up\n"
     "      --json           what came in, as JSON\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
@@ -265,9 +266,26 @@ static int is_heard(void *arg, const struct parting_work *w, struct err *err)
     return w->hearing > 0;
 }
 
+/* Nothing is out any more. */
+static int all_back(const struct cli *cli, struct err *err)
+{
+    struct catalog_lock *lock = NULL;
+    struct store *st = NULL;
+    bool before;
+    int rc = catalog_lock_take(cli->catalog, "merge", &lock, err);
+
+    if (rc == 0)
+        rc = store_open(cli->catalog, STORE_WRITE, &st, err);
+    if (rc == 0)
+        rc = parting_out(st, NULL, &before, err);
+    store_close(st);
+    catalog_lock_release(lock);
+    return rc;
+}
+
 /* What recordings that were cut need as a whole is a run's, of seconds. What is to be heard is the
  * parts': a run here would do it all on this machine. */
-static int finish(const struct cli *cli)
+static int finish(const struct cli *cli, bool given_up)
 {
     const char *const argv[] = {"nightshift", "run",        "--no-progress",
                                 "--catalog",  cli->catalog, cli->quiet ? "--quiet" : NULL,
@@ -279,6 +297,8 @@ static int finish(const struct cli *cli)
     if (store_open(cli->catalog, STORE_READ, &st, &err) == 0)
         (void)parting_work_each(st, is_heard, &heard, &err);
     store_close(st);
+    if (!err.code && (heard || given_up))
+        (void)all_back(cli, &err);
     if (err.code)
         return cli_fail("finish", &err, NULL);
     if (!heard)
@@ -293,14 +313,15 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
     struct merging m = {.cli = cli};
     struct store *there = NULL;
     struct err err = {0};
-    bool finishing = false;
+    bool finishing = false, given_up;
     int status = cli_parse(cli, &spec, &finishing, argc, argv), rc;
 
     if (status >= 0)
         return status;
     if (!cli->catalog && optind < argc && !(cli->catalog = strdup(argv[optind++])))
         return EX_OSERR;
-    if (optind == argc)
+    given_up = finishing && optind == argc;
+    if (optind == argc && !given_up)
         return cli_usage(cli, "which parts? Their files, or the folder that has them");
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
@@ -309,6 +330,8 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
     store_close(there);
     if (rc != 0 && rc != ERR_VERSION)
         return cli_fail("open the catalog", &err, NULL);
+    if (given_up)
+        return finish(cli, true);
     err = (struct err){0};
     rc = part_list_make(argv + optind, argc - optind, &m.parts, &err);
     if (rc == 0 && !(m.list = calloc(m.parts.count + 1, sizeof(*m.list))))
@@ -316,5 +339,5 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
     status = rc == 0 ? merge(&m) : cli_fail("find the parts", &err, NULL);
     free(m.list);
     part_list_free(&m.parts);
-    return status == EX_OK && finishing ? finish(cli) : status;
+    return status == EX_OK && finishing ? finish(cli, false) : status;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
 #include "store/read/read.h"
@@ -56,6 +57,8 @@ static const char help[] =
     "                         in $SLURM_TMPDIR, $TMPDIR or /tmp, which is written\n"
     "                         back; SIGUSR1 ends it at a checkpoint, too\n"
     "      --write-back=LENGTH   so often, beside at the end (default: 5m)\n"
+    "      --tries=N          with --part: when it fails, ask for another try by\n"
+    "                         exit status 75, until N failed; then begin none\n"
     "      --strict           exit status 65 when a recording failed\n"
     "      --progress, --no-progress   a redrawn line; default: on a terminal\n"
     "      --json             what happens, as one JSON object a line\n"
@@ -83,7 +86,8 @@ struct wanted {
     bool strict, unsandboxed;
     const char *part; /* NULL: a catalog */
     uint32_t write_back_ms;
-    int progress; /* -1: as the terminal has it */
+    uint32_t tries; /* of a part; 0: a failure is one at once */
+    int progress;   /* -1: as the terminal has it */
 };
 
 enum {
@@ -106,6 +110,7 @@ enum {
     OPT_ON_FINISH,
     OPT_PART,
     OPT_WRITE_BACK,
+    OPT_TRIES,
     OPT_STRICT,
     OPT_PROGRESS,
     OPT_NO_PROGRESS,
@@ -133,6 +138,7 @@ static const struct option longs[] = {
     {"on-finish", required_argument, NULL, OPT_ON_FINISH},
     {"part", required_argument, NULL, OPT_PART},
     {"write-back", required_argument, NULL, OPT_WRITE_BACK},
+    {"tries", required_argument, NULL, OPT_TRIES},
     {"strict", no_argument, NULL, OPT_STRICT},
     {"progress", no_argument, NULL, OPT_PROGRESS},
     {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
@@ -224,6 +230,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_WRITE_BACK:
         return take_length("--write-back", value, 1000, 86400000, &w->write_back_ms, err);
+    case OPT_TRIES:
+        return cli_u32("--tries", value, 1, 1000, &w->tries, err);
     case OPT_STRICT:
         w->strict = true;
         return 0;
@@ -464,8 +472,7 @@ static int run_catalog(struct cli *cli, struct wanted *w)
 static int write_back(struct part_run *p, int status, struct err *err)
 {
     struct err why = {0};
-    int rc = part_run_end(p, status == EX_OK || status == EX_TEMPFAIL || status == EX_DATAERR,
-                          status == EX_TEMPFAIL ? "interrupted" : "", &why);
+    int rc = part_run_end(p, err->code == 0, status == EX_TEMPFAIL ? "interrupted" : "", &why);
 
     if (rc == 0)
         return status;
@@ -476,6 +483,17 @@ static int write_back(struct part_run *p, int status, struct err *err)
     return EX_CANTCREAT;
 }
 
+/* The part itself counts how often it failed: what Slurm counts are requeues, whatever for. */
+static int ask_again(const struct part_run *p, const struct wanted *w, int status)
+{
+    uint32_t failed = part_run_failed_tries(p);
+
+    if (failed >= w->tries)
+        return status;
+    log_warn("%u of %u tries have failed; it asks for another", failed, w->tries);
+    return EX_TEMPFAIL;
+}
+
 /* Of a part, on its copy here. A signal that came too early for the run asks for another try. The
  * user's command comes when all is written back: it may take its time, and hears of it. */
 static int run_part(struct cli *cli, struct wanted *w)
@@ -483,9 +501,10 @@ static int run_part(struct cli *cli, struct wanted *w)
     struct scheduler_result r = {.why = "interrupted"};
     struct part_run *p = NULL;
     struct err err = {0};
-    int status = EX_TEMPFAIL;
+    int status = EX_TEMPFAIL, ran;
+    bool failed;
 
-    if (part_run_open(w->part, w->write_back_ms, &p, &err) != 0)
+    if (part_run_open(w->part, w->write_back_ms, w->tries, &p, &err) != 0)
         return not_begun(cli, w, "run the part", &err, NULL);
     free(cli->catalog);
     cli->catalog = strdup(part_run_catalog(p));
@@ -497,7 +516,11 @@ static int run_part(struct cli *cli, struct wanted *w)
     } else if (!part_run_stopped(p)) {
         status = run(cli, w, &r, &err);
     }
+    failed = err.code != 0;
+    ran = status;
     status = write_back(p, status, &err);
+    if (failed && status == ran)
+        status = ask_again(p, w, status);
     tell(cli, w, &r, &err);
     part_run_close(p);
     return status;

@@ -290,6 +290,39 @@ static int check_folder(const char *dir, struct err *err)
     return 0;
 }
 
+/* Tasks that an array may have here; 0: Slurm does not say. */
+static uint32_t most_tasks(void)
+{
+    const char *const argv[] = {"scontrol", "show", "config", NULL};
+    struct buf out = BUF_INIT;
+    struct err err = {0};
+    const char *text = slurm_call(argv, &out, &err) == 0 && buf_cstr(&out) ? buf_cstr(&out) : "";
+    const char *at = strstr(text, "MaxArraySize");
+    unsigned long n = 0;
+
+    if (at) {
+        at += strcspn(at, "=\n");
+        n = *at == '=' ? strtoul(at + 1, NULL, 10) : 0;
+    }
+    buf_free(&out);
+    return n < UINT32_MAX ? (uint32_t)n : 0;
+}
+
+/* Nobody said how many: parts of a day, or longer ones when that were more than an array has. */
+static int split_usual(struct split_wanted *w, struct split_done *d, struct err *err)
+{
+    int rc;
+
+    w->part_ms = 24 * UINT64_C(3600000);
+    rc = split_catalog(w, d, err);
+    if (rc != ERR_LIMIT || !w->most_parts)
+        return rc;
+    *err = (struct err){0};
+    w->part_ms = 0;
+    w->parts = w->most_parts;
+    return split_catalog(w, d, err);
+}
+
 static int submit_catalog(struct cli *cli, struct wanted *w, struct err *err)
 {
     struct split_done d;
@@ -302,10 +335,13 @@ static int submit_catalog(struct cli *cli, struct wanted *w, struct err *err)
         rc = check_folder(dir, err);
     w->split.catalog = cli->catalog;
     w->split.output = dir;
-    if (!w->split.parts && !w->split.part_ms)
-        w->split.part_ms = 24 * UINT64_C(3600000);
-    if (rc == 0)
+    w->split.most_parts = most_tasks();
+    if (rc == 0 && (w->split.parts || w->split.part_ms))
         rc = split_catalog(&w->split, &d, err);
+    else if (rc == 0)
+        rc = split_usual(&w->split, &d, err);
+    if (rc == ERR_LIMIT && w->split.most_parts)
+        err_prefix(err, "an array has at most %u tasks here (MaxArraySize)", w->split.most_parts);
     if (rc == 0)
         rc = submit_folder(cli, w, dir, cli->catalog, d.parts, err);
     free(dir);
@@ -414,7 +450,8 @@ static void ask_slurm(struct folder *f)
 {
     const char *const past[] = {"sacct",       "-n", "-P",          "-X", "-j",
                                 f->jobs.array, "-o", "JobID,State", NULL};
-    const char *const now[] = {"squeue", "-h", "-r", "-j", f->jobs.array, "-o", "%F_%K|%T", NULL};
+    const char *const now[] = {"squeue", "-h",          "-r", "-t",       "all",
+                               "-j",     f->jobs.array, "-o", "%F_%K|%T", NULL};
     const char *const *const calls[] = {past, now};
 
     for (size_t i = 0; i < 2 && f->jobs.array[0]; i++) {
@@ -477,7 +514,7 @@ static const char *word_of(const struct row *r)
            : r->again           ? "handed out again"
            : has_failed(r)      ? "failed"
            : in_queue(r)        ? "in the queue"
-           : r->state[0]        ? "left"
+           : r->about.tries > 0 ? "left"
                                 : "not begun";
 }
 

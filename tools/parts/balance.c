@@ -196,22 +196,39 @@ static int spread(struct balance *b, struct err *err)
     return join(b, err);
 }
 
+static uint64_t parts_of(uint64_t total_ms, const struct balance_rule *rule)
+{
+    uint64_t parts = rule->parts;
+
+    if (parts == 0)
+        parts = rule->part_ms ? (total_ms + rule->part_ms - 1) / rule->part_ms : 1;
+    return parts ? parts : 1;
+}
+
+static uint64_t most_of(uint64_t total_ms, uint64_t parts)
+{
+    return parts > 1 ? (total_ms + 2 * parts - 1) / (2 * parts) : 0;
+}
+
+uint64_t balance_most(const struct balance_recording *list, size_t n,
+                      const struct balance_rule *rule)
+{
+    uint64_t total_ms = total_of(list, n);
+
+    return most_of(total_ms, parts_of(total_ms, rule));
+}
+
 int balance_make(const struct balance_recording *list, size_t n, const struct balance_rule *rule,
                  struct balance *ret, struct err *err)
 {
     struct balance b = {.total_ms = total_of(list, n)};
-    uint64_t parts = rule->parts;
+    uint64_t parts = parts_of(b.total_ms, rule);
     int rc;
 
-    if (parts == 0)
-        parts = rule->part_ms ? (b.total_ms + rule->part_ms - 1) / rule->part_ms : 1;
-    if (parts == 0)
-        parts = 1;
     if (parts > BALANCE_MOST_PARTS)
         return err_set(err, ERR_LIMIT, "that would be %llu parts, of at most %u",
                        (unsigned long long)parts, BALANCE_MOST_PARTS);
-    rc = cut_all(list, n, parts > 1 ? (b.total_ms + 2 * parts - 1) / (2 * parts) : 0,
-                 rule->shard_ms, &b, err);
+    rc = cut_all(list, n, most_of(b.total_ms, parts), rule->shard_ms, &b, err);
     b.parts = b.count < parts ? (uint32_t)b.count : (uint32_t)parts;
     if (rc == 0 && b.parts)
         rc = spread(&b, err);

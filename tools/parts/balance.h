@@ -44,6 +44,9 @@ struct balance { /* owned: balance_free */
     size_t cut; /* recordings that were cut */
 };
 
+/* What costs more is cut, if it can be; 0: nothing is. */
+uint64_t balance_most(const struct balance_recording *list, size_t n,
+                      const struct balance_rule *rule);
 /* As few parts as there are pieces, where those are fewer. ERR_NOMEM, ERR_LIMIT: too many parts. */
 int balance_make(const struct balance_recording *list, size_t n, const struct balance_rule *rule,
                  struct balance *ret, struct err *err);

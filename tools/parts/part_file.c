@@ -8,13 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BLOCK (1u << 20)
 #define HOST_LEN 65
 #define WRITING ".writing-"
-#define LEFT_S 3600 /* a copy that nobody writes any more */
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
 
@@ -147,7 +145,7 @@ static int sync_folder_of(const char *path, struct err *err)
     return rc;
 }
 
-int part_publish(const char *local, const char *target, struct err *err)
+int part_beside(const char *local, const char *target, char **ret, struct err *err)
 {
     char host[HOST_LEN] = "", *beside = NULL;
     int rc;
@@ -157,7 +155,18 @@ int part_publish(const char *local, const char *target, struct err *err)
         return no_memory(err);
     unlink(beside);
     rc = part_copy(local, beside, err);
-    if (rc == 0 && rename(beside, target) != 0) {
+    if (rc < 0)
+        free(beside);
+    else
+        *ret = beside;
+    return rc;
+}
+
+int part_replace(char *beside, const char *target, struct err *err)
+{
+    int rc = 0;
+
+    if (rename(beside, target) != 0) {
         rc = err_sys(err, errno, "'%s'", target);
         unlink(beside);
     }
@@ -165,20 +174,25 @@ int part_publish(const char *local, const char *target, struct err *err)
     return rc == 0 ? sync_folder_of(target, err) : rc;
 }
 
-void part_tidy(const char *target)
+int part_publish(const char *local, const char *target, struct err *err)
+{
+    char *beside = NULL;
+    int rc = part_beside(local, target, &beside, err);
+
+    return rc == 0 ? part_replace(beside, target, err) : rc;
+}
+
+void part_fence(const char *target)
 {
     char *copy = strdup(target), *copy2 = strdup(target);
     const char *name = copy ? basename(copy) : "";
     DIR *d = copy2 ? opendir(dirname(copy2)) : NULL;
     size_t n = strlen(name);
     const struct dirent *e;
-    struct stat info;
 
     while (d && (e = readdir(d)))
         if (strncmp(e->d_name, name, n) == 0 &&
-            strncmp(e->d_name + n, WRITING, strlen(WRITING)) == 0 &&
-            fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            info.st_mtime < time(NULL) - LEFT_S)
+            strncmp(e->d_name + n, WRITING, strlen(WRITING)) == 0)
             unlinkat(dirfd(d), e->d_name, 0);
     if (d)
         closedir(d);

@@ -23,12 +23,17 @@ char *part_name(const char *dir, uint32_t number, const char *suffix, struct err
 
 /* A new file with the same bytes. */
 int part_copy(const char *from, const char *to, struct err *err);
-/* `target` holds the bytes of `local`, or on an error what it held: they are written beside it,
- * synced, and renamed. */
+/* `target` holds the bytes of `local`, or on an error what it held: part_beside and part_replace.
+ */
 int part_publish(const char *local, const char *target, struct err *err);
-/* What earlier tries that were killed have left beside `target`, an hour ago or longer: a younger
- * one may be in writing. */
-void part_tidy(const char *target);
+/* Writes them beside `target`, and syncs them. *ret: where, newly allocated. */
+int part_beside(const char *local, const char *target, char **ret, struct err *err);
+/* Renames that, and frees `beside` in any case; on an error it is removed. ERR_MISSING: it was
+ * gone, and `target` is what it was. */
+int part_replace(char *beside, const char *target, struct err *err);
+/* Removes what lies beside `target` in writing: what others would replace it with later. They fail
+ * with ERR_MISSING. Also what was killed has left. */
+void part_fence(const char *target);
 
 struct part_list { /* owned: part_list_free */
     char **paths;

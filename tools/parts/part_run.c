@@ -28,6 +28,7 @@ struct part_run {
     bool overtaken; /* the thread's, or while there is none */
 };
 
+#define FENCED 3
 #define PATIENCE_MS 30000 /* at the end: Slurm's early signal leaves two minutes */
 
 static const int signals[] = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
@@ -86,13 +87,38 @@ static bool is_overtaken(const struct part_run *p)
 }
 
 /* Of two runs of a part the one that began last has it, and takes up what the other had written
- * back until then; what that one writes later would undo it. */
+ * back until then; what that one writes later would undo it. Between its look at the mark and its
+ * rename a new run may begin, and that one fences first: it puts its mark, removes what is in
+ * writing, and reads the part last of all. So a rename comes before that reading, or it fails, for
+ * what was to be renamed is gone; and what is written later finds the mark. */
+static int publish_once(struct part_run *p, struct err *err)
+{
+    char *beside = NULL;
+    int rc = part_beside(p->whole, p->file, &beside, err);
+
+    if (rc < 0)
+        return rc;
+    p->overtaken = p->overtaken || is_overtaken(p);
+    if (!p->overtaken)
+        return part_replace(beside, p->file, err);
+    unlink(beside);
+    free(beside);
+    return 0;
+}
+
 static int publish(struct part_run *p, struct err *err)
 {
+    int rc = ERR_MISSING;
+
     p->overtaken = p->overtaken || is_overtaken(p);
-    if (p->overtaken)
-        return err_set(err, ERR_CANCELLED, "another run of '%s' has begun since", p->file);
-    return part_publish(p->whole, p->file, err);
+    /* The fence of a run that was overtaken itself may hit the newest. */
+    for (int i = 0; i < FENCED && rc == ERR_MISSING && !p->overtaken; i++) {
+        *err = (struct err){0};
+        rc = publish_once(p, err);
+    }
+    return p->overtaken
+               ? err_set(err, ERR_CANCELLED, "another run of '%s' has begun since", p->file)
+               : rc;
 }
 
 static int write_back(struct part_run *p, struct err *err)
@@ -277,7 +303,7 @@ static int put_mark(struct part_run *p, const char *text, struct err *err)
     return part_publish(p->whole, p->mark_file, err);
 }
 
-static int begin(struct part_run *p, struct err *err)
+static int begin(struct part_run *p, uint32_t tries, struct err *err)
 {
     struct parting_about about;
     char text[160];
@@ -285,11 +311,17 @@ static int begin(struct part_run *p, struct err *err)
 
     if (rc == 0)
         rc = check_part(p, &about, err);
+    if (rc == 0 && tries && about.open > 0 && about.failed_tries >= tries)
+        rc = err_set(err, ERR_LIMIT,
+                     "%u tries of '%s' have failed: its log says why; nightshift slurm submit "
+                     "--again",
+                     about.failed_tries, p->file);
     if (rc < 0)
         return rc;
     where(text, sizeof(text));
     rc = put_mark(p, text, err);
     if (rc == 0) { /* what the other one has written back until now */
+        part_fence(p->file);
         unlink(p->local);
         rc = part_copy(p->file, p->local, err);
     }
@@ -300,12 +332,12 @@ static int begin(struct part_run *p, struct err *err)
     log_info("part %u of %u, try %u, %s: %llu of its %llu tasks are done", about.number,
              about.parts, about.tries + 1, text, (unsigned long long)about.done,
              (unsigned long long)(about.open + about.done + about.failed));
-    part_tidy(p->file);
     rc = note(p, parting_try_begins, text, err);
     return rc == 0 ? write_back(p, err) : rc; /* of a try that is killed this is what stays */
 }
 
-int part_run_open(const char *file, int64_t write_back_ms, struct part_run **ret, struct err *err)
+int part_run_open(const char *file, int64_t write_back_ms, uint32_t tries, struct part_run **ret,
+                  struct err *err)
 {
     struct part_run *p = calloc(1, sizeof(*p));
     int rc;
@@ -324,7 +356,7 @@ int part_run_open(const char *file, int64_t write_back_ms, struct part_run **ret
         rc = err_set(err, ERR_NOMEM, "out of memory");
     }
     if (rc == 0)
-        rc = begin(p, err);
+        rc = begin(p, tries, err);
     if (rc == 0)
         rc = start_thread(p, err);
     if (rc < 0)
@@ -362,6 +394,14 @@ int part_run_end(struct part_run *p, bool in_order, const char *text, struct err
         p->place = NULL;
     }
     return rc;
+}
+
+uint32_t part_run_failed_tries(const struct part_run *p)
+{
+    struct parting_about about = {0};
+    struct err none = {0};
+
+    return check_part(p, &about, &none) == 0 ? about.failed_tries : 0;
 }
 
 void part_run_close(struct part_run *p) { part_run_free(p); }

@@ -13,8 +13,10 @@
 
 struct part_run;
 
-/* Copies `file`, a part, and notes in it that a run begins: ERR_INPUT when it is none. */
-int part_run_open(const char *file, int64_t write_back_ms, struct part_run **ret, struct err *err);
+/* Copies `file`, a part, and notes in it that a run begins: ERR_INPUT when it is none. `tries`, if
+ * not 0: ERR_LIMIT when so many have failed already. */
+int part_run_open(const char *file, int64_t write_back_ms, uint32_t tries, struct part_run **ret,
+                  struct err *err);
 /* The copy, which is to be run; borrowed. */
 const char *part_run_catalog(const struct part_run *p);
 /* Before the run: signals wait until its loop takes them, and again from its end until
@@ -28,6 +30,9 @@ bool part_run_stopped(const struct part_run *p);
  * ERR_CANCELLED: another run of the part has begun since, and nothing was written. Once; behind it
  * there is no thread any more, and the copy may be read until part_run_close. */
 int part_run_end(struct part_run *p, bool in_order, const char *text, struct err *err);
+/* Behind part_run_end: how many tries of the part have failed, this one included. 0 where that
+ * cannot be read. */
+uint32_t part_run_failed_tries(const struct part_run *p);
 /* Behind part_run_end. Removes the copy, unless that could not be written back, and frees it. */
 void part_run_close(struct part_run *p);
 

@@ -41,13 +41,14 @@ static const char waiting[] =
     "    wait $run\n"
     "    status=$?\n"
     "done\n"
-    "# 75: interrupted with work left. 73: another run has it. Else but 0 and 65: three tries.\n"
-    "# SIGTERM without the early signal is an scancel, or Slurm requeues it by itself.\n"
-    "if [ ${early:-0} -ge ${term:-0} ] && { [ $status -eq 75 ] ||\n"
-    "    { [ $status -ne 0 ] && [ $status -ne 65 ] && [ $status -ne 73 ] &&\n"
-    "        [ \"${SLURM_RESTART_COUNT:-0}\" -lt 2 ]; }; }; "
-    "then\n"
-    "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
+    "# 75: work is left, and it asks for another try; over 128: it was killed. SIGTERM without "
+    "the\n"
+    "# early signal is an scancel, or Slurm requeues it by itself.\n"
+    "if { [ $status -eq 75 ] || [ $status -gt 128 ]; } && [ ${early:-0} -ge ${term:-0} ]; then\n"
+    "    for try in 1 2 3 4 5; do\n"
+    "        scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\" && break\n"
+    "        sleep 5\n"
+    "    done\n"
     "fi\n"
     "exit $status\n";
 
@@ -72,7 +73,7 @@ void sbatch_parts(const struct sbatch *s, struct buf *out)
     word(out, s->dir);
     buf_printf(out, " \"$SLURM_ARRAY_TASK_ID\")\n");
     word(out, s->program);
-    buf_printf(out, " run --no-progress --part \"$part\" &\n%s", waiting);
+    buf_printf(out, " run --no-progress --tries=3 --part \"$part\" &\n%s", waiting);
 }
 
 void sbatch_merge(const struct sbatch *s, struct buf *out)

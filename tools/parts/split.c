@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "scheduler/run/options.h"
 #include "store/lock.h"
 #include "store/parting/parting.h"
 #include "tools/cli.h"
 #include "tools/parts/balance.h"
+#include "tools/parts/length.h"
 #include "tools/parts/manifest.h"
 #include "tools/parts/part_file.h"
 
@@ -78,6 +80,50 @@ static int take_work(void *arg, const struct parting_work *w, struct err *err)
     };
     s->ret->guessed += w->duration_ms < 0;
     return 0;
+}
+
+struct measuring { /* what nobody has opened yet */
+    struct splitting *s;
+    uint64_t from_ms; /* what costs less is guessed */
+    size_t at;
+};
+
+static void measure(void *arg, const struct parting_place *p)
+{
+    *(int64_t *)arg = length_of(p->path, p->member, p->nth);
+}
+
+static int measure_one(void *arg, const struct parting_work *w, struct err *err)
+{
+    struct measuring *m = arg;
+    struct balance_recording *r = &m->s->list[m->at++];
+    int64_t length_ms = -1;
+    int rc;
+
+    if (w->duration_ms >= 0 || !w->hearing || r->cost_ms < m->from_ms)
+        return 0;
+    rc = parting_place(m->s->st, w->media_id, measure, &length_ms, err);
+    if (rc < 0 && rc != ERR_EMPTY)
+        return rc;
+    *err = (struct err){0};
+    if (length_ms < 0)
+        return 0;
+    r->length_ms = length_ms;
+    r->cost_ms = cost_of(m->s, w, length_ms);
+    m->s->ret->guessed--;
+    return 0;
+}
+
+/* Those that may have to be cut: a guess may be off by half. There are four for each part at most,
+ * and as a rule few or none. */
+static int measure_long(struct splitting *s, const struct balance_rule *rule, struct err *err)
+{
+    struct measuring m = {.s = s, .from_ms = balance_most(s->list, s->count, rule) / 2};
+    bool any = false;
+
+    for (size_t i = 0; i < s->count && !any && m.from_ms; i++)
+        any = s->list[i].length_ms < 0 && s->list[i].cost_ms >= m.from_ms;
+    return any ? parting_work_each(s->st, measure_one, &m, err) : 0;
 }
 
 static int read_work(struct splitting *s, struct err *err)
@@ -219,6 +265,32 @@ static int write_parts(struct splitting *s, struct err *err)
     return rc;
 }
 
+/* What Slurm takes as one array, say. */
+static int check_count(const struct splitting *s, struct err *err)
+{
+    const uint64_t most = s->w->most_parts, hour_ms = 3600000;
+    uint64_t hours;
+
+    if (!most || s->balance.parts <= most)
+        return 0;
+    hours = (s->balance.total_ms + most * hour_ms - 1) / (most * hour_ms);
+    return err_set(err, ERR_LIMIT,
+                   "that would be %u parts, of at most %u: --hours-per-part=%llu makes as few",
+                   s->balance.parts, s->w->most_parts, (unsigned long long)hours);
+}
+
+/* Before there are any. */
+static int note_out(struct splitting *s, struct err *err)
+{
+    bool before = false;
+    int rc = parting_out(s->st, s->split, &before, err);
+
+    if (rc == 0 && before)
+        log_warn("parts of this catalog are out already, and not finished with (`nightshift merge "
+                 "--finish`): what is in both is done twice");
+    return rc;
+}
+
 static int split_open(struct splitting *s, struct err *err)
 {
     struct balance_rule rule = {s->w->parts, s->w->part_ms, 0};
@@ -230,10 +302,16 @@ static int split_open(struct splitting *s, struct err *err)
     if (rc == 0)
         rc = read_work(s, err);
     if (rc == 0)
+        rc = measure_long(s, &rule, err);
+    if (rc == 0)
         rc = balance_make(s->list, s->count, &rule, &s->balance, err);
     if (rc < 0)
         return rc;
-    rc = name_it(s, err);
+    rc = check_count(s, err);
+    if (rc == 0)
+        rc = name_it(s, err);
+    if (rc == 0 && !s->part)
+        rc = note_out(s, err);
     return rc == 0 ? write_parts(s, err) : rc;
 }
 

@@ -10,7 +10,8 @@ struct split_wanted {
     const char *catalog, *output; /* output: the folder of the parts, made when it is missing */
     uint32_t parts;               /* 0: by part_ms */
     uint64_t part_ms;
-    uint32_t shard_ms; /* 0: the catalog's */
+    uint32_t shard_ms;   /* 0: the catalog's */
+    uint32_t most_parts; /* 0: any number */
 };
 
 struct split_done {
@@ -20,8 +21,9 @@ struct split_done {
     uint64_t bytes;                      /* of all of them */
 };
 
-/* Takes the catalog's lock while it reads. ERR_EMPTY: nothing is open; ERR_USAGE: the folder has
- * parts already. What was written stays on an error. */
+/* Takes the catalog's lock while it reads. Long recordings whose length nobody knows are opened to
+ * see it, where they can be. ERR_EMPTY: nothing is open; ERR_USAGE: the folder has parts already;
+ * ERR_LIMIT: more than most_parts. What was written stays on an error. */
 int split_catalog(const struct split_wanted *w, struct split_done *ret, struct err *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "store/parting/parting.h"
+#include "tools/parts/part_file.h"
 #include "tools/parts/part_run.h"
 
 #define FOLDER "parts"
@@ -40,7 +41,7 @@ static struct part_run *opened(int64_t every_ms)
     struct part_run *p = NULL;
     struct err e = {0};
 
-    assert_ok(part_run_open(PART, every_ms, &p, &e), e);
+    assert_ok(part_run_open(PART, every_ms, 0, &p, &e), e);
     return p;
 }
 
@@ -183,6 +184,26 @@ TEST(two_at_once)
     assert_int_equal(copies(), 0);
 }
 
+/* A new run begins between the old one's look at the mark and its rename: the rename fails, and
+ * what the new one has read is what is there. */
+TEST(no_rename_behind_the_fence)
+{
+    struct part_run *new;
+    struct err e = {0};
+    char *beside = NULL;
+    int64_t tries;
+
+    part_made();
+    assert_ok(part_beside(PART, PART, &beside, &e), e); /* the old one, which has looked */
+    new = opened(60000);
+    tries = asked_of("SELECT count(*) FROM event WHERE kind = 'part-try'");
+    assert_int_equal(tries, 1);
+    assert_int_equal(part_replace(beside, PART, &e), ERR_MISSING);
+    assert_int_equal(asked_of("SELECT count(*) FROM event WHERE kind = 'part-try'"), 1);
+    e = (struct err){0};
+    assert_ok(ended(new, &e), e);
+}
+
 /* ... and is told to stop as soon as it sees that. */
 TEST(overtaken)
 {
@@ -196,6 +217,29 @@ TEST(overtaken)
         usleep(1000);
     assert_int_equal(ended(old, &e), ERR_CANCELLED);
     assert_ok(ended(new, &e), e);
+}
+
+/* A run that is killed says nothing, so the next one looks. */
+TEST(failed_too_often)
+{
+    struct part_run *p = NULL;
+    struct err e = {0};
+
+    part_made();
+    for (int i = 0; i < 2; i++) {
+        assert_ok(part_run_open(PART, 60000, 2, &p, &e), e);
+        assert_ok(part_run_end(p, false, "", &e), e);
+        assert_int_equal(part_run_failed_tries(p), i + 1);
+        part_run_close(p);
+    }
+    assert_int_equal(part_run_open(PART, 60000, 2, &p, &e), ERR_LIMIT);
+    assert_non_null(strstr(e.msg, "2 tries of"));
+    e = (struct err){0};
+    assert_ok(part_run_open(PART, 60000, 3, &p, &e), e);
+    work(p, 0); /* a checkpoint: it has not failed */
+    assert_ok(part_run_end(p, false, "", &e), e);
+    assert_int_equal(part_run_failed_tries(p), 2);
+    part_run_close(p);
 }
 
 /* From the hand-over on a signal waits, and comes when the run is over at the latest. */
