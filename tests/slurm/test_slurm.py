@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 import unittest
 import wave
 
@@ -35,6 +36,7 @@ class Slurm(night.Night):
         if not self.cluster.begin():
             self.fail("Slurm does not start\n" + self.cluster.said())
         self.parts = os.path.join(self.dir, "parts")
+        self.waits = {}
 
     def env(self, **more):
         ours = self.cluster.env()
@@ -55,11 +57,13 @@ class Slurm(night.Night):
 
     def states(self, job):
         """Of the tasks of an array; -1: of a job that is none. Nobody waits the two minutes that Slurm lets
-        pass before it begins what was requeued."""
+        pass before it begins what was requeued; within some seconds the old try's credential is revoked."""
         lines = self.cluster.ask("squeue", "-h", "-r", "-t", "all", "-j", job, "-o", "%i %K %T %r")
         rows = [line.split(None, 3) for line in lines.splitlines()]
         for name, _, state, why in rows:
-            if state == "PENDING" and "BeginTime" in why:
+            if state != "PENDING" or "BeginTime" not in why:
+                self.waits.pop(name, None)
+            elif time.monotonic() > self.waits.setdefault(name, time.monotonic()) + 4:
                 self.cluster.ask("scontrol", "update", f"jobid={name}", "starttime=now", check=False)
         return {int(k) if k.isdigit() else -1: state for _, k, state, _ in rows}
 
