@@ -31,7 +31,6 @@
 #define LEAVE_MS 5000 /* for threads that are inside a step or a slow open() */
 #define DECODERS_MAX 1024u
 #define DECODERS_AUTO_MAX 16u
-#define PCM_BYTES_DEFAULT (UINT64_C(512) << 20)
 #define RECEIVE_STEP 65536u
 
 /* What the control thread owns. */
@@ -159,7 +158,7 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
     if (rc != 0)
         return rc;
     describe_stages(w);
-    w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_DEFAULT;
+    w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_LEAST;
     want = decoder_threads(&w->setup);
     c->decoders = calloc(want, sizeof(*c->decoders));
     if (!c->decoders)
