@@ -6,6 +6,7 @@
 #include "tools/enqueue/enqueue_file.h"
 #include "tools/dry_run.h"
 #include "tools/writer.h"
+#include "workers/media/decoder.h"
 
 /* Something that is there and is not taken: what the catalog knows of it must not vanish. */
 static int on_left_out(struct enqueue_work *q, const struct walk_entry *e, struct err *err)
@@ -79,6 +80,7 @@ static int walk_roots(struct enqueue_work *q, const char *const *roots, uint32_t
         }
     }
     walk_free(w);
+    decoder_drop_server();
     return rc;
 }
 

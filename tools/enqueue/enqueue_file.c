@@ -83,6 +83,7 @@ static int demand_sandbox(struct enqueue_work *q, struct err *err)
     if (sandbox_demand(q->o->unsandboxed, unguarded, err) != 0)
         return err->code;
     q->sandbox_tried = true;
+    decoder_share_server();
     if (unguarded[0] != 0) {
         enqueue_clear_line(q);
         cli_note("%s", unguarded);

@@ -18,6 +18,7 @@
 #include "base/spawn.h"
 #include "base/utf8.h"
 #include "workers/wire/frame.h"
+#include "workers/media/fork_server.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/wire.h"
 
@@ -30,8 +31,9 @@
 #define PULSES_ONLY_MS ((int64_t)4 * 3600 * 1000)
 #define STDERR_KEPT 2048
 
-/* Set before threads start (tests); see decoder.h. */
+/* Set before threads start; see decoder.h. */
 static const char *program;
+static struct fork_server *shared;
 
 /*  STARTED --frames--> STARTED --WIRE_END--> DONE
  *     |  error, death, silence, cancel          |
@@ -58,6 +60,27 @@ struct decoder {
 };
 
 void decoder_set_program(const char *path) { program = path; }
+
+static int open_server(struct fork_server **ret)
+{
+    static const char *const argv[] = {"nightshift", "decoder", NULL};
+
+    return fork_server_open(program, argv, ret);
+}
+
+void decoder_share_server(void)
+{
+    int failed = shared ? 0 : open_server(&shared);
+
+    if (failed)
+        log_warn("decoders are started one by one: %s", strerror(failed));
+}
+
+void decoder_drop_server(void)
+{
+    fork_server_close(shared);
+    shared = NULL;
+}
 
 /* --- starting --- */
 
@@ -100,17 +123,31 @@ static void close_fd(int fd)
         close(fd);
 }
 
+/* By the shared server; where there is none, or none any more, by one for this decoder alone. */
+static int fork_decoder(struct decoder *d, const int files[], size_t count)
+{
+    int failed = shared ? fork_server_start(shared, files, count, &d->pid) : EPIPE;
+    struct fork_server *own;
+
+    if (failed != EPIPE)
+        return failed;
+    failed = open_server(&own);
+    if (failed == 0) {
+        failed = fork_server_start(own, files, count, &d->pid);
+        fork_server_close(own);
+    }
+    return failed;
+}
+
 static int launch(struct decoder *d, int file, const struct wire_request *request, struct err *err)
 {
-    static const char *const argv[] = {"nightshift", "decoder", NULL};
     int sock[2] = {-1, -1}, errors[2] = {-1, -1};
     int rc = make_socket(request, sock, err);
 
     if (rc == 0)
         rc = make_error_pipe(errors, err);
     if (rc == 0) {
-        const int files[] = {SPAWN_NULL, SPAWN_NULL, errors[1], sock[1], file};
-        int failed = spawn_start(program, argv, files, 5, &d->pid);
+        int failed = fork_decoder(d, (int[]){errors[1], sock[1], file}, 3);
 
         rc = failed ? err_sys(err, failed, "start a decoder") : 0;
     }

@@ -1,9 +1,10 @@
 /* workers/media/decoder.h - one decoder process, seen from its parent.
  *
- * Untrusted bytes are parsed only there: `nightshift decoder` is this very program, started with a
- * socket and one read-only file descriptor, then locked in (rlimits always; seccomp and Landlock
- * where the kernel has them). It decodes one recording to 16 kHz mono signed 16-bit PCM, or lists
- * one archive, and says everything as frames (workers/wire/frame.h).
+ * Untrusted bytes are parsed only there: `nightshift decoder` is this very program, forked by one
+ * of its kind that has seen no file (fork_server.h) with a socket and one read-only file
+ * descriptor, then locked in (rlimits always; seccomp and Landlock where the kernel has them). It
+ * decodes one recording to 16 kHz mono signed 16-bit PCM, or lists one archive, and says everything
+ * as frames (workers/wire/frame.h).
  *
  * Blocking; one thread per struct decoder. decoder_cancel alone may be called from another thread
  * and makes a blocked decoder_next return ERR_CANCELLED. */
@@ -115,6 +116,13 @@ int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err);
 
 void decoder_cancel(struct decoder *d);
 void decoder_close(struct decoder *d); /* kills and reaps; NULL is fine */
+
+/* Many decoders will be started: they share a fork server from here on, which spares each of them
+ * the loading of its libraries. It ends with the calling thread, and what it started with it; so
+ * the main thread calls both, before others start and after they have ended. Without it each
+ * decoder has a server of its own. */
+void decoder_share_server(void);
+void decoder_drop_server(void);
 
 /* The program to start instead of /proc/self/exe (tests); NULL restores. Before threads only. */
 void decoder_set_program(const char *path);

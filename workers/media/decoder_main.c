@@ -1,4 +1,5 @@
-/* The decoder process itself: takes one request, locks itself in, does it, ends. */
+/* The decoder process itself: takes one request, locks itself in, does it, ends. Before that it is
+ * a fork server, which has loaded and seen nothing of any file. */
 #include "workers/media/decoder.h"
 
 #include <locale.h>
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "workers/wire/frame.h"
 #include "workers/media/decode.h"
+#include "workers/media/fork_server.h"
 #include "workers/media/stream/fingerprint.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/stream/stream.h"
@@ -289,20 +291,17 @@ static int run(struct session *s, struct sandbox_report *report, struct err *err
     return s->request.task == WIRE_TASK_LIST ? run_list(s, err) : run_decode(s, err);
 }
 
-int decoder_main(int argc, char **argv)
+static int decode_once(void)
 {
     struct session s = {.out = BUF_INIT};
     struct sandbox_report report;
     struct err err = {0}, ignored;
     int rc;
 
-    (void)argc;
-    (void)argv;
     s.sent_ms = clock_mono_ms();
-    warm_up();
     rc = get_request(&s, &err);
     if (rc != 0) {
-        log_error("decoder: %s (this command is started by `nightshift run`)", err.msg);
+        log_error("decoder: %s", err.msg);
         return 64;
     }
     rc = look_at_file(&s, &err);
@@ -323,4 +322,19 @@ int decoder_main(int argc, char **argv)
     wire_request_free(&s.request);
     buf_free(&s.out);
     return 0;
+}
+
+int decoder_main(int argc, char **argv)
+{
+    int rc;
+
+    (void)argc;
+    (void)argv;
+    warm_up();
+    rc = fork_server_main(decode_once);
+    if (rc < 0) {
+        log_error("decoder: this command is started by `nightshift run`");
+        return 64;
+    }
+    return rc;
 }

@@ -194,6 +194,8 @@ static void take(struct worker *w, struct lease *l, struct msg_lease *msg)
     l->msg = *msg;
     l->last = msg->last;
     memset(msg, 0, sizeof(*msg));
+    if (w->setup.pcm_bytes == 0)
+        pcm_pool_widen(&w->pool, w->slots, l->msg.shard_ms);
     for (uint32_t i = 0; i < l->msg.track_count; i++)
         add_track(w, l, &l->msg.tracks[i]);
     while (*tail)

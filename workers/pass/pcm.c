@@ -44,6 +44,14 @@ void pcm_lane_free(struct pcm_lane *l)
         drop_first(l);
 }
 
+void pcm_pool_widen(struct pcm_pool *p, uint32_t slots, uint32_t shard_ms)
+{
+    uint64_t want = ((uint64_t)slots + 2) * shard_ms * (16 * sizeof(int16_t));
+
+    want = want < PCM_BYTES_MOST ? want : PCM_BYTES_MOST;
+    p->budget_bytes = p->budget_bytes > want ? p->budget_bytes : want;
+}
+
 bool pcm_pool_has_room(const struct pcm_pool *p) { return p->used_bytes < p->budget_bytes; }
 
 bool pcm_lane_starves(const struct pcm_lane *l) { return l->end < l->asked; }

@@ -41,10 +41,18 @@
 #define PCM_STRIDE_MAX 9u
 #define PCM_LAG_BYTES (UINT64_C(600) * 16000 * 2) /* ten minutes */
 
+#define PCM_BYTES_LEAST (UINT64_C(64) << 20)
+#define PCM_BYTES_MOST (UINT64_C(512) << 20)
+
 struct pcm_pool {
     uint64_t used_bytes;
     uint64_t budget_bytes;
 };
+
+/* So much that each of the slots can have a shard of this length of one long recording, and two more
+ * wait, but PCM_BYTES_MOST at most: more would only be decoded earlier. It grows, and never shrinks:
+ * leases of longer shards are at work. */
+void pcm_pool_widen(struct pcm_pool *p, uint32_t slots, uint32_t shard_ms);
 
 struct pcm_chunk;
 struct pcm_lane {

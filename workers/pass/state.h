@@ -127,6 +127,7 @@ struct worker {
     struct lease *leases; /* in order of arrival */
     uint32_t lease_count;
     struct shard *shards;
+    uint32_t slots; /* of the first stage's engine, once it is ready */
     struct pcm_pool pool;
     int64_t decoded_samples;
     int64_t engine_samples;         /* of the first stage */

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/spawn.h"
 #include "base/utf8.h"
+#include "workers/media/decoder.h"
 #include "workers/wire/frame.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/process/engine.h"
@@ -30,7 +31,6 @@
 #define LEAVE_MS 5000 /* for threads that are inside a step or a slow open() */
 #define DECODERS_MAX 1024u
 #define DECODERS_AUTO_MAX 16u
-#define PCM_BYTES_DEFAULT (UINT64_C(512) << 20)
 #define RECEIVE_STEP 65536u
 
 /* What the control thread owns. */
@@ -158,7 +158,7 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
     if (rc != 0)
         return rc;
     describe_stages(w);
-    w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_DEFAULT;
+    w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_LEAST;
     want = decoder_threads(&w->setup);
     c->decoders = calloc(want, sizeof(*c->decoders));
     if (!c->decoders)
@@ -167,6 +167,7 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
     if (rc != 0)
         return rc;
     c->set_up = true;
+    decoder_share_server();
     while (rc == 0 && c->decoder_count < want) {
         rc = start_thread(c, &c->decoders[c->decoder_count], pass_thread, err);
         c->decoder_count += rc == 0;
@@ -196,6 +197,7 @@ static bool join_threads(struct control *c)
         pthread_join(c->engine, NULL);
     for (uint32_t i = 0; i < c->decoder_count; i++)
         pthread_join(c->decoders[i], NULL);
+    decoder_drop_server();
     return true;
 }
 

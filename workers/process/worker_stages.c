@@ -209,6 +209,7 @@ void stages_post_ready(struct engine_stages *e)
     pthread_mutex_lock(&w->lock); /* before READY: the answer may be a lease with all of them */
     for (uint32_t k = 0; k < w->stage_count; k++)
         w->stages[k].loaded = e->of[k].stage != NULL;
+    w->slots = e->of[0].slots;
     pthread_mutex_unlock(&w->lock);
     worker_post_ready(w, e->backend, e->of[0].stage, &room, &e->tuning);
     pthread_mutex_lock(&w->lock);

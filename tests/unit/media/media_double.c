@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "workers/wire/frame.h"
+#include "workers/media/fork_server.h"
 #include "workers/media/wire.h"
 
 static void say(enum wire_type type, struct buf *b)
@@ -115,7 +116,7 @@ static void flood(int fd, size_t bytes)
             continue; /* a full pipe: the writer must not block */
 }
 
-int main(void)
+static int misbehave(void)
 {
     const char *how = getenv("MEDIA_DOUBLE");
     int number;
@@ -178,4 +179,11 @@ int main(void)
             say_pcm(at);
     }
     return 0;
+}
+
+int main(void)
+{
+    int rc = fork_server_main(misbehave);
+
+    return rc < 0 ? 2 : rc;
 }

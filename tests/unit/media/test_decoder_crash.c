@@ -205,6 +205,62 @@ TEST(closed_half_way)
     close(file);
 }
 
+static const char *double_path;
+
+static void expect_good(struct decoder *d)
+{
+    struct decoder_event ev = {.type = DECODER_INFO};
+    struct err err;
+
+    while (ev.type != DECODER_END)
+        assert_ok(decoder_next(d, &ev, &err), err);
+    assert_int_equal(ev.end.total_samples, 1600);
+}
+
+TEST(several_of_one_server)
+{
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC), before = open_fds();
+    struct decoder *d[3];
+    struct err err;
+
+    assert_int_equal(setenv("MEDIA_DOUBLE", "good", 1), 0);
+    decoder_share_server();
+    assert_int_equal(setenv("MEDIA_DOUBLE", "exit 3", 1), 0); /* another one would do this */
+    for (int i = 0; i < 3; i++)
+        assert_ok(decoder_start(file, &plain, NULL, &d[i], &err), err);
+    for (int i = 0; i < 3; i++)
+        expect_good(d[i]);
+    decoder_close(d[1]);
+    decoder_drop_server(); /* what it started goes on */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), 0);
+    decoder_close(d[0]);
+    decoder_close(d[2]);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(open_fds(), before);
+    close(file);
+}
+
+TEST(a_shared_server_that_died)
+{
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC), before = open_fds();
+    struct decoder *d;
+    struct err err;
+
+    decoder_set_program("/bin/true");
+    decoder_share_server();
+    decoder_set_program(double_path);
+    assert_int_equal(setenv("MEDIA_DOUBLE", "good", 1), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(decoder_start(file, &plain, NULL, &d, &err), err);
+        expect_good(d);
+        decoder_close(d);
+    }
+    decoder_drop_server();
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(open_fds(), before);
+    close(file);
+}
+
 TEST(no_such_program)
 {
     struct decoder *d;
@@ -227,6 +283,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s DOUBLE\n", argv[0]);
         return 2;
     }
-    decoder_set_program(argv[1]);
+    double_path = argv[1];
+    decoder_set_program(double_path);
     return suite_run(NULL, NULL);
 }

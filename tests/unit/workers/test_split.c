@@ -196,6 +196,21 @@ TEST(a_later_run_finds_the_same_cuts)
     free(pcm);
 }
 
+TEST(room_for_a_shard_in_each_slot)
+{
+    const uint64_t five_minutes = UINT64_C(300) * RATE * sizeof(int16_t);
+    struct pcm_pool pool = {.budget_bytes = PCM_BYTES_LEAST};
+
+    pcm_pool_widen(&pool, 1, 1000);
+    assert_int_equal(pool.budget_bytes, PCM_BYTES_LEAST);
+    pcm_pool_widen(&pool, 16, 300000);
+    assert_int_equal(pool.budget_bytes, 18 * five_minutes);
+    pcm_pool_widen(&pool, 1, 300000); /* the others are at work */
+    assert_int_equal(pool.budget_bytes, 18 * five_minutes);
+    pcm_pool_widen(&pool, UINT32_MAX, UINT32_MAX);
+    assert_int_equal(pool.budget_bytes, PCM_BYTES_MOST);
+}
+
 TEST(a_run_stops_when_nobody_wants_more)
 {
     const int64_t total = 130 * RATE;

@@ -1,0 +1,36 @@
+/* workers/media/fork_server.h - processes that begin where loading has ended.
+ *
+ * Most of what a short-lived process costs is the dynamic linker's work and the kernel's for it
+ * (some 25 ms with FFmpeg's libraries). A fork server is a process that has loaded, opens nothing,
+ * parses nothing, and forks itself for whoever started it: a fork server as fuzzers have them, a
+ * zygote in Android's words. Its offspring has the same addresses everywhere, so what one of them
+ * gives away about them holds for the next: what keeps them apart is what they lock themselves
+ * into after the fork.
+ *
+ * They are children of the process that has the server, not of the server (CLONE_PARENT): it waits
+ * for them as for any other, and they outlive the server. They die, if they ask for that
+ * (PR_SET_PDEATHSIG), with the thread that opened it. Linux only. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_FORK_SERVER_H
+#define NIGHTSHIFT_WORKERS_MEDIA_FORK_SERVER_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct fork_server;
+
+#define FORK_SERVER_FILES 8
+
+/* Starts program (NULL: this very one) with argv, which must come to fork_server_main. It ends with
+ * the calling thread. 0, or an errno value. */
+int fork_server_open(const char *program, const char *const argv[], struct fork_server **ret);
+/* A process of it: files[i] (borrowed) is its descriptor i + 2, and it has no others but /dev/null
+ * as 0 and 1; it leads a process group. It is to be ended by spawn_end. Any thread, one after the
+ * other. 0, or an errno value: nothing was started; after EPIPE the server is of no more use. */
+int fork_server_start(struct fork_server *s, const int files[], size_t count, pid_t *ret);
+void fork_server_close(struct fork_server *s); /* NULL is fine */
+
+/* The server's main(): calls child in each process that is asked for, whose exit status it returns.
+ * Returns the server's own when its starter goes, or -1 at once: it was not started as one. */
+int fork_server_main(int (*child)(void));
+
+#endif
