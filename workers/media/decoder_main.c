@@ -303,7 +303,7 @@ int decoder_main(int argc, char **argv)
     rc = get_request(&s, &err);
     if (rc != 0) {
         log_error("decoder: %s (this command is started by `nightshift run`)", err.msg);
-        return 64;
+        return DECODER_EXIT_UNASKED;
     }
     rc = look_at_file(&s, &err);
     if (rc == 0) {
