@@ -107,6 +107,8 @@ int err_from_errno(int errnum)
 {
     switch (errnum) {
     case ENOMEM:
+    case EMFILE:
+    case ENFILE:
         return ERR_NOMEM;
     case ENOSPC:
     case EDQUOT:

@@ -9,7 +9,7 @@
 #define NIGHTSHIFT_BASE_ERR_H
 
 enum {
-    ERR_NOMEM = -1,      /* host memory: the worker is restarted, the work is tried again */
+    ERR_NOMEM = -1,      /* host memory, descriptors or processes: it is tried again */
     ERR_IO = -2,         /* the disk or a pipe failed: tried again, then the run stops */
     ERR_FULL = -3,       /* no space left: the run stops, nothing is lost */
     ERR_INPUT = -4,      /* this file is bad: not tried again */

@@ -149,7 +149,10 @@ static int launch(struct decoder *d, int file, const struct wire_request *reques
     if (rc == 0) {
         int failed = fork_decoder(d, (int[]){errors[1], sock[1], file}, 3);
 
-        rc = failed ? err_sys(err, failed, "start a decoder") : 0;
+        if (failed == EAGAIN)
+            rc = err_set(err, ERR_NOMEM, "start a decoder: there are too many processes");
+        else
+            rc = failed ? err_sys(err, failed, "start a decoder") : 0;
     }
     close_fd(sock[1]);
     close_fd(errors[1]);
@@ -290,6 +293,8 @@ static int explain_death(struct decoder *d, struct err *err)
         }
         return err_set(err, ERR_INPUT, "the decoder crashed on it (signal %d)", sig);
     }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == DECODER_EXIT_UNASKED)
+        return err_set(err, ERR_IO, "the decoder did not take what it was asked for");
     return err_set(err, ERR_INPUT, "the decoder crashed on it (exit status %d)",
                    WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }

@@ -96,7 +96,7 @@ struct decoder_work {
 };
 
 /* Starts a decoder on file (borrowed, may be closed after the call; read with pread only, so that
- * its offset is nobody's). */
+ * its offset is nobody's). ERR_NOMEM: memory, descriptors or processes are short. */
 int decoder_start(int file, const struct decoder_work *work, const struct decoder_limits *limits,
                   struct decoder **ret, struct err *err);
 
@@ -109,8 +109,9 @@ int decoder_start_list(int file, const struct decoder_limits *limits, struct dec
 void decoder_on_pulse(struct decoder *d, void (*fn)(void *arg), void *arg);
 
 /* The next event. Errors: ERR_INPUT (bad media, with the reason), ERR_LIMIT, ERR_CHANGED,
- * ERR_TIMEOUT, ERR_CANCELLED, ERR_NOMEM, ERR_IO; a decoder that crashed is ERR_INPUT ("the decoder
- * crashed on it (signal 11)"), one that somebody killed ERR_CRASH. After an error or DECODER_END
+ * ERR_TIMEOUT, ERR_CANCELLED, ERR_NOMEM, ERR_IO (of the file, or it could not read its request); a
+ * decoder that crashed is ERR_INPUT ("the decoder crashed on it (signal 11)"), one that somebody
+ * killed ERR_CRASH. After an error or DECODER_END
  * only close it. */
 int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err);
 
@@ -127,6 +128,9 @@ void decoder_drop_server(void);
 /* The program to start instead of /proc/self/exe (tests); NULL restores. Before threads only. */
 void decoder_set_program(const char *path);
 
+/* Its exit status when it could not read what it was asked for: before it touched the file, so that
+ * this says nothing of the recording. Whoever calls it by hand sees it, too: sysexits.h's usage. */
+#define DECODER_EXIT_UNASKED 64
 /* main() of the hidden `nightshift decoder` command. Returns the exit status. */
 int decoder_main(int argc, char **argv);
 

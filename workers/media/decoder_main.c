@@ -302,7 +302,7 @@ static int decode_once(void)
     rc = get_request(&s, &err);
     if (rc != 0) {
         log_error("decoder: %s", err.msg);
-        return 64;
+        return DECODER_EXIT_UNASKED;
     }
     rc = look_at_file(&s, &err);
     if (rc == 0) {
@@ -334,7 +334,7 @@ int decoder_main(int argc, char **argv)
     rc = fork_server_main(decode_once);
     if (rc < 0) {
         log_error("decoder: this command is started by `nightshift run`");
-        return 64;
+        return DECODER_EXIT_UNASKED;
     }
     return rc;
 }

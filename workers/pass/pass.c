@@ -6,14 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "workers/media/decoder.h"
 #include "workers/stages/stage.h"
 #include "workers/pass/feed.h"
 #include "workers/pass/lease.h"
 #include "workers/pass/split.h"
+
+#define SHORTAGE_MS 300000 /* how long a decoder that cannot be started is tried again */
+#define STEP_MS 1000
 
 static int open_recording(const char *path, int *ret, uint64_t *bytes, struct err *err)
 {
@@ -85,6 +90,29 @@ static int start_decoder(const struct pass *p, struct decoder **ret, struct err 
         rc = publish(p, d, err);
     if (rc == 0)
         *ret = d;
+    return rc;
+}
+
+/* Whoever takes all descriptors, processes or memory of the machine for some minutes would have
+ * every recording set aside that begins meanwhile: so no attempt is charged for that. */
+static int start_patiently(const struct pass *p, struct decoder **ret, struct err *err)
+{
+    const int64_t deadline_ms = clock_mono_ms() + SHORTAGE_MS;
+    int rc = start_decoder(p, ret, err);
+
+    while (rc == ERR_NOMEM && clock_mono_ms() < deadline_ms) {
+        const int64_t until_ms = clock_mono_ms() + STEP_MS;
+        const struct timespec until = {until_ms / 1000, until_ms % 1000 * 1000000};
+        struct err stop = {0};
+
+        pthread_mutex_lock(&p->w->lock);
+        pthread_cond_timedwait(&p->w->room, &p->w->lock, &until);
+        rc = feed_may_go_on(p, p->l->msg.first, &stop);
+        pthread_mutex_unlock(&p->w->lock);
+        *err = stop;
+        if (rc == 0)
+            rc = start_decoder(p, ret, err);
+    }
     return rc;
 }
 
@@ -244,7 +272,7 @@ static int run_pass(const struct pass *p, struct err *err)
     provoke(p);
     rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
     if (rc == 0)
-        rc = start_decoder(p, &d, err);
+        rc = start_patiently(p, &d, err);
     if (rc == 0) {
         decoder_on_pulse(d, on_pulse, (void *)p);
         rc = read_events(p, d, split, err);

@@ -60,6 +60,7 @@ TEST(crashes)
     expect("signal 24", ERR_LIMIT, "s of processor time");
     expect("exit 3", ERR_INPUT, "crashed on it (exit status 3)");
     expect("exit 0", ERR_INPUT, "crashed on it (exit status 0)");
+    expect("exit 64", ERR_IO, "did not take what it was asked for");
 }
 
 /* Nothing in a file can send these, so the file is not to blame and may be tried again. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/common/nomem.h"
+#include "workers/media/fork_server.h"
 #include "workers/media/wire.h"
 #include "workers/process/worker.h"
 
@@ -57,12 +58,19 @@ static int lie(void)
     return rc == 0 ? 0 : 1;
 }
 
+static int say_it(void)
+{
+    const char *how = getenv("EDGES_LIE");
+
+    return how && strcmp(how, "pulses") == 0 ? pulse() : lie();
+}
+
 static bool dispatch(int argc, char **argv, int *status)
 {
-    const char *fail = getenv("EDGES_FAIL_ALLOCATION"), *how = getenv("EDGES_LIE");
+    const char *fail = getenv("EDGES_FAIL_ALLOCATION");
 
-    if (argc > 1 && strcmp(argv[1], "decoder") == 0 && how) {
-        *status = strcmp(how, "pulses") == 0 ? pulse() : lie();
+    if (argc > 1 && strcmp(argv[1], "decoder") == 0 && getenv("EDGES_LIE")) {
+        *status = fork_server_main(say_it);
         return true;
     }
     if (argc > 1 && strcmp(argv[1], "worker") == 0 && fail)
