@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""prompts.py FOLDER: ten recordings of some 50 s in which two to four people speak in turn, with RTTM, of what
+"""prompts.py FOLDER [SEED]: ten recordings of some 50 s in which two to four people speak in turn, with RTTM, of what
 six people recorded for telephone menus (Debian's asterisk-core-sounds-{en,fr,it,ru}-g722,
 asterisk-prompt-fr-armelle and asterisk-prompt-es-co). To choose by, as by the development set, what
 is to hold for people; they are in no training. Needs ffmpeg."""
@@ -70,7 +70,7 @@ def conversation(rng, said):
 
 
 def main():
-    folder, rng = sys.argv[1], np.random.default_rng(SEED)
+    folder, rng = sys.argv[1], np.random.default_rng(int(sys.argv[2]) if len(sys.argv) > 2 else SEED)
     os.makedirs(folder, exist_ok=True)
     everybody = people(rng)
     for i in range(COUNT):
