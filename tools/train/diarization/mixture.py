@@ -8,6 +8,7 @@ import numpy as np
 from scipy.signal import butter, lfilter, oaconvolve, sosfilt
 
 import sounds
+import voices
 from sounds import coloured
 
 RATE = 16000
@@ -29,6 +30,15 @@ class Bank:
     def utterance(self, rng, voice):
         at, n = self.of[voice][rng.integers(len(self.of[voice]))]
         return self.pcm[at:at + n].astype(np.float32) / 32768
+
+
+def chances(bank, share):
+    """Of each usable voice to be picked: recorded ones that were turned into others are nearer to people's
+    than drawn ones, and make up this share."""
+    kinds = {voice.name: voice.kind for voice in voices.voices("train")}
+    recorded = np.array([kinds[bank.names[v]] in ("flite", "festival") for v in bank.usable])
+    share = share if 0 < recorded.sum() < len(recorded) else recorded.mean()
+    return np.where(recorded, share / max(recorded.sum(), 1), (1 - share) / max((~recorded).sum(), 1))
 
 
 def telephone(rng, pcm):
@@ -58,8 +68,9 @@ class Mixer:
     """wide: with what is no speech under it or between, telephone lines, clipping, larger rooms, and
     voices whose effort changes from sentence to sentence."""
 
-    def __init__(self, bank, seed, hard=1.0, wide=False):
+    def __init__(self, bank, seed, hard=1.0, wide=False, likely=None):
         self.bank = bank
+        self.likely = likely  # of bank.usable; None: all alike
         self.rng = np.random.default_rng(seed)
         self.noises = [coloured(self.rng, 30, p) for p in (0, 0.5, 1.0, 1.0)]
         self.rooms = [room(self.rng) for _ in range(64)]
@@ -70,7 +81,7 @@ class Mixer:
             self.rooms += [room(self.rng, 0.9) for _ in range(32)]
 
     def pick(self, count):
-        return self.rng.choice(self.bank.usable, count, replace=False)
+        return self.rng.choice(self.bank.usable, count, replace=False, p=self.likely)
 
     def effort(self, pcm):
         """Louder speech is of a flatter spectrum, quiet speech of a steeper one."""

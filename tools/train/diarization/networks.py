@@ -1,6 +1,7 @@
 """The two networks, with the names of docs/models.md: smaller ones of the architectures of
 pyannote.audio's PyanNet and WeSpeaker's ResNet34."""
 import itertools
+import re
 
 import numpy as np
 import torch
@@ -9,7 +10,7 @@ from torch.nn import functional as F
 
 SETS = ((), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2))
 BANDS, CHANNELS, HIDDEN, LAYERS, LINEAR = 24, 32, 48, 2, 48
-WIDTHS, BLOCKS, SIZE = (8, 24, 48, 64), (1, 1, 1, 1), 128
+WIDTHS, BLOCKS, SIZE = (8, 32, 64, 64), (1, 2, 2, 2), 128
 
 
 class SincNet(nn.Module):
@@ -93,14 +94,14 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    def __init__(self):
+    def __init__(self, widths=WIDTHS, blocks=BLOCKS):
         super().__init__()
-        channels = WIDTHS[0]
+        channels = widths[0]
         self.conv1 = nn.Conv2d(1, channels, 3, 1, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(channels)
-        for layer, (out, blocks) in enumerate(zip(WIDTHS, BLOCKS), 1):
+        for layer, (out, count) in enumerate(zip(widths, blocks), 1):
             made = []
-            for i in range(blocks):
+            for i in range(count):
                 made.append(Block(channels, out, 2 if layer > 1 and i == 0 else 1))
                 channels = out
             setattr(self, f"layer{layer}", nn.Sequential(*made))
@@ -127,3 +128,48 @@ class ResNet(nn.Module):
         spread = (w * (x - mean[:, :, None]) ** 2).sum(2)
         deviation = torch.sqrt(spread / (total - squares / total + 1e-8) + 1e-8)
         return self.bn_seg_1(self.seg_1(torch.cat((mean, deviation), 1)))
+
+
+def like(state):
+    """A ResNet of the sizes that these tensors have."""
+    layers = [[name for name in state if re.fullmatch(rf"layer{n}\.\d+\.conv2\.weight", name)] for n in (1, 2, 3, 4)]
+    return ResNet([len(state[names[0]]) for names in layers], [len(names) for names in layers])
+
+
+def grown(state):
+    """A ResNet of WIDTHS and BLOCKS that does what the smaller one does whose tensors these are: channels that
+    are new are heard by nobody yet, and blocks that are new add nothing (Chen et al., "Net2Net", 2016)."""
+    network = ResNet()
+    if {name: value.shape for name, value in state.items()} == \
+            {name: value.shape for name, value in network.state_dict().items()}:
+        network.load_state_dict(state)
+        return network
+    with torch.no_grad():
+        for name, value in network.state_dict().items():
+            old = state.get(name)
+            if old is None:
+                if name.endswith("bn2.weight"):
+                    value.zero_()
+                continue
+            if value.dim() == 4:  # what old channels hear of new ones
+                value[:len(old), old.shape[1]:] = 0
+            value[tuple(slice(n) for n in old.shape)] = old
+    return network
+
+
+class Average:
+    """Of the weights and the norms' figures while they change: nearer to the middle of what they turn about
+    than the last of them."""
+
+    def __init__(self, network, kept):
+        self.kept, self.steps = kept, 0
+        self.values = {name: value.clone() for name, value in network.state_dict().items()}
+
+    def add(self, network):
+        self.steps += 1
+        kept = min(self.kept, self.steps / (self.steps + 10))
+        for name, value in network.state_dict().items():
+            if value.is_floating_point():
+                self.values[name].mul_(kept).add_(value, alpha=1 - kept)
+            else:
+                self.values[name].copy_(value)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""prompts.py FOLDER: ten recordings of some 50 s in which two to four people speak in turn, with RTTM, of what
+"""prompts.py FOLDER [SEED]: ten recordings of some 50 s in which two to four people speak in turn, with RTTM, of what
 six people recorded for telephone menus (Debian's asterisk-core-sounds-{en,fr,it,ru}-g722,
 asterisk-prompt-fr-armelle and asterisk-prompt-es-co). To choose by, as by the development set, what
 is to hold for people; they are in no training. Needs ffmpeg."""
@@ -29,10 +29,10 @@ def files():
 
 
 def read(path):
-    """None where too little is said."""
+    """None where too little is said, or the file is none (one of the packages' is not)."""
     kind = ["-f", "g722"] if path.endswith(".g722") else []
     out = subprocess.run(["ffmpeg", "-v", "error", *kind, "-i", path, "-f", "s16le", "-ar", str(RATE), "-ac", "1",
-                          "-"], check=True, stdout=subprocess.PIPE).stdout
+                          "-"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
     pcm = speech.trim(np.frombuffer(out, "<i2").astype(np.float32))
     if pcm is None or len(pcm) < LEAST_S * RATE:
         return None
@@ -70,7 +70,7 @@ def conversation(rng, said):
 
 
 def main():
-    folder, rng = sys.argv[1], np.random.default_rng(SEED)
+    folder, rng = sys.argv[1], np.random.default_rng(int(sys.argv[2]) if len(sys.argv) > 2 else SEED)
     os.makedirs(folder, exist_ok=True)
     everybody = people(rng)
     for i in range(COUNT):

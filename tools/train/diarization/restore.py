@@ -51,7 +51,8 @@ def convolutions(network):
 
 def unfolded(folder):
     """The encoder with norms that do nothing but add the folded bias."""
-    network, tensors = networks.ResNet().eval(), read(f"{folder}/embedding.safetensors")
+    tensors = read(f"{folder}/embedding.safetensors")
+    network = networks.like({name[len("resnet."):]: value for name, value in tensors.items()}).eval()
     with torch.no_grad():
         for name, conv, _, norm in convolutions(network):
             conv.weight.copy_(tensors[f"resnet.{name}.weight"])

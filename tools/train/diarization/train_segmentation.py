@@ -23,6 +23,7 @@ import networks
 
 BATCH, RATE, SEED, KEPT, NEW = 24, 2e-3, 11, 1200, 3
 SPEAKERS, SHARES = (0, 1, 2, 3), (0.12, 0.14, 0.44, 0.30)
+RECORDED, AVERAGED = 0.4, 0.998  # of the voices; of the average of the weights, from one step to the next
 EVERY = 4  # frames, of which one is clustered
 
 
@@ -30,7 +31,7 @@ class Windows:
     """What is kept of the windows: what the filters hear, and who speaks."""
 
     def __init__(self, bank):
-        self.mixer = mixture.Mixer(bank, SEED, wide=True)
+        self.mixer = mixture.Mixer(bank, SEED, wide=True, likely=mixture.chances(bank, RECORDED))
         self.filters = features.sinc_filters(networks.BANDS)
         self.centres = features.frame_centres()
         self.heard, self.active = [], []
@@ -79,8 +80,8 @@ def wrong_share(scores, targets, which):
     return float((scores.argmax(2) != best).float().mean())
 
 
-def save(path, network, done):
-    torch.save({"network": network.state_dict(), "done": done}, path + ".part")
+def save(path, average, done):
+    torch.save({"network": average.values, "done": done}, path + ".part")
     os.replace(path + ".part", path)
 
 
@@ -95,6 +96,7 @@ def main():
         network.load_state_dict(torch.load(sys.argv[3])["network"])
     tell = nn.Linear(2 * networks.HIDDEN, 20)
     trained = [*network.parameters(), *tell.parameters()]
+    average = networks.Average(network, AVERAGED)
     optimizer = torch.optim.AdamW(trained, highest, weight_decay=0.01)
     begin = saved = time.time()
     step, shown = 0, np.zeros(3)
@@ -117,6 +119,7 @@ def main():
         (loss + 2 * (1 - done) * clusters).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
+        average.add(network)
         step += 1
         shown += (float(loss), float(clusters), wrong_share(scores, targets, which))
         if step % 25 == 0:
@@ -124,9 +127,9 @@ def main():
                   f"frames wrong {4 * shown[2]:.1f} % of {len(windows.heard)} windows", flush=True)
             shown[:] = 0
         if time.time() - saved > 120:
-            save(f"{cache}/segmentation.pt", network, done)
+            save(f"{cache}/segmentation.pt", average, done)
             saved = time.time()
-    save(f"{cache}/segmentation.pt", network, done)
+    save(f"{cache}/segmentation.pt", average, done)
 
 
 if __name__ == "__main__":

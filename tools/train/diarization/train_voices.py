@@ -21,7 +21,10 @@ import features
 import mixture
 import networks
 
-RATE, MARGIN, SCALE, TAUGHT, SEED = 2.5e-3, 0.15, 16.0, 20.0, 7
+RATE, MARGIN, SCALE, TAUGHT, SEED = 2.5e-3, 0.2, 24.0, 20.0, 7
+KEPT = 0.999  # of the average of the weights, from one step to the next
+RECORDED = 0.4  # of the voices
+BINS = 14  # so many next to each other are at most left out
 SECONDS, TOGETHER = (1.6, 2.4, 2.4, 3.2, 4.8, 8.0), 58  # a window, and all windows of a batch
 SPEAKERS, SHARES = (1, 2, 3), (0.35, 0.5, 0.15)
 HEARD = 3  # utterances of a voice for its centre
@@ -49,6 +52,14 @@ def out_frames(frames):
     return math.ceil(math.ceil(math.ceil(frames / 2) / 2) / 2)
 
 
+def left_out(rng, bank):
+    """Some bins next to each other, of a third of the windows, at their mean."""
+    if rng.random() < 1 / 3:
+        begin = rng.integers(len(bank))
+        bank[begin:begin + rng.integers(1, BINS + 1)] = 0
+    return bank
+
+
 def batch(mixer):
     rng = mixer.rng
     seconds = SECONDS[rng.integers(len(SECONDS))]
@@ -56,10 +67,10 @@ def batch(mixer):
     few = mixer.pick(max(5, windows // 2))
     heard, of, weights, labels = [], [], [], []
     for i in range(windows):
-        voices = rng.choice(few, rng.choice(SPEAKERS, p=SHARES), replace=False)
-        pcm, spoken = mixer.window(voices, seconds)
-        bank = features.filter_bank(pcm)
-        for voice, mask in zip(voices, alone(spoken, len(voices), bank.shape[1], out_frames(bank.shape[1]))):
+        who = rng.choice(few, rng.choice(SPEAKERS, p=SHARES), replace=False)
+        pcm, spoken = mixer.window(who, seconds)
+        bank = left_out(rng, features.filter_bank(pcm))
+        for voice, mask in zip(who, alone(spoken, len(who), bank.shape[1], out_frames(bank.shape[1]))):
             if mask.sum() >= 7:
                 of.append(i)
                 weights.append(mask)
@@ -98,8 +109,8 @@ def taught(vectors, expected):
     return (wrong.sum() - wrong.trace()) / (len(vectors) * (len(vectors) - 1))
 
 
-def save(path, network, done):
-    torch.save({"network": network.state_dict(), "done": done}, path + ".part")
+def save(path, average, done):
+    torch.save({"network": average.values, "done": done}, path + ".part")
     os.replace(path + ".part", path)
 
 
@@ -109,24 +120,25 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
     bank = mixture.Bank(cache, "train")
-    mixer = mixture.Mixer(bank, SEED, wide=True)
+    mixer = mixture.Mixer(bank, SEED, wide=True, likely=mixture.chances(bank, RECORDED))
     network = networks.ResNet().train()
     centres = nn.Parameter(0.05 * torch.randn(len(bank.names), networks.SIZE))  # short: they turn fast
     if len(sys.argv) > 3:
-        network.load_state_dict(torch.load(sys.argv[3])["network"])
+        network = networks.grown(torch.load(sys.argv[3])["network"]).train()
         centres.data.copy_(centres_of(network, bank, mixer.rng))
+    average = networks.Average(network, KEPT)
     expected = teacher(cache)
     optimizer = torch.optim.AdamW([*network.parameters(), centres], highest, weight_decay=0.01)
     begin, step, saved, right, seen, lost = time.time(), 0, time.time(), 0, 0, np.zeros(3)
     while (done := (time.time() - begin) / 60 / minutes) < 1:
         for group in optimizer.param_groups:
-            group["lr"] = highest * min(1, (step + 1) / 40) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+            group["lr"] = highest * min(1, (step + 1) / 100) * (0.002 + 0.998 * (1 + math.cos(math.pi * done)) / 2)
         heard, of, weights, labels = batch(mixer)
         with torch.autocast("cpu", torch.bfloat16):
             frames = network.frames(heard)
         vectors = F.normalize(network.pooled(frames.float(), of, weights))
         cosines = vectors @ F.normalize(centres).T
-        margin = MARGIN * min(1, done / 0.3)
+        margin = MARGIN * min(1, done / 0.1)
         loss = F.cross_entropy(SCALE * (cosines - margin * F.one_hot(labels, len(centres))), labels)
         near = alike(vectors, labels)
         far = torch.zeros(()) if expected is None else taught(vectors, expected[labels])
@@ -134,6 +146,7 @@ def main():
         (loss + near + TAUGHT * far).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 5.0)
         optimizer.step()
+        average.add(network)
         step += 1
         right += int((cosines.argmax(1) == labels).sum())
         seen += len(labels)
@@ -143,9 +156,9 @@ def main():
                   f"taught {lost[2] / 25:.4f} right {100 * right / seen:.1f} %", flush=True)
             right, seen, lost = 0, 0, np.zeros(3)
         if time.time() - saved > 120:
-            save(f"{cache}/voices.pt", network, done)
+            save(f"{cache}/voices.pt", average, done)
             saved = time.time()
-    save(f"{cache}/voices.pt", network, done)
+    save(f"{cache}/voices.pt", average, done)
 
 
 if __name__ == "__main__":

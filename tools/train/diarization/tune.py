@@ -25,9 +25,10 @@ SIZES = (2, 4, 8, 12)
 
 
 def load(cache):
-    segmentation, voices = networks.PyanNet().eval(), networks.ResNet().eval()
+    segmentation, state = networks.PyanNet().eval(), torch.load(f"{cache}/voices.pt")["network"]
     segmentation.load_state_dict(torch.load(f"{cache}/segmentation.pt")["network"])
-    voices.load_state_dict(torch.load(f"{cache}/voices.pt")["network"])
+    voices = networks.like(state).eval()
+    voices.load_state_dict(state)
     return segmentation, voices
 
 
