@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""What a package installs: systemd's units, manual pages, completion, and the archive with its libraries."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE, BUILD, PROGRAM = (os.environ["NIGHTSHIFT_" + n] if n else os.environ["NIGHTSHIFT"]
+                          for n in ("SOURCE_DIR", "BUILD_DIR", ""))
+
+
+def run(*command, **more):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=280,
+                          stdin=subprocess.DEVNULL, **more)
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.dir)
+
+    def wants(self, program):
+        if shutil.which(program) is None:
+            self.skipTest(f"skipped: no {program} here")
+
+
+class Units(InAFolder):
+    def setUp(self):
+        super().setUp()
+        self.wants("systemd-analyze")
+        self.units = [os.path.join(self.dir, "nightshift@." + kind) for kind in ("service", "timer")]
+        for unit in self.units:
+            with open(os.path.join(SOURCE, "tools/packages", os.path.basename(unit)), encoding="utf-8") as file:
+                text = file.read()
+            with open(unit, "w", encoding="utf-8") as file:  # it is not installed here
+                file.write(re.sub(r"(?m)^(Exec\w+=-?)nightshift", r"\1" + PROGRAM, text))
+
+    def test_they_are_understood(self):
+        done = run("systemd-analyze", "verify", "--man=no", *self.units)
+        self.assertEqual((0, ""), (done.returncode, done.stdout))
+
+    def test_little_is_exposed(self):
+        done = run("systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=15", self.units[0])
+        self.assertEqual(0, done.returncode, done.stdout)
+
+
+class Pages(InAFolder):
+    def test_each_command_has_one_that_is_well_formed(self):
+        pages = os.path.join(BUILD, "tools")
+        lines = re.findall(r"(?m)^  ([a-z]+(?:, [a-z]+)*) (?:[A-Z.]+ )? *(\S.*)$", run(PROGRAM, "--help").stdout)
+        self.assertGreater(len(lines), 20)
+        for names, what in lines:
+            for name in names.split(", "):
+                if name in ("help", "nightshift"):
+                    continue
+                page = os.path.join(pages, f"nightshift-{name}.1")
+                with self.subTest(command=name), open(page, encoding="utf-8") as file:
+                    text = file.read()
+                    if name not in ("cancel", "pause", "resume", "retry", "version"):
+                        self.assertIn(f"\n.Nd {what}\n", text)
+                    self.assertNotRegex(text, "(?m)^@")
+                    for command in (["mandoc", "-T", "lint", "-W", "warning", page], ["groff", "-mdoc", "-ww", "-z", page]):
+                        if shutil.which(command[0]):
+                            self.assertEqual("", run(*command).stdout)
+
+
+class Completion(InAFolder):
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]
+        self.environ = dict(os.environ, HOME=self.dir, PATH=self.path, XDG_CONFIG_HOME=self.dir, XDG_DATA_HOME=self.dir)
+
+    def test_fish(self):
+        self.wants("fish")
+        for typed, found in (("enq", ["enqueue"]), ("enqueue --beam", ["--beam-size="]),
+                             ("enqueue --diarize=", ["--diarize=diarization-nano"])):
+            done = run("fish", "--no-config", "-c", f"source '{SOURCE}/tools/completion.fish'; "
+                       f"complete -C 'nightshift {typed}'", env=self.environ, cwd=self.dir)
+            self.assertEqual(found, [line.split("\t")[0] for line in done.stdout.splitlines()])
+
+    def test_zsh_reads_it(self):
+        self.wants("zsh")
+        shutil.copy(os.path.join(SOURCE, "tools/completion.zsh"), os.path.join(self.dir, "_nightshift"))
+        done = run("zsh", "-f", "-c", f"fpath=('{self.dir}' $fpath); autoload -U compinit; compinit -u -D; "
+                   'print $_comps[nightshift]; autoload +X _nightshift && functions _nightshift >/dev/null',
+                   env=self.environ, cwd=self.dir)
+        self.assertEqual((0, "_nightshift\n"), (done.returncode, done.stdout))
+
+
+class Archive(InAFolder):
+    def test_it_runs_by_its_own_libraries(self):
+        self.wants("patchelf")
+        self.wants("dpkg-query")
+        stage = os.path.join(self.dir, "somewhere else")
+        done = run(os.path.join(SOURCE, "tools/release"), "--build", BUILD, "--stage", stage)
+        self.assertEqual(0, done.returncode, done.stdout)
+        program = os.path.join(stage, "bin/nightshift")
+        self.assertEqual(0, run(program, "version", env={}).returncode)
+        outside = [line.split()[0] for line in run("ldd", program, env={"PATH": os.environ["PATH"]}).stdout.splitlines()
+                   if stage not in line]
+        for name in outside:
+            self.assertRegex(name, r"^(linux-vdso|/lib64/ld-linux.*|lib(c|m|pthread|dl|rt|resolv|gcc_s))\.so")
+        newest = (0, 0)
+        for where, _, names in os.walk(stage):
+            for name in names:
+                if ".so" in name or name == "nightshift" and where.endswith("bin"):
+                    text = run("objdump", "-p", os.path.join(where, name)).stdout
+                    newest = max([newest] + [tuple(map(int, v.split(".")[:2])) for v in re.findall(r"GLIBC_(2\.\d+)", text)
+                                             if "libc.so" not in name])
+        self.assertEqual((2, 34), newest)
+
+
+if __name__ == "__main__":
+    done = unittest.main(exit=False, verbosity=2).result
+    sys.exit(1 if not done.wasSuccessful() else 77 if done.testsRun and len(done.skipped) == done.testsRun else 0)
