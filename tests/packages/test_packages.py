@@ -99,6 +99,12 @@ class Archive(InAFolder):
         self.assertEqual(0, done.returncode, done.stdout)
         program = os.path.join(stage, "bin/nightshift")
         self.assertEqual(0, run(program, "version", env={}).returncode)
+        # FFmpeg calls what the archive's own library stands in for.
+        environ = {"HOME": self.dir, "NIGHTSHIFT_CATALOG": os.path.join(self.dir, "n.db"), "NIGHTSHIFT_DEVICES": "cpu"}
+        for words in (("enqueue", os.path.join(SOURCE, "tests/samples/05_es_video.mp4")),
+                      ("run", "--no-progress", "--strict", "--attempts=1")):
+            done = run(program, *words, env=environ)
+            self.assertEqual(0, done.returncode, done.stdout)
         outside = [line.split()[0] for line in run("ldd", program, env={"PATH": os.environ["PATH"]}).stdout.splitlines()
                    if stage not in line]
         for name in outside:
