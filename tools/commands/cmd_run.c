@@ -98,7 +98,7 @@ struct wanted {
     const char *part; /* NULL: a catalog */
     uint32_t write_back_ms;
     uint32_t tries; /* of a part; 0: a failure is one at once */
-    int progress; /* -1: as the terminal has it */
+    int progress;   /* -1: as the terminal has it */
     struct option passed[CMD_ENQUEUE_OPTIONS];
     char **words; /* for `enqueue`: its options, and the paths; owned */
     size_t word_count, option_words;

@@ -49,9 +49,9 @@ struct pcm_pool {
     uint64_t budget_bytes;
 };
 
-/* So much that each of the slots can have a shard of this length of one long recording, and two more
- * wait, but PCM_BYTES_MOST at most: more would only be decoded earlier. It grows, and never shrinks:
- * leases of longer shards are at work. */
+/* So much that each of the slots can have a shard of this length of one long recording, and two
+ * more wait, but PCM_BYTES_MOST at most: more would only be decoded earlier. It grows, and never
+ * shrinks: leases of longer shards are at work. */
 void pcm_pool_widen(struct pcm_pool *p, uint32_t slots, uint32_t shard_ms);
 
 struct pcm_chunk;
