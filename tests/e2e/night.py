@@ -5,6 +5,7 @@ and samples that stay outside it (it may be missing).
 """
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -196,7 +197,8 @@ class Running:
         self.process.send_signal(number)
 
     def descendants(self, role=None):
-        """Pids of its workers ("worker"), their decoders ("decoder"), or of both."""
+        """Pids of its workers ("worker"), their decoders ("decoder"), what forks these
+        ("fork server"), or of all."""
         return [pid for pid, name in descendants(self.process.pid) if role in (None, name)]
 
     def stop(self):
@@ -228,6 +230,15 @@ def processes():
     return found
 
 
+def locked_in(pid):
+    """Is it a decoder at work? What forks decoders has their command line."""
+    try:
+        with open(f"/proc/{pid}/limits", "rb") as file:
+            return re.search(rb"^Max file size +0 ", file.read(), re.M) is not None
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def descendants(pid):
     """(pid, role) of all processes below pid, role being the hidden subcommand that it was given."""
     table, found, parents = processes(), [], {pid}
@@ -238,6 +249,8 @@ def descendants(pid):
             if parent in parents and child not in parents:
                 parents.add(child)
                 role = command[1].decode("utf-8", "replace") if len(command) > 1 else ""
+                if role == "decoder" and not locked_in(child):
+                    role = "fork server"
                 found.append((child, role))
                 grew = True
     return found

@@ -33,12 +33,12 @@ static const char help_head[] =
     "  -a, --all                take every file, also what looks like no recording;\n"
     "                           inside archives recordings alone are taken\n"
     "  -w, --watch              stay, and enqueue what comes as soon as it is whole\n"
-    "      --settled=LENGTH     a file is whole when nothing has happened to it for so\n"
-    "                           long; default: 30s with --watch, else all are\n"
+    "      --settled=LENGTH     a file is whole when nothing has happened to it\n"
+    "                           for so long; default: 30s with --watch, else all are\n"
     "      --poll=LENGTH        how often network shares are looked at (default: 1m)\n"
     "What is done with it:\n"
-    "  -p, --priority=WORD      high, normal or low: when it comes, also what is enqueued\n"
-    "                           already\n"
+    "  -p, --priority=WORD      high, normal or low: when it comes, also what is\n"
+    "                           enqueued already\n"
     "  -m, --model=NAME         name, folder or Hugging Face id;\n"
     "                           default: whisper-nano\n";
 
