@@ -38,10 +38,9 @@ def die_with_us():
 
 
 class Cluster:
-    """Two nodes of this machine, each a slurmd of its own with one simulated GPU: a task runs on each at a time.
+    """Two nodes on this machine, each a slurmd of its own with one simulated GPU: so two tasks run at a time.
 
-    Debian's Slurm is built without --enable-multiple-slurmd. That refuses two nodes of one NodeHostName, and
-    no more: with two names, a port, spool folder and pid file each, and slurmd -N, they run side by side."""
+    That takes a Slurm built with --enable-multiple-slurmd, as Debian's is."""
 
     NODES = ("night1", "night2")
 
@@ -65,7 +64,7 @@ class Cluster:
             os.mknod(self.path(f"gpu-{node}"), 0o020666, os.makedev(1, 3))  # another name of /dev/null
         with open(self.path("gres.conf"), "w") as f:
             f.writelines(f"NodeName={node} Name=gpu File={self.path(f'gpu-{node}')}\n" for node in self.NODES)
-        nodes = "\n".join(f"NodeName={node} NodeHostname={node} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} Gres=gpu:1 "
+        nodes = "\n".join(f"NodeName={node} NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} Gres=gpu:1 "
                           "State=UNKNOWN" for node, port in zip(self.NODES, ports))
         with open(self.path("cgroup.conf"), "w") as f:
             f.write("CgroupPlugin=cgroup/v1\n")
