@@ -64,8 +64,8 @@ class Cluster:
             os.mknod(self.path(f"gpu-{node}"), 0o020666, os.makedev(1, 3))  # another name of /dev/null
         with open(self.path("gres.conf"), "w") as f:
             f.writelines(f"NodeName={node} Name=gpu File={self.path(f'gpu-{node}')}\n" for node in self.NODES)
-        nodes = "\n".join(f"NodeName={node} NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} Gres=gpu:1 "
-                          "State=UNKNOWN" for node, port in zip(self.NODES, ports))
+        nodes = "\n".join(f"NodeName={node} NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port} "
+                          f"CPUs={cpus} Gres=gpu:1 State=UNKNOWN" for node, port in zip(self.NODES, ports))
         with open(self.path("cgroup.conf"), "w") as f:
             f.write("CgroupPlugin=cgroup/v1\n")
         with open(self.conf, "w") as f:
