@@ -38,7 +38,11 @@ def die_with_us():
 
 
 class Cluster:
-    """One node with two simulated GPUs, tasks of which run two at a time."""
+    """Two nodes on this machine, each a slurmd of its own with one simulated GPU: so two tasks run at a time.
+
+    That takes a Slurm built with --enable-multiple-slurmd, as Debian's is."""
+
+    NODES = ("night1", "night2")
 
     def __init__(self, folder):
         self.dir = folder
@@ -54,12 +58,14 @@ class Cluster:
         return os.path.join(self.dir, *names)
 
     def write(self):
-        ctld, slurmd = free_ports(2)
+        ctld, *ports = free_ports(1 + len(self.NODES))
         cpus = os.cpu_count() or 1
-        for i in range(2):
-            os.mknod(self.path(f"gpu{i}"), 0o020666, os.makedev(1, 3))  # another name of /dev/null
+        for node in self.NODES:
+            os.mknod(self.path(f"gpu-{node}"), 0o020666, os.makedev(1, 3))  # another name of /dev/null
         with open(self.path("gres.conf"), "w") as f:
-            f.writelines(f"Name=gpu File={self.path(f'gpu{i}')}\n" for i in range(2))
+            f.writelines(f"NodeName={node} Name=gpu File={self.path(f'gpu-{node}')}\n" for node in self.NODES)
+        nodes = "\n".join(f"NodeName={node} NodeHostname={self.host} NodeAddr=127.0.0.1 Port={port} "
+                          f"CPUs={cpus} Gres=gpu:1 State=UNKNOWN" for node, port in zip(self.NODES, ports))
         with open(self.path("cgroup.conf"), "w") as f:
             f.write("CgroupPlugin=cgroup/v1\n")
         with open(self.conf, "w") as f:
@@ -72,11 +78,11 @@ AuthInfo=socket={self.socket},cred_expire=2
 CredType=cred/munge
 SlurmctldPort={ctld}
 StateSaveLocation={self.path('state')}
-SlurmdSpoolDir={self.path('spool')}
+SlurmdSpoolDir={self.path('spool')}/%n
 SlurmctldPidFile={self.path('slurmctld.pid')}
-SlurmdPidFile={self.path('slurmd.pid')}
+SlurmdPidFile={self.path('slurmd-%n.pid')}
 SlurmctldLogFile={self.path('log/slurmctld')}
-SlurmdLogFile={self.path('log/slurmd')}
+SlurmdLogFile={self.path('log/slurmd-%n')}
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -89,16 +95,16 @@ ReturnToService=2
 KillWait=10
 MinJobAge=600
 GresTypes=gpu
-NodeName={self.host} NodeAddr=127.0.0.1 Port={slurmd} CPUs={cpus} Gres=gpu:2 State=UNKNOWN
-PartitionName=night Nodes={self.host} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4
+{nodes}
+PartitionName=night Nodes={','.join(self.NODES)} Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4
 """)
 
     def env(self):
         return {**os.environ, "SLURM_CONF": self.conf,
                 "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}
 
-    def start(self, *command, user=None):
-        log = open(self.path("log", os.path.basename(command[0]) + ".out"), "w")
+    def start(self, *command, user=None, name=None):
+        log = open(self.path("log", (name or command[0]) + ".out"), "w")
         daemon = subprocess.Popen(command, env=self.env(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                   user=user, start_new_session=True, preexec_fn=die_with_us)
         log.close()
@@ -120,8 +126,10 @@ PartitionName=night Nodes={self.host} Default=YES MaxTime=INFINITE State=UP Over
                    f"--log-file={self.path('munge/log')}", user=munge)
         self.wait(lambda: os.path.exists(self.socket))
         self.start("slurmctld", "-D", "-c", "-f", self.conf)
-        self.start("slurmd", "-D", "-f", self.conf, "-N", self.host)
-        return self.wait(lambda: "idle" in self.ask("sinfo", "-h", "-o", "%T", check=False))
+        for node in self.NODES:
+            self.start("slurmd", "-D", "-f", self.conf, "-N", node, name=f"slurmd-{node}")
+        return self.wait(lambda: self.ask("sinfo", "-h", "-N", "-o", "%N %T", check=False).splitlines() ==
+                         [f"{node} idle" for node in self.NODES])
 
     @staticmethod
     def wait(true, seconds=60):

@@ -3,7 +3,6 @@
 the way: in the end the rows are those of a single run. Skipped, and said, where Slurm cannot start."""
 import json
 import os
-import re
 import shutil
 import signal
 import sys
@@ -68,15 +67,15 @@ class Slurm(night.Night):
         return {int(k) if k.isdigit() else -1: state for _, k, state, _ in rows}
 
     def process_of(self, part):
-        """The pid of the run of a part, and which GPU Slurm gave it; None: it is not on."""
+        """The pid of the run of a part, and which GPU of which node Slurm gave it; None: it is not on."""
         for pid, (_, command) in night.processes().items():
             if command[1:2] == [b"run"] and os.path.join(self.parts, f"part-{part:04d}.db").encode() in command:
                 try:
                     with open(f"/proc/{pid}/environ", "rb") as f:
-                        found = re.search(rb"(?:^|\0)CUDA_VISIBLE_DEVICES=([^\0]*)", f.read())
+                        there = dict(word.split("=", 1) for word in os.fsdecode(f.read()).split("\0") if "=" in word)
                 except OSError:
                     return None
-                return pid, found.group(1).decode() if found else None
+                return pid, (there.get("SLURMD_NODENAME"), there.get("CUDA_VISIBLE_DEVICES"))
         return None
 
     def wait_over(self, job):
@@ -115,12 +114,12 @@ class Slurm(night.Night):
                 lambda k, pid: os.kill(pid, signal.SIGKILL),
                 lambda k, pid: os.kill(pid, signal.SIGUSR1),
                 lambda k, pid: self.cluster.ask("scancel", f"{job}_{k}", check=False)]
-        gpus, begun, together = {}, set(), 0
+        gpus, begun, together = set(), set(), 0
         while set(self.states(job).values()) & {"PENDING", "RUNNING", "CONFIGURING", "COMPLETING"}:
             on = {k: self.process_of(k) for k, state in self.states(job).items() if state == "RUNNING"}
             on = {k: found for k, found in on.items() if found}
-            gpus.update((k, gpu) for k, (_, gpu) in on.items())
             seen = [gpu for _, gpu in on.values()]
+            gpus.update(seen)
             self.assertEqual(len(seen), len(set(seen)), "two tasks on one GPU")
             together = max(together, len(seen))
             for k, (pid, _) in on.items():
@@ -135,7 +134,7 @@ class Slurm(night.Night):
                 except ProcessLookupError:
                     pass
         self.assertEqual({0, 1, 2, 3}, begun)
-        self.assertLessEqual(set(gpus.values()), {"0", "1"})
+        self.assertEqual({(node, "0") for node in self.cluster.NODES}, gpus)
         print(f"[{together} at once]", end=" ", flush=True)
         self.wait_over(job)
         self.wait_over(said["merge"])

@@ -19,6 +19,7 @@
 #define JOBS "slurm.json"
 #define TRIES 3u  /* that end in no order, and a part is reported */
 #define PIECES 4u /* of a part that is handed out again */
+#define STATE_LEN 24
 
 static const char help[] =
     "Usage: nightshift slurm submit --output=DIR [OPTION]...\n"
@@ -352,9 +353,9 @@ static int submit_catalog(struct cli *cli, struct wanted *w, struct err *err)
 
 struct row { /* a part */
     struct parting_about about;
-    char why[160];  /* it cannot be read: why; else "" */
-    char state[24]; /* Slurm's word; "" none */
-    bool again;     /* its rest was handed out again */
+    char why[160];         /* it cannot be read: why; else "" */
+    char state[STATE_LEN]; /* Slurm's word; "" none */
+    bool again;            /* its rest was handed out again */
 };
 
 struct folder {
@@ -427,21 +428,37 @@ static void look_at_part(const char *path, struct row *r)
     }
 }
 
-/* Lines of "12_7|STATE": of array tasks. What is told later holds. */
+/* Of a line "12_7|STATE" or "12_7|CANCELLED by 1000" of array 12: where the state is, which ends
+ * there then, and its task. NULL: it is nothing of that; Slurm has warnings, and other jobs. */
+static const char *state_in(char *line, const char *array, unsigned long *ret)
+{
+    size_t n = strlen(array);
+    char *end;
+
+    if (strncmp(line, array, n) != 0 || line[n] != '_' || line[n + 1] < '0' || line[n + 1] > '9')
+        return NULL;
+    *ret = strtoul(line + n + 1, &end, 10);
+    if (*end++ != '|')
+        return NULL;
+    n = strspn(end, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+    if (n == 0 || n >= STATE_LEN || !strchr(" +", end[n]))
+        return NULL;
+    end[n] = 0;
+    return end;
+}
+
+/* What is told later holds. */
 static void take_states(struct folder *f, char *text)
 {
     char *next = NULL;
 
     for (char *line = strtok_r(text, "\n", &next); line; line = strtok_r(NULL, "\n", &next)) {
-        char *bar = strchr(line, '|'), *under = strchr(line, '_'), *end = NULL;
-        unsigned long n = under ? strtoul(under + 1, &end, 10) : 0;
+        unsigned long n = 0;
+        const char *state = state_in(line, f->jobs.array, &n);
 
-        if (!bar || !under || end != bar)
-            continue;
-        bar[1 + strcspn(bar + 1, " +")] = 0;
-        for (size_t i = 0; i < f->parts.count; i++)
+        for (size_t i = 0; i < f->parts.count && state; i++)
             if (!f->rows[i].why[0] && f->rows[i].about.number == n)
-                snprintf(f->rows[i].state, sizeof(f->rows[i].state), "%s", bar + 1);
+                snprintf(f->rows[i].state, sizeof(f->rows[i].state), "%s", state);
     }
 }
 
