@@ -395,6 +395,20 @@ class InBrowser(Pages):
                 self.browser.size(width)
                 self.assertLessEqual(self.browser.js("return document.documentElement.scrollWidth"), width, (name, width))
 
+    def test_a_screen_reader_has_all_of_it(self):
+        """What is below the screen, too."""
+        b = self.browser
+        b.size(320, 400)
+        self.open(self.page(self.long))
+        b.cdp("Accessibility.enable")
+        self.addCleanup(b.cdp, "Accessibility.disable")
+        nodes = b.cdp("Accessibility.getFullAXTree")["nodes"]
+        read = "".join(n["name"]["value"] for n in nodes if n["role"]["value"] == "StaticText")
+        texts = b.js("return [...document.querySelectorAll('.text p')].map((p) => p.textContent)")
+        self.assertGreater(len(texts), 20)
+        squeezed = ["".join(text.split()) for text in [read, *texts]]
+        self.assertEqual([], [text for text in squeezed[1:] if text not in squeezed[0]])
+
     def test_contrast(self):
         """WCAG 2.2: text has 4.5 to 1 against what is behind it, what is drawn 3 to 1."""
         for name, dark in self.each_view():

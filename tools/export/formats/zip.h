@@ -4,8 +4,7 @@
  * By hand, since a docx needs no more of a zip than this: libarchive stays in the decoder's process
  * with what parses strangers' bytes (docs/architecture.md), and libzip would be one more
  * dependency, with a source in memory and a time for each member to be set, for fifty lines.
- * LibreOffice, python-docx and Python's zipfile read what comes of it
- * (tests/unit/tools/test_field_formats.py). */
+ * python-docx reads what comes of it (tests/unit/tools/test_field_formats.py). */
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_FORMATS_ZIP_H
 #define NIGHTSHIFT_TOOLS_EXPORT_FORMATS_ZIP_H
 
