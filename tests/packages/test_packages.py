@@ -59,7 +59,7 @@ class Pages(InAFolder):
                 page = os.path.join(pages, f"nightshift-{name}.1")
                 with self.subTest(command=name), open(page, encoding="utf-8") as file:
                     text = file.read()
-                    if name not in ("cancel", "pause", "resume", "retry", "version"):
+                    if name not in ("cancel", "pause", "priority", "resume", "retry", "version"):
                         self.assertIn(f"\n.Nd {what}\n", text)
                     self.assertNotRegex(text, "(?m)^@")
                     for command in (["mandoc", "-T", "lint", "-W", "warning", page], ["groff", "-mdoc", "-ww", "-z", page]):
