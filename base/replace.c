@@ -14,58 +14,77 @@
 
 static const char database[] = "SQLite format 3"; /* and a 0: its first 16 bytes */
 
-static int write_all(int fd, const char *data, size_t len)
+int replace_put(int fd, const void *data, size_t len)
 {
+    const char *at = data;
+
     while (len > 0) {
-        ssize_t n = write(fd, data, len);
+        ssize_t n = write(fd, at, len);
 
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return errno;
-        data += n;
+        at += n;
         len -= (size_t)n;
     }
     return 0;
 }
 
-/* Errno values. */
-static int copy_all(int to, int from)
+static int create(const char *path, mode_t mode)
 {
-    char *block = malloc(BLOCK);
-    int error = block ? 0 : ENOMEM;
-    off_t at = 0;
-
-    while (error == 0) {
-        ssize_t n = pread(from, block, BLOCK, at);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n == 0)
-            break;
-        error = n < 0 ? errno : write_all(to, block, (size_t)n);
-        at += n;
-    }
-    free(block);
-    return error;
+    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 }
 
-int replace_write(int dir, const char *name, const char *shown, const struct replace_content *c,
-                  bool sync, struct err *err)
+/* Syncs and closes what was created, or removes it after an error, of which *err tells already. */
+static int finish(int fd, const char *made, const char *shown, int rc, struct err *err)
 {
-    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666), error;
+    if (rc == 0 && fsync(fd) != 0)
+        rc = err_sys(err, errno, "write '%.300s'", shown);
+    if (close(fd) != 0 && rc == 0)
+        rc = err_sys(err, errno, "write '%.300s'", shown);
+    if (rc < 0)
+        unlink(made);
+    return rc;
+}
 
-    if (fd < 0)
-        return err_sys(err, errno, "write '%.300s'", shown);
-    error = c->fd > 0 ? copy_all(fd, c->fd) : write_all(fd, c->data, c->len);
-    if (error == 0 && sync && fsync(fd) != 0)
-        error = errno;
-    if (close(fd) != 0 && error == 0)
-        error = errno;
-    if (error == 0)
-        return 0;
-    unlinkat(dir, name, 0);
-    return err_sys(err, error, "write '%.300s'", shown);
+static int put(int fd, const void *data, size_t len, const char *shown, struct err *err)
+{
+    int error = replace_put(fd, data, len);
+
+    return error ? err_sys(err, error, "write '%.300s'", shown) : 0;
+}
+
+static int copy_bytes(int in, int out, const char *from, const char *to, struct err *err)
+{
+    char *block = malloc(BLOCK);
+    int rc = block ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+
+    while (rc == 0) {
+        ssize_t n = read(in, block, BLOCK);
+
+        if (n == 0)
+            break;
+        if (n > 0)
+            rc = put(out, block, (size_t)n, to, err);
+        else if (errno != EINTR)
+            rc = err_sys(err, errno, "read '%.300s'", from);
+    }
+    free(block);
+    return rc;
+}
+
+int replace_copy(const char *from, const char *to, struct err *err)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC), out, rc;
+
+    if (in < 0)
+        return err_sys(err, errno, "read '%.300s'", from);
+    out = create(to, 0666);
+    rc = out < 0 ? err_sys(err, errno, "write '%.300s'", to)
+                 : finish(out, to, to, copy_bytes(in, out, from, to, err), err);
+    close(in);
+    return rc;
 }
 
 static bool is_database(const char *path)
@@ -90,7 +109,7 @@ static int look(const char *path, enum replace_whose whose, mode_t *mode, struct
         return errno == ENOENT ? 0 : err_sys(err, errno, "write '%.300s'", path);
     if (S_ISREG(st.st_mode))
         *mode = st.st_mode & 0777;
-    if (whose == REPLACE_OURS)
+    if (whose != REPLACE_THEIRS)
         return 0;
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_USAGE,
@@ -122,24 +141,58 @@ static int sync_folder_of(const char *path, struct err *err)
     return rc;
 }
 
-int replace_file(const char *path, const struct replace_content *c, enum replace_whose whose,
-                 struct err *err)
+int replace_beside(const char *path, char **ret, struct err *err)
 {
     char host[HOST_LEN] = "", *beside = NULL;
-    mode_t mode;
-    int rc = look(path, whose, &mode, err);
 
-    if (rc < 0)
-        return rc;
     gethostname(host, sizeof(host) - 1);
     if (asprintf(&beside, "%s" REPLACE_BESIDE "%s-%ld", path, host, (long)getpid()) < 0)
         return err_set(err, ERR_NOMEM, "out of memory");
-    unlink(beside); /* of a process with our number that was killed */
-    rc = replace_write(AT_FDCWD, beside, path, c, true, err);
-    if (rc == 0 && ((mode && chmod(beside, mode) != 0) || rename(beside, path) != 0)) {
+    unlink(beside);
+    *ret = beside;
+    return 0;
+}
+
+int replace_with(char *beside, const char *path, struct err *err)
+{
+    int rc = 0;
+
+    if (rename(beside, path) != 0) {
         rc = err_sys(err, errno, "write '%.300s'", path);
         unlink(beside);
     }
     free(beside);
     return rc == 0 ? sync_folder_of(path, err) : rc;
+}
+
+/* mode: as what is there has it; 0: nothing is. */
+static int write_beside(const char *beside, const char *path, const void *data, size_t len,
+                        mode_t mode, bool secret, struct err *err)
+{
+    int fd = create(beside, secret ? 0600 : 0666), rc;
+
+    if (fd < 0)
+        return err_sys(err, errno, "write '%.300s'", path);
+    rc = put(fd, data, len, path, err);
+    if (rc == 0 && mode && fchmod(fd, mode) != 0)
+        rc = err_sys(err, errno, "write '%.300s'", path);
+    return finish(fd, beside, path, rc, err);
+}
+
+int replace_file(const char *path, const void *data, size_t len, enum replace_whose whose,
+                 struct err *err)
+{
+    char *beside = NULL;
+    mode_t mode;
+    int rc = look(path, whose, &mode, err);
+
+    if (rc == 0)
+        rc = replace_beside(path, &beside, err);
+    if (rc < 0)
+        return rc;
+    rc = write_beside(beside, path, data, len, mode, whose == REPLACE_PRIVATE, err);
+    if (rc == 0)
+        return replace_with(beside, path, err);
+    free(beside);
+    return rc;
 }

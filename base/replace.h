@@ -15,27 +15,29 @@
  * process has the same. Somebody who is killed leaves it there. */
 #define REPLACE_BESIDE ".writing-"
 
-struct replace_content { /* borrowed */
-    const void *data;
-    size_t len;
-    int fd; /* over 0: a file that has it all, instead, read from its beginning */
-};
-
 enum replace_whose {
-    REPLACE_OURS, /* whatever the name is */
+    REPLACE_OURS,    /* whatever the name is */
+    REPLACE_PRIVATE, /* ours, and a new file is for this user alone */
     /* A name that somebody typed: what is no plain file (a link, a device, a folder) or an SQLite
      * database stays as it is, ERR_USAGE. */
     REPLACE_THEIRS,
 };
 
-/* `path` holds the content, or on an error what it held, with the permissions that it had. */
-int replace_file(const char *path, const struct replace_content *c, enum replace_whose whose,
+/* `path` holds these bytes, or on an error what it held, with the permissions that it had. */
+int replace_file(const char *path, const void *data, size_t len, enum replace_whose whose,
                  struct err *err);
 
-/* The first half alone, for who renames many at once: a new file `name` in the open folder `dir`
- * (or AT_FDCWD), never one that is there, never through a link. On an error it is gone again. It is
- * not synced unless asked. *err says what went wrong with `shown`. */
-int replace_write(int dir, const char *name, const char *shown, const struct replace_content *c,
-                  bool sync, struct err *err);
+/* The same in steps, for who has more to say between them. The name of what is written beside
+ * `path`, newly allocated; what somebody with our number left there is removed. */
+int replace_beside(const char *path, char **ret, struct err *err);
+/* A new file, never one that is there, never through a link, with the bytes of `from`, synced. On
+ * an error it is gone again. */
+int replace_copy(const char *from, const char *to, struct err *err);
+/* `beside` becomes `path`, and is freed in any case; on an error it is removed. ERR_MISSING: it was
+ * gone, and `path` is what it was. */
+int replace_with(char *beside, const char *path, struct err *err);
+
+/* All bytes into an open file. Errno, or 0. */
+int replace_put(int fd, const void *data, size_t len);
 
 #endif

@@ -46,8 +46,7 @@ static void write_now(struct run *run, bool on)
     if (!list || b.failed)
         err_set(&err, ERR_NOMEM, "no memory for the metrics");
     else
-        replace_file(run->o->metrics, &(struct replace_content){b.data, b.len, 0}, REPLACE_THEIRS,
-                     &err);
+        replace_file(run->o->metrics, b.data, b.len, REPLACE_THEIRS, &err);
     if (err.code && !run->metrics_told)
         report_event(run, LOG_WARN, "the metrics: %s; the run goes on without", err.msg);
     run->metrics_told = err.code != 0;

@@ -3,62 +3,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Those of migration 6, which count and index segments whose task is current. */
-static const char *const names[] = {"segment_insert", "segment_delete", "segment_update",
-                                    "task_current", "task_not_current"};
-#define COUNT (sizeof(names) / sizeof(names[0]))
+/* Those that count and index segments whose task is current: where each says whose segments, and
+ * the same of the segments up to a number. One that takes the number of a deleted one is an old
+ * one. */
+static const struct {
+    const char *name, *says, *of_old;
+} triggers[] = {
+    {"segment_insert", "WHEN (", "WHEN new.segment_id <= %lld AND ("},
+    {"segment_delete", "WHEN (", "WHEN old.segment_id <= %lld AND ("},
+    {"segment_update", "WHEN (", "WHEN new.segment_id <= %lld AND ("},
+    {"task_current", "FROM segment WHERE ", "FROM segment WHERE segment_id <= %lld AND "},
+    {"task_not_current", "FROM segment WHERE ", "FROM segment WHERE segment_id <= %lld AND "},
+};
+#define COUNT (sizeof(triggers) / sizeof(triggers[0]))
 
 struct index_later {
     int64_t last;     /* the highest number of a segment before */
     char *sql[COUNT]; /* what made each trigger */
 };
 
-/* The same of the segments up to the last. One that takes the number of a deleted one is an old
- * one. */
-#define OLD " <= %lld "
-static const char *const of_old[COUNT] = {
-    "CREATE TRIGGER segment_insert AFTER INSERT ON segment "
-    "WHEN new.segment_id" OLD "AND (SELECT current FROM task WHERE task_id = new.task_id) BEGIN "
-    "INSERT INTO segment_fts (rowid, text) VALUES (new.segment_id, new.text); "
-    "UPDATE catalog_total SET segments = segments + 1; END",
-    "CREATE TRIGGER segment_delete AFTER DELETE ON segment "
-    "WHEN old.segment_id" OLD "AND (SELECT current FROM task WHERE task_id = old.task_id) BEGIN "
-    "INSERT INTO segment_fts (segment_fts, rowid, text) "
-    "VALUES ('delete', old.segment_id, old.text); "
-    "UPDATE catalog_total SET segments = segments - 1; END",
-    "CREATE TRIGGER segment_update AFTER UPDATE OF text ON segment "
-    "WHEN new.segment_id" OLD "AND (SELECT current FROM task WHERE task_id = new.task_id) BEGIN "
-    "INSERT INTO segment_fts (segment_fts, rowid, text) "
-    "VALUES ('delete', old.segment_id, old.text); "
-    "INSERT INTO segment_fts (rowid, text) VALUES (new.segment_id, new.text); END",
-    "CREATE TRIGGER task_current AFTER UPDATE OF current ON task "
-    "WHEN new.current = 1 AND old.current = 0 BEGIN "
-    "INSERT INTO segment_fts (rowid, text) SELECT segment_id, text FROM segment "
-    "WHERE task_id = new.task_id AND segment_id" OLD "; "
-    "UPDATE catalog_total SET segments = segments + (SELECT count(*) FROM segment "
-    "WHERE task_id = new.task_id AND segment_id" OLD "); END",
-    "CREATE TRIGGER task_not_current AFTER UPDATE OF current ON task "
-    "WHEN new.current = 0 AND old.current = 1 BEGIN "
-    "INSERT INTO segment_fts (segment_fts, rowid, text) SELECT 'delete', segment_id, text "
-    "FROM segment WHERE task_id = new.task_id AND segment_id" OLD "; "
-    "UPDATE catalog_total SET segments = segments - (SELECT count(*) FROM segment "
-    "WHERE task_id = new.task_id AND segment_id" OLD "); END",
-};
-
-static int read_trigger(struct store *st, const char *name, char **ret, struct err *err)
+/* *of_old: the same of the segments up to the last. */
+static int read_trigger(struct store *st, size_t i, int64_t last, char **ret, char **of_old,
+                        struct err *err)
 {
+    char *put = sqlite3_mprintf(triggers[i].of_old, last);
     sqlite3_stmt *stmt = NULL;
-    int rc =
-        db_first(st, &stmt, err,
-                 "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?", "t", name);
+    int rc = put ? db_first(st, &stmt, err,
+                            "SELECT sql, replace(sql, ?1, ?2) FROM sqlite_schema "
+                            "WHERE type = 'trigger' AND name = ?3 AND instr(sql, ?1)",
+                            "ttt", triggers[i].says, put, triggers[i].name)
+                 : err_set(err, ERR_NOMEM, "catalog: out of memory");
 
+    sqlite3_free(put);
     if (rc != 1)
-        return rc < 0 ? rc
-                      : err_set(err, ERR_CORRUPT, "catalog '%s': it has no trigger %s", st->path,
-                                name);
+        return rc < 0
+                   ? rc
+                   : err_set(err, ERR_CORRUPT, "catalog '%s': it has no trigger %s as it was made",
+                             st->path, triggers[i].name);
     *ret = db_dup(stmt, 0);
+    *of_old = db_dup(stmt, 1);
     sqlite3_reset(stmt);
-    return *ret ? 0 : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    return *ret && *of_old ? 0 : err_set(err, ERR_NOMEM, "catalog: out of memory");
 }
 
 static int drop(struct store *st, const char *name, struct err *err)
@@ -70,13 +55,16 @@ static int drop(struct store *st, const char *name, struct err *err)
     return rc;
 }
 
-static int make_of_old(struct store *st, size_t i, int64_t last, struct err *err)
+static int make_of_old(struct store *st, size_t i, int64_t last, char **sql, struct err *err)
 {
-    /* Those with one number leave the other aside. */
-    char *sql = sqlite3_mprintf(of_old[i], last, last);
-    int rc = sql ? db_exec(st, sql, err) : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    char *of_old = NULL;
+    int rc = read_trigger(st, i, last, sql, &of_old, err);
 
-    sqlite3_free(sql);
+    if (rc == 0)
+        rc = drop(st, triggers[i].name, err);
+    if (rc == 0)
+        rc = db_exec(st, of_old, err);
+    free(of_old);
     return rc;
 }
 
@@ -99,13 +87,8 @@ int index_later_begin(struct store *st, struct index_later **ret, struct err *er
         sqlite3_reset(stmt);
         rc = 0;
     }
-    for (size_t i = 0; i < COUNT && rc == 0; i++) {
-        rc = read_trigger(st, names[i], &l->sql[i], err);
-        if (rc == 0)
-            rc = drop(st, names[i], err);
-        if (rc == 0)
-            rc = make_of_old(st, i, l->last, err);
-    }
+    for (size_t i = 0; i < COUNT && rc == 0; i++)
+        rc = make_of_old(st, i, l->last, &l->sql[i], err);
     if (rc < 0)
         later_free(l);
     else
@@ -137,7 +120,7 @@ int index_later_end(struct store *st, struct index_later *l, int rc, struct err 
     if (rc >= 0)
         rc = index_new(st, l->last, err);
     for (size_t i = 0; i < COUNT && rc == 0; i++) {
-        rc = drop(st, names[i], err);
+        rc = drop(st, triggers[i].name, err);
         if (rc == 0)
             rc = db_exec(st, l->sql[i], err);
     }

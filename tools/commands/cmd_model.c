@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "tools/cli.h"
 #include "tools/model_check.h"
-#include "tools/model_pull.h"
+#include "tools/hub/model_pull.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/silero/silero.h"
 #include "workers/stages/stage_kind.h"

@@ -63,8 +63,7 @@ static int put(const struct cli *cli, const struct wanted *w, const struct repor
     if (b.failed)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     else if (w->html && strcmp(w->html, "-") != 0)
-        rc =
-            replace_file(w->html, &(struct replace_content){b.data, b.len, 0}, REPLACE_THEIRS, err);
+        rc = replace_file(w->html, b.data, b.len, REPLACE_THEIRS, err);
     else
         fwrite(b.data, 1, b.len, stdout);
     buf_free(&b);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/batch.h"
+#include "tools/enqueue/batch.h"
 #include "tools/enqueue/groups.h"
 #include "tools/enqueue/walk.h"
 

@@ -4,8 +4,9 @@
  * Folders are made as needed; symbolic links below the folder are not followed. Files are written
  * under a name of their own, in the folder itself, and get the right one when a group of them is
  * synced, since a sync for each takes most of the time of an export. While a group is open, SIGINT,
- * SIGTERM and SIGHUP wait: only kill -9 leaves half-made files (".nightshift-PID-N.tmp") behind,
- * and outdir_open removes those of processes that are no more. One thread. */
+ * SIGTERM and SIGHUP wait: only kill -9 leaves half-made files (".nightshift-HOST-PID-N.tmp")
+ * behind, and outdir_open removes those of this machine's processes that are no more. One thread.
+ */
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_OUTDIR_H
 #define NIGHTSHIFT_TOOLS_EXPORT_OUTDIR_H
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/replace.h"
 #include "tools/cli.h"
 #include "tools/hub/hub_file.h"
 #include "workers/models/files/model_dir.h"
@@ -97,22 +98,13 @@ int hub_cache_link(const struct hub_cache *c, const char *commit, const char *fi
 int hub_cache_ref(const struct hub_cache *c, const char *revision, const char *commit,
                   struct err *err)
 {
-    char path[PATH_MAX], fresh[PATH_MAX + 8], *cut;
-    int fd, rc = 0;
+    char path[PATH_MAX], *cut;
+    int rc;
 
     snprintf(path, sizeof(path), "%s/refs/%s", c->repo, revision);
     cut = strrchr(path, '/');
     *cut = 0;
     rc = cli_make_directories(path, err);
     *cut = '/';
-    if (rc != 0)
-        return rc;
-    snprintf(fresh, sizeof(fresh), "%s.new", path);
-    fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0 || write(fd, commit, strlen(commit)) != (ssize_t)strlen(commit) || fsync(fd) != 0 ||
-        rename(fresh, path) != 0)
-        rc = err_sys(err, errno, "write %.200s", path);
-    if (fd >= 0)
-        close(fd);
-    return rc;
+    return rc == 0 ? replace_file(path, commit, strlen(commit), REPLACE_OURS, err) : rc;
 }

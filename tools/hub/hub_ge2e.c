@@ -21,6 +21,7 @@
 #include <zlib.h>
 
 #include "base/buf.h"
+#include "base/replace.h"
 #include "tools/hub/hub.h"
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
@@ -73,34 +74,13 @@ static uint32_t bytes_of(size_t i)
 
 /* ---- files */
 
-/* Whole or not at all. */
 static int put_file(const char *folder, const char *name, const void *data, size_t len,
                     struct err *err)
 {
-    char path[PATH_MAX + 64], part[PATH_MAX + 80];
-    int fd, rc = 0;
+    char path[PATH_MAX + 64];
 
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    snprintf(part, sizeof(part), "%s.part", path);
-    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0)
-        return err_sys(err, errno, "%.200s", part);
-    for (size_t done = 0; rc == 0 && done < len;) {
-        ssize_t n = write(fd, (const char *)data + done, len - done);
-
-        if (n >= 0)
-            done += (size_t)n;
-        else if (errno != EINTR)
-            rc = err_sys(err, errno, "write %.200s", part);
-    }
-    if (rc == 0 && fsync(fd) != 0)
-        rc = err_sys(err, errno, "write %.200s", part);
-    close(fd);
-    if (rc == 0 && rename(part, path) != 0)
-        rc = err_sys(err, errno, "%.200s", path);
-    if (rc != 0)
-        unlink(part);
-    return rc;
+    return replace_file(path, data, len, REPLACE_OURS, err);
 }
 
 /* *ret is to be unmapped. */

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BLOCK (1u << 20)
-#define HOST_LEN 65
-#define WRITING ".writing-"
+#include "base/replace.h"
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
 
@@ -72,89 +69,15 @@ void part_workplace_leave(char *dir)
     free(dir);
 }
 
-/* ------------------------------------------------------------------------------------- copying */
-
-static int write_all(int fd, const char *data, size_t n)
-{
-    while (n > 0) {
-        ssize_t did = write(fd, data, n);
-
-        if (did < 0 && errno == EINTR)
-            continue;
-        if (did < 0)
-            return -1;
-        data += did;
-        n -= (size_t)did;
-    }
-    return 0;
-}
-
-static int copy_bytes(int in, int out, const char *from, const char *to, struct err *err)
-{
-    char *block = malloc(BLOCK);
-    int rc = block ? 0 : no_memory(err);
-
-    while (rc == 0) {
-        ssize_t n = read(in, block, BLOCK);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            rc = err_sys(err, errno, "reading '%s'", from);
-        else if (n == 0)
-            break;
-        else if (write_all(out, block, (size_t)n) != 0)
-            rc = err_sys(err, errno, "writing '%s'", to);
-    }
-    free(block);
-    if (rc == 0 && fsync(out) != 0)
-        rc = err_sys(err, errno, "writing '%s'", to);
-    return rc;
-}
-
-int part_copy(const char *from, const char *to, struct err *err)
-{
-    int in = open(from, O_RDONLY | O_CLOEXEC), out, rc;
-
-    if (in < 0)
-        return err_sys(err, errno, "'%s'", from);
-    out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    rc = out < 0 ? err_sys(err, errno, "'%s'", to) : copy_bytes(in, out, from, to, err);
-    close(in);
-    if (out >= 0 && close(out) != 0 && rc == 0)
-        rc = err_sys(err, errno, "writing '%s'", to);
-    if (rc < 0 && out >= 0)
-        unlink(to);
-    return rc;
-}
-
-/* That a name is another file's now must outlive a power cut, too. */
-static int sync_folder_of(const char *path, struct err *err)
-{
-    char *copy = strdup(path);
-    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, rc = 0;
-
-    if (!copy)
-        return no_memory(err);
-    /* Some file systems cannot sync a folder, and need it not. */
-    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP))
-        rc = err_sys(err, errno, "the folder of '%s'", path);
-    if (fd >= 0)
-        close(fd);
-    free(copy);
-    return rc;
-}
+/* ---------------------------------------------------------------------------------- publishing */
 
 int part_beside(const char *local, const char *target, char **ret, struct err *err)
 {
-    char host[HOST_LEN] = "", *beside = NULL;
-    int rc;
+    char *beside = NULL;
+    int rc = replace_beside(target, &beside, err);
 
-    gethostname(host, sizeof(host) - 1);
-    if (asprintf(&beside, "%s" WRITING "%s-%ld", target, host, (long)getpid()) < 0)
-        return no_memory(err);
-    unlink(beside);
-    rc = part_copy(local, beside, err);
+    if (rc == 0)
+        rc = replace_copy(local, beside, err);
     if (rc < 0)
         free(beside);
     else
@@ -162,24 +85,12 @@ int part_beside(const char *local, const char *target, char **ret, struct err *e
     return rc;
 }
 
-int part_replace(char *beside, const char *target, struct err *err)
-{
-    int rc = 0;
-
-    if (rename(beside, target) != 0) {
-        rc = err_sys(err, errno, "'%s'", target);
-        unlink(beside);
-    }
-    free(beside);
-    return rc == 0 ? sync_folder_of(target, err) : rc;
-}
-
 int part_publish(const char *local, const char *target, struct err *err)
 {
     char *beside = NULL;
     int rc = part_beside(local, target, &beside, err);
 
-    return rc == 0 ? part_replace(beside, target, err) : rc;
+    return rc == 0 ? replace_with(beside, target, err) : rc;
 }
 
 void part_fence(const char *target)
@@ -192,7 +103,7 @@ void part_fence(const char *target)
 
     while (d && (e = readdir(d)))
         if (strncmp(e->d_name, name, n) == 0 &&
-            strncmp(e->d_name + n, WRITING, strlen(WRITING)) == 0)
+            strncmp(e->d_name + n, REPLACE_BESIDE, strlen(REPLACE_BESIDE)) == 0)
             unlinkat(dirfd(d), e->d_name, 0);
     if (d)
         closedir(d);

@@ -21,16 +21,11 @@ char *part_path(const char *dir, const char *name, struct err *err);
 /* "DIR/part-0007SUFFIX", likewise. */
 char *part_name(const char *dir, uint32_t number, const char *suffix, struct err *err);
 
-/* A new file with the same bytes. */
-int part_copy(const char *from, const char *to, struct err *err);
-/* `target` holds the bytes of `local`, or on an error what it held: part_beside and part_replace.
+/* `target` holds the bytes of `local`, or on an error what it held: part_beside and replace_with.
  */
 int part_publish(const char *local, const char *target, struct err *err);
-/* Writes them beside `target`, and syncs them. *ret: where, newly allocated. */
+/* Writes them beside `target`, and syncs them. *ret: where, newly allocated, for replace_with. */
 int part_beside(const char *local, const char *target, char **ret, struct err *err);
-/* Renames that, and frees `beside` in any case; on an error it is removed. ERR_MISSING: it was
- * gone, and `target` is what it was. */
-int part_replace(char *beside, const char *target, struct err *err);
 /* Removes what lies beside `target` in writing: what others would replace it with later. They fail
  * with ERR_MISSING. Also what was killed has left. */
 void part_fence(const char *target);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/replace.h"
 #include "store/parting/parting.h"
 #include "tools/parts/part_file.h"
 
@@ -100,7 +101,7 @@ static int publish_once(struct part_run *p, struct err *err)
         return rc;
     p->overtaken = p->overtaken || is_overtaken(p);
     if (!p->overtaken)
-        return part_replace(beside, p->file, err);
+        return replace_with(beside, p->file, err);
     unlink(beside);
     free(beside);
     return 0;
@@ -307,7 +308,7 @@ static int begin(struct part_run *p, uint32_t tries, struct err *err)
 {
     struct parting_about about;
     char text[160];
-    int rc = part_copy(p->file, p->local, err);
+    int rc = replace_copy(p->file, p->local, err);
 
     if (rc == 0)
         rc = check_part(p, &about, err);
@@ -323,7 +324,7 @@ static int begin(struct part_run *p, uint32_t tries, struct err *err)
     if (rc == 0) { /* what the other one has written back until now */
         part_fence(p->file);
         unlink(p->local);
-        rc = part_copy(p->file, p->local, err);
+        rc = replace_copy(p->file, p->local, err);
     }
     if (rc == 0)
         rc = check_part(p, &about, err);

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/replace.h"
 #include "scheduler/run/options.h"
 #include "store/lock.h"
 #include "store/parting/parting.h"
@@ -192,7 +193,7 @@ static int fill(struct splitting *s, const char *local, const struct parting_par
                          .shares = p->shares,
                          .share_count = p->share_count};
     struct store *st = NULL;
-    int rc = part_copy(s->template, local, err);
+    int rc = replace_copy(s->template, local, err);
 
     if (rc == 0)
         rc = store_open(local, STORE_WRITE, &st, err);

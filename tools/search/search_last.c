@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/replace.h"
 #include "tools/cli.h"
 
 #define HEAD "nightshift search 1\n"
@@ -34,43 +35,20 @@ static bool folder(struct buf *to)
     return buf_cstr(to) != NULL;
 }
 
-static bool write_file(const char *path, const char *catalog, const struct buf *list)
-{
-    int fd;
-    FILE *f;
-    bool whole;
-
-    unlink(path); /* of one that was killed */
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!f) {
-        if (fd >= 0)
-            close(fd);
-        return false;
-    }
-    fprintf(f, HEAD "%zu\n%s\n", strlen(catalog), catalog);
-    if (list->len > 0)
-        fwrite(list->data, 1, list->len, f);
-    whole = !ferror(f);
-    return fclose(f) == 0 && whole;
-}
-
 void search_last_keep(const char *catalog, struct buf *list)
 {
-    struct buf dir = BUF_INIT, path = BUF_INIT, temp = BUF_INIT;
+    struct buf path = BUF_INIT, text = BUF_INIT;
     struct err ignored = {0};
 
-    if (!list->failed && folder(&dir) && cli_make_directories(buf_cstr(&dir), &ignored) == 0) {
-        buf_printf(&path, "%s/last-search", buf_cstr(&dir));
-        buf_printf(&temp, "%s/last-search.%ld", buf_cstr(&dir), (long)getpid());
-        if (buf_cstr(&path) && buf_cstr(&temp) &&
-            (!write_file(buf_cstr(&temp), catalog, list) ||
-             rename(buf_cstr(&temp), buf_cstr(&path)) != 0))
-            unlink(buf_cstr(&temp));
+    if (!list->failed && folder(&path) && cli_make_directories(buf_cstr(&path), &ignored) == 0) {
+        buf_printf(&path, "/last-search");
+        buf_printf(&text, HEAD "%zu\n%s\n", strlen(catalog), catalog);
+        buf_put(&text, list->data, list->len);
+        if (!path.failed && !text.failed)
+            replace_file(buf_cstr(&path), text.data, text.len, REPLACE_PRIVATE, &ignored);
     }
-    buf_free(&dir);
     buf_free(&path);
-    buf_free(&temp);
+    buf_free(&text);
 }
 
 /* The file as a C string; false: there is none that can be read. */

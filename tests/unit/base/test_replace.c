@@ -1,7 +1,6 @@
 /* Files that take the place of others, or leave them alone. */
 #include "tests/common/test.h"
 
-#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +8,6 @@
 #include <unistd.h>
 
 #include "base/replace.h"
-
-static const struct replace_content text = {"new\n", 4, 0};
 
 static void put(const char *path, const void *data, size_t len)
 {
@@ -61,20 +58,19 @@ TEST(a_file_is_another)
 {
     struct err e = {0};
     struct stat st;
-    int fd;
 
     in_a_folder();
-    assert_int_equal(replace_file("a", &text, REPLACE_THEIRS, &e), 0);
+    assert_int_equal(replace_file("a", "new\n", 4, REPLACE_THEIRS, &e), 0);
     assert_holds("a", "new\n");
     put("b", "old, and longer\n", 16);
     assert_int_equal(chmod("b", 0640), 0);
-    fd = open("a", O_RDONLY);
-    assert_int_equal(lseek(fd, 2, SEEK_SET), 2);
-    assert_int_equal(replace_file("b", &(struct replace_content){.fd = fd}, REPLACE_THEIRS, &e), 0);
-    close(fd);
+    assert_int_equal(replace_file("b", "new\n", 4, REPLACE_THEIRS, &e), 0);
     assert_holds("b", "new\n");
     assert_int_equal(stat("b", &st), 0);
     assert_int_equal(st.st_mode & 07777, 0640);
+    assert_int_equal(replace_file("c", "new\n", 4, REPLACE_PRIVATE, &e), 0);
+    assert_int_equal(stat("c", &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
     assert_nothing_left();
     leave_folder();
 }
@@ -85,18 +81,39 @@ TEST(what_stays_as_it_is)
 
     in_a_folder();
     put("a", "SQLite format 3\0and a page", 26);
-    assert_int_equal(replace_file("a", &text, REPLACE_THEIRS, &e), ERR_USAGE);
+    assert_int_equal(replace_file("a", "new\n", 4, REPLACE_THEIRS, &e), ERR_USAGE);
     assert_non_null(strstr(e.msg, "a catalog perhaps"));
     assert_int_equal(symlink("a", "b"), 0);
-    assert_int_equal(replace_file("b", &text, REPLACE_THEIRS, &e), ERR_USAGE);
+    assert_int_equal(replace_file("b", "new\n", 4, REPLACE_THEIRS, &e), ERR_USAGE);
     assert_int_equal(symlink("nowhere", "c"), 0);
-    assert_int_equal(replace_file("c", &text, REPLACE_THEIRS, &e), ERR_USAGE);
-    assert_int_equal(replace_file(".", &text, REPLACE_THEIRS, &e), ERR_USAGE);
-    assert_int_equal(replace_file("/dev/null", &text, REPLACE_THEIRS, &e), ERR_USAGE);
-    assert_int_equal(replace_file("none/a", &text, REPLACE_THEIRS, &e), ERR_MISSING);
+    assert_int_equal(replace_file("c", "new\n", 4, REPLACE_THEIRS, &e), ERR_USAGE);
+    assert_int_equal(replace_file(".", "new\n", 4, REPLACE_THEIRS, &e), ERR_USAGE);
+    assert_int_equal(replace_file("/dev/null", "new\n", 4, REPLACE_THEIRS, &e), ERR_USAGE);
+    assert_int_equal(replace_file("none/a", "new\n", 4, REPLACE_THEIRS, &e), ERR_MISSING);
     assert_nothing_left();
-    assert_int_equal(replace_file("a", &text, REPLACE_OURS, &e), 0);
+    assert_int_equal(replace_file("a", "new\n", 4, REPLACE_OURS, &e), 0);
     assert_holds("a", "new\n");
+    leave_folder();
+}
+
+TEST(in_steps)
+{
+    struct err e = {0};
+    char *beside = NULL;
+
+    in_a_folder();
+    put("a", "new\n", 4);
+    put("b", "old\n", 4);
+    assert_int_equal(replace_beside("b", &beside, &e), 0);
+    assert_int_equal(replace_copy("a", beside, &e), 0);
+    assert_holds("b", "old\n");
+    assert_int_equal(replace_with(beside, "b", &e), 0);
+    assert_holds("b", "new\n");
+    assert_int_equal(replace_beside("b", &beside, &e), 0);
+    assert_int_equal(replace_copy("none", beside, &e), ERR_MISSING);
+    assert_int_equal(replace_with(beside, "b", &e), ERR_MISSING);
+    assert_holds("b", "new\n");
+    assert_nothing_left();
     leave_folder();
 }
 
@@ -111,10 +128,10 @@ TEST(beside_is_a_new_file)
     gethostname(host, sizeof(host) - 1);
     snprintf(beside, sizeof(beside), "a" REPLACE_BESIDE "%s-%ld", host, (long)getpid());
     assert_int_equal(symlink("b", beside), 0);
-    assert_int_equal(replace_file("a", &text, REPLACE_THEIRS, &e), 0);
+    assert_int_equal(replace_file("a", "new\n", 4, REPLACE_THEIRS, &e), 0);
     assert_holds("a", "new\n");
     assert_holds("b", "old\n");
-    assert_true(replace_write(AT_FDCWD, "b", "b", &text, false, &e) < 0);
+    assert_true(replace_copy("a", "b", &e) < 0);
     assert_holds("b", "old\n");
     assert_nothing_left();
     leave_folder();

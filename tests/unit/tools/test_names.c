@@ -319,7 +319,7 @@ TEST(a_signal_ends_it_between_pieces)
 
 TEST(half_made_files_of_the_dead_go)
 {
-    char dir[] = "outdir-XXXXXX", name[4][128];
+    char dir[] = "outdir-XXXXXX", name[5][256], host[65] = "";
     struct outdir *d = NULL;
     struct err err = {0};
     pid_t child = fork();
@@ -328,15 +328,17 @@ TEST(half_made_files_of_the_dead_go)
         _exit(0);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_non_null(mkdtemp(dir));
-    snprintf(name[0], sizeof(name[0]), "%s/.nightshift-%ld-7.tmp", dir, (long)child);
-    snprintf(name[1], sizeof(name[1]), "%s/.nightshift-%ld-7.tmp", dir, (long)getppid());
-    snprintf(name[2], sizeof(name[2]), "%s/.nightshift-%ld-7.tmp.txt", dir, (long)child);
-    snprintf(name[3], sizeof(name[3]), "%s/.nightshift--1-7.tmp", dir);
-    for (int i = 0; i < 4; i++)
+    gethostname(host, sizeof(host) - 1);
+    snprintf(name[0], sizeof(name[0]), "%s/.nightshift-%s-%ld-7.tmp", dir, host, (long)child);
+    snprintf(name[1], sizeof(name[1]), "%s/.nightshift-%s-%ld-7.tmp", dir, host, (long)getppid());
+    snprintf(name[2], sizeof(name[2]), "%s/.nightshift-%s-%ld-7.tmp.txt", dir, host, (long)child);
+    snprintf(name[3], sizeof(name[3]), "%s/.nightshift-%s--1-7.tmp", dir, host);
+    snprintf(name[4], sizeof(name[4]), "%s/.nightshift-%s2-%ld-7.tmp", dir, host, (long)child);
+    for (int i = 0; i < 5; i++)
         close(open(name[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
     assert_ok(outdir_open(dir, &d, &err), err);
     outdir_close(d);
-    assert_int_equal(count_files(dir), 3);
+    assert_int_equal(count_files(dir), 4);
     assert_int_equal(access(name[0], F_OK), -1);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/replace.h"
 #include "store/parting/parting.h"
 #include "tools/parts/part_file.h"
 #include "tools/parts/part_run.h"
@@ -198,7 +199,7 @@ TEST(no_rename_behind_the_fence)
     new = opened(60000);
     tries = asked_of("SELECT count(*) FROM event WHERE kind = 'part-try'");
     assert_int_equal(tries, 1);
-    assert_int_equal(part_replace(beside, PART, &e), ERR_MISSING);
+    assert_int_equal(replace_with(beside, PART, &e), ERR_MISSING);
     assert_int_equal(asked_of("SELECT count(*) FROM event WHERE kind = 'part-try'"), 1);
     e = (struct err){0};
     assert_ok(ended(new, &e), e);

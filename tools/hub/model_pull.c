@@ -1,5 +1,5 @@
 /* nightshift model pull: a pull (hub.h), seen by the one who waits for it. */
-#include "tools/model_pull.h"
+#include "tools/hub/model_pull.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
-/* tools/dry_run.h - what a walk would bring to the catalog, counted as the catalog would, without a
- * change to it. Memory: 16 bytes for each place, content and row that was met. One thread. */
-#ifndef NIGHTSHIFT_TOOLS_DRY_RUN_H
-#define NIGHTSHIFT_TOOLS_DRY_RUN_H
+/* tools/enqueue/dry_run.h - what a walk would bring to the catalog, counted as the catalog would,
+ * without a change to it. Memory: 16 bytes for each place, content and row that was met. One
+ * thread. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_DRY_RUN_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_DRY_RUN_H
 
 #include "store/requests/request.h"
 

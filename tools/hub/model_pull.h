@@ -1,6 +1,6 @@
-/* tools/model_pull.h - `nightshift model pull`. */
-#ifndef NIGHTSHIFT_TOOLS_MODEL_PULL_H
-#define NIGHTSHIFT_TOOLS_MODEL_PULL_H
+/* tools/hub/model_pull.h - `nightshift model pull`. */
+#ifndef NIGHTSHIFT_TOOLS_HUB_MODEL_PULL_H
+#define NIGHTSHIFT_TOOLS_HUB_MODEL_PULL_H
 
 #include "tools/cli.h"
 

@@ -1,4 +1,4 @@
-#include "tools/dry_run.h"
+#include "tools/enqueue/dry_run.h"
 
 #include <stdlib.h>
 #include <string.h>
