@@ -80,7 +80,7 @@ static int take_common(struct cli *cli, const struct cli_spec *spec, int found)
     case 'c':
         free(cli->catalog);
         cli->catalog = strdup(optarg);
-        return cli->catalog && cli->catalog[0] != 0 ? 1 : -1;
+        return !cli->catalog || cli->catalog[0] != 0 ? 1 : -1;
     case OPTION_JSON:
         cli->json = true;
         return spec->json ? 1 : -1;
@@ -129,6 +129,8 @@ int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc,
             return cli_flush(EX_OK);
         }
         common_one = take_common(cli, spec, found);
+        if (found == 'c' && !cli->catalog)
+            return cli_no_memory("begin");
         if (common_one < 0)
             return found == 'c' ? cli_usage(cli, "--catalog wants the name of a file")
                                 : cli_usage(cli, "there is no --json here");
@@ -258,6 +260,14 @@ int cli_fail(const char *doing, const struct err *err, const char *hint)
              hint[0] ? " " : "", hint);
     say(LOG_ERROR, "31", line);
     return err_exit_status(err->code);
+}
+
+int cli_no_memory(const char *doing)
+{
+    struct err err = {0};
+
+    err_set(&err, ERR_NOMEM, "out of memory");
+    return cli_fail(doing, &err, NULL);
 }
 
 int cli_usage(const struct cli *cli, const char *fmt, ...)

@@ -49,6 +49,7 @@ int cli_catalog(struct cli *cli, bool create, struct err *err);
 /* "nightshift: cannot DOING: MESSAGE. HINT" on standard error; hint NULL: what the code suggests.
  * Returns the code's exit status. */
 int cli_fail(const char *doing, const struct err *err, const char *hint);
+int cli_no_memory(const char *doing); /* the same of ERR_NOMEM */
 /* "nightshift: COMMAND: SENTENCE. Try `nightshift COMMAND --help`." Returns EX_USAGE. */
 int cli_usage(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* One line on standard error behind "nightshift: ". */

@@ -232,6 +232,8 @@ int main(int argc, char **argv)
         if (found == 'c') {
             free(cli.catalog);
             cli.catalog = strdup(optarg);
+            if (!cli.catalog) /* not the usual one instead */
+                return cli_no_memory("begin");
             continue;
         }
         if (found == '?' || found == ':') {

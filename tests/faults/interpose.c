@@ -59,6 +59,7 @@ enum op { OP_OPEN, OP_WRITE, OP_TRUNCATE, OP_SYNC, OP_SYNC_ALL, OP_RENAME, OP_UN
 struct page {
     /* What is wanted. */
     uint64_t role, call, action, nth, error, lasting, seed, slow_ms;
+    uint64_t byte;            /* of a message the one that is spoilt, from 1; 0: any */
     uint64_t warp;            /* so much faster goes the scheduler's time, once it has struck */
     atomic_llong disk_left;   /* bytes by which the files below `dir` may grow; -1: no limit */
     atomic_llong disk_denies; /* so many writes more; then there is room. 0: never */
@@ -414,6 +415,11 @@ static void spoil(char *data, size_t n)
 {
     uint64_t x = page->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
 
+    if (page->byte) {
+        if (page->byte <= n)
+            data[page->byte - 1] ^= (char)(1u << page->seed % 8);
+        return;
+    }
     for (unsigned k = 0; n && k <= page->seed % 4; k++) {
         data[(x >> 33) % n] ^= (char)(1u << (x >> 29 & 7) | (k & 1));
         x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;

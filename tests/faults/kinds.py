@@ -19,6 +19,8 @@ LIMITS = {"open": [errno.EMFILE, errno.ENFILE], "socket": [errno.EMFILE, errno.E
           "spawn": [errno.EAGAIN, errno.ENOMEM], "thread": [errno.EAGAIN]}
 PARTIAL = {"read": ["short", "fail"], "receive": ["short", "fail"],
            "write": ["short", "torn", "fail"], "send": ["short", "fail"]}
+INSTEAD = 1000000
+LENGTH = 9, 12  # the bytes of a message that say how long it is, from 1
 HASTE = 10  # of the scheduler's time, once the fault is there
 
 
@@ -56,20 +58,22 @@ class Draw:
             self.order = [other for other in self.order if other != kind]
         raise StopIteration
 
-    def draw(self, kind):
-        number = self.drawn[kind]
-        self.drawn[kind] += 1
+    def draw(self, kind, number=None):
+        if number is None:
+            number = self.drawn[kind]
+            self.drawn[kind] += 1
         for attempt in range(300):
             rng = random.Random(f"{self.seed} {kind} {number} {attempt}")
             fault = getattr(self, kind)(rng, number)
             if fault:
-                fault.kind = kind
+                fault.kind, fault.number = kind, number
                 return fault
         return None  # no command of these scenes makes such a call
 
     def instead_of(self, fault):
-        """The other processes of a command do not always get so far."""
-        return self.draw(fault.kind)
+        """The other processes of a command do not always get so far. It takes no other's place, so
+        that the n-th fault is the same whatever was met before."""
+        return self.draw(fault.kind, fault.number + INSTEAD)
 
     # -- places
 
@@ -179,7 +183,8 @@ class Draw:
             return None
         scene, role, call, most = place
         return Fault(scene, role, call, self.nth(rng, most), "garbage", seed=rng.randrange(1 << 32),
-                     lasting=rng.choice([None, None, 3]), warp=HASTE)
+                     lasting=rng.choice([None, None, 3]), warp=HASTE,
+                     byte=rng.choice([None, None, rng.randint(*LENGTH)]))
 
     def power(self, rng, number):
         place = self.in_turn(number, lambda scene: len(scene.events) + 1)

@@ -14,7 +14,7 @@ EVER = 1 << 62
 
 class _Page(ctypes.Structure):
     _fields_ = ([(name, ctypes.c_uint64) for name in
-                 ("role", "call", "action", "nth", "error", "lasting", "seed", "slow_ms", "warp")] +
+                 ("role", "call", "action", "nth", "error", "lasting", "seed", "slow_ms", "byte", "warp")] +
                 [("disk_left", ctypes.c_int64), ("disk_denies", ctypes.c_int64)] +
                 [(name, ctypes.c_uint64) for name in ("struck", "struck_pid", "struck_ns")] +
                 [("counts", ctypes.c_uint64 * len(CALLS) * len(ROLES)),
@@ -25,11 +25,12 @@ class Fault:
     """scene/role/call/nth/action, and what else there is as name=value: one word, as
     `tests/faults/run --fault` takes it and as reports print it."""
 
-    NUMBERS = ("lasting", "seed", "slow", "warp", "left", "denies", "resume", "cut", "shape")
+    NUMBERS = ("lasting", "seed", "slow", "byte", "warp", "left", "denies", "resume", "cut", "shape")
 
     def __init__(self, scene, role="cli", call="any", nth=0, action="none", kind="", **more):
         self.scene, self.role, self.call, self.nth, self.action = scene, role, call, nth, action
         self.kind, self.error = kind, more.pop("error", 0)
+        self.number = None  # of its kind, as kinds.py drew it
         self.more = more
 
     def __getattr__(self, name):
@@ -82,6 +83,7 @@ class Page:
         p.action, p.nth = ACTIONS.index(fault.action), fault.nth
         p.error, p.lasting = fault.error, fault.lasting or 1
         p.seed, p.slow_ms, p.warp = fault.seed or 0, fault.slow or 0, fault.warp or 1
+        p.byte = fault.byte or 0
         if fault.left is not None:
             p.disk_left, p.disk_denies = fault.left, fault.denies or 0
 

@@ -636,6 +636,59 @@ TEST(kills_from_outside_count_against_nobody)
     assert_true(kills > 40 * 30 && deaths > 40 * 10);
 }
 
+/* A day and a night in which something dies every minute, a worker or a decoder, and in every other
+ * one there are recordings that kill theirs. */
+TEST(a_day_with_a_death_every_minute)
+{
+    const double day_s = 86400;
+
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        uint32_t workers = 1 + below(&(struct rng){seed * 11}, 8), failed = 0, poison = 0, n = 0;
+        double speed = 0, shards = 0;
+        struct sim s;
+
+        sim_init(&s, seed, (uint32_t)(day_s * 0.3 * workers / 6), workers);
+        for (uint32_t i = 0; i < workers; i++) {
+            s.workers[i].speed = 0.1 + below(&s.rng, 21) / 100.0;
+            s.workers[i].capacity = 2 + below(&s.rng, 7);
+            /* A worker that dies begins a new wait for its decoder's death, too. */
+            s.workers[i].mtbf = 110.0 * workers;
+            s.workers[i].decoder_mtbf = 60.0 * workers;
+            speed += s.workers[i].speed;
+        }
+        for (; shards < day_s * speed && n < s.task_count; n++) {
+            s.tasks[n].shards = below(&s.rng, 3) ? 1 + below(&s.rng, 5) : 1 + below(&s.rng, 60);
+            s.tasks[n].poison = seed % 2 == 0 && n % 500 == 250;
+            s.tasks[n].at = below(&s.rng, s.tasks[n].shards);
+            poison += s.tasks[n].poison;
+            shards += s.tasks[n].shards;
+        }
+        assert_true(shards >= day_s * speed);
+        s.task_count = n;
+        simulate(&s);
+        check_all_done(&s);
+        for (uint32_t i = 0; i < s.task_count; i++) {
+            const struct sim_task *t = &s.tasks[i];
+
+            failed += t->failed;
+            if (t->failed != t->poison)
+                fail_msg("seed %d: task %u, %s, died alone %u times", (int)seed, i,
+                         t->poison ? "poison" : "innocent", t->died_alone);
+        }
+        assert_int_equal(failed, poison);
+        for (uint32_t i = 0; i < workers; i++)
+            assert_false(s.workers[i].aside);
+        print_message("%u workers, %.1f h for %.1f: %llu workers and %llu decoders died\n", workers,
+                      s.now / 3600, lower_bound(&s) / 3600, (unsigned long long)s.deaths,
+                      (unsigned long long)s.kills);
+        assert_true(s.now >= day_s);
+        assert_true((double)(s.deaths + s.kills) > s.now / 60);
+        if (s.now > lower_bound(&s) * 1.25)
+            fail_msg("seed %d: %.0f s, at best %.0f s", (int)seed, s.now, lower_bound(&s));
+        sim_free(&s);
+    }
+}
+
 TEST(workers_that_die_lose_nothing)
 {
     uint64_t seed;

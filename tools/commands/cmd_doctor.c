@@ -128,7 +128,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
         return cli_fail("find the catalog", &err, NULL);
     all = malloc(sizeof(*all));
     if (!all)
-        return EX_OSERR;
+        return cli_no_memory("look at this machine");
     d.catalog = cli->catalog;
     d.rows = cli->json ? json_array() : NULL;
     catch_signals();

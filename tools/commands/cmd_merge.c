@@ -319,7 +319,7 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (!cli->catalog && optind < argc && !(cli->catalog = strdup(argv[optind++])))
-        return EX_OSERR;
+        return cli_no_memory("merge");
     given_up = finishing && optind == argc;
     if (optind == argc && !given_up)
         return cli_usage(cli, "which parts? Their files, or the folder that has them");

@@ -175,7 +175,7 @@ int cmd_play(struct cli *cli, int argc, char **argv)
     }
     store_close(st);
     if (status < 0)
-        status = p.status != 0 ? p.status : p.path ? hand_over(&p) : EX_OSERR;
+        status = p.status != 0 ? p.status : p.path ? hand_over(&p) : cli_no_memory("play it");
     free(p.path);
     return cli_flush(status);
 }

@@ -168,7 +168,7 @@ static int print_json(const struct hub_pulled *p, const struct model_check *c,
     json_t *o = model_check_json(c, err);
 
     if (!o)
-        return EX_OSERR;
+        return cli_no_memory("say what was fetched");
     if (p->commit[0] != 0)
         json_object_set_new(o, "commit", json_string(p->commit));
     json_object_set_new(o, "fetched_bytes", json_integer((json_int_t)p->fetched_bytes));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,6 +35,9 @@
 /* Set before threads start; see decoder.h. */
 static const char *program;
 static struct fork_server *shared;
+/* Of the shared server, from here on: who starts decoders takes turns. */
+static pthread_mutex_t sharing = PTHREAD_MUTEX_INITIALIZER;
+static bool told; /* that one died */
 
 /*  STARTED --frames--> STARTED --WIRE_END--> DONE
  *     |  error, death, silence, cancel          |
@@ -123,10 +127,43 @@ static void close_fd(int fd)
         close(fd);
 }
 
-/* By the shared server; where there is none, or none any more, by one for this decoder alone. */
+/* Holds `sharing`. The thread that takes its place lives as long as decoders are wanted. */
+static void replace_server(void)
+{
+    int status = fork_server_close(shared);
+    char how[40] = "it does not answer";
+
+    shared = NULL;
+    if (status >= 0 && WIFSIGNALED(status))
+        snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
+    else if (status >= 0)
+        snprintf(how, sizeof(how), "status %d", WEXITSTATUS(status));
+    if (!told)
+        log_warn("the process that starts decoders died (%s); another one takes its place", how);
+    told = true;
+    decoder_share_server();
+}
+
+static int fork_shared(struct decoder *d, const int files[], size_t count)
+{
+    int failed = EPIPE;
+
+    pthread_mutex_lock(&sharing);
+    if (shared)
+        failed = fork_server_start(shared, files, count, &d->pid);
+    if (shared && failed == EPIPE) {
+        replace_server();
+        if (shared)
+            failed = fork_server_start(shared, files, count, &d->pid);
+    }
+    pthread_mutex_unlock(&sharing);
+    return failed;
+}
+
+/* By the shared server; where there is none, by one for this decoder alone. */
 static int fork_decoder(struct decoder *d, const int files[], size_t count)
 {
-    int failed = shared ? fork_server_start(shared, files, count, &d->pid) : EPIPE;
+    int failed = fork_shared(d, files, count);
     struct fork_server *own;
 
     if (failed != EPIPE)

@@ -120,8 +120,9 @@ void decoder_close(struct decoder *d); /* kills and reaps; NULL is fine */
 
 /* Many decoders will be started: they share a fork server from here on, which spares each of them
  * the loading of its libraries. It ends with the calling thread, and what it started with it; so
- * the main thread calls both, before others start and after they have ended. Without it each
- * decoder has a server of its own. */
+ * the main thread calls both, before others start and after they have ended. One that died is told
+ * of in the log, the first time, and whichever thread finds out starts another one: such threads
+ * live as long as decoders are wanted. Without it each decoder has a server of its own. */
 void decoder_share_server(void);
 void decoder_drop_server(void);
 

@@ -298,6 +298,7 @@ static int decode_once(void)
     struct err err = {0}, ignored;
     int rc;
 
+    log_begin("decoder"); /* it is another process than the one that has loaded */
     s.sent_ms = clock_mono_ms();
     rc = get_request(&s, &err);
     if (rc != 0) {

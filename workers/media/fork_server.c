@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -25,7 +24,6 @@
 struct fork_server {
     pid_t pid;
     int sock;
-    pthread_mutex_t lock;
 };
 
 union order_control {
@@ -56,7 +54,6 @@ int fork_server_open(const char *program, const char *const argv[], struct fork_
         return rc;
     }
     s->sock = ends[0];
-    pthread_mutex_init(&s->lock, NULL);
     *ret = s;
     return 0;
 }
@@ -106,12 +103,10 @@ int fork_server_start(struct fork_server *s, const int files[], size_t count, pi
 
     if (count == 0 || count > FORK_SERVER_FILES)
         return EINVAL;
-    pthread_mutex_lock(&s->lock);
     rc = send_order(s->sock, files, count);
     answer = rc == 0 ? get_answer(s->sock) : 0;
     if (answer == -EPIPE) /* what it answers later would be taken for the next one's */
         shutdown(s->sock, SHUT_RDWR);
-    pthread_mutex_unlock(&s->lock);
     if (rc == ECONNRESET || rc == ENOTCONN)
         return EPIPE;
     if (rc != 0)
@@ -123,14 +118,16 @@ int fork_server_start(struct fork_server *s, const int files[], size_t count, pi
     return 0;
 }
 
-void fork_server_close(struct fork_server *s)
+int fork_server_close(struct fork_server *s)
 {
+    int status;
+
     if (!s)
-        return;
+        return -1;
     close(s->sock);
-    spawn_end(s->pid, -1);
-    pthread_mutex_destroy(&s->lock);
+    status = spawn_end(s->pid, -1);
     free(s);
+    return status;
 }
 
 /* --- the server's side --- */

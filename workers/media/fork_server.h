@@ -24,10 +24,12 @@ struct fork_server;
  * the calling thread. 0, or an errno value. */
 int fork_server_open(const char *program, const char *const argv[], struct fork_server **ret);
 /* A process of it: files[i] (borrowed) is its descriptor i + 2, and it has no others but /dev/null
- * as 0 and 1; it leads a process group. It is to be ended by spawn_end. Any thread, one after the
- * other. 0, or an errno value: nothing was started; after EPIPE the server is of no more use. */
+ * as 0 and 1; it leads a process group. It is to be ended by spawn_end. Any thread, one at a time.
+ * 0, or an errno value: nothing was started; after EPIPE the server is of no more use. */
 int fork_server_start(struct fork_server *s, const int files[], size_t count, pid_t *ret);
-void fork_server_close(struct fork_server *s); /* NULL is fine */
+/* NULL is fine. Its status as of waitpid, which tells how one ended that was of no more use; -1: it
+ * could not be learnt. */
+int fork_server_close(struct fork_server *s);
 
 /* The server's main(): calls child in each process that is asked for, whose exit status it returns.
  * Returns the server's own when its starter goes, or -1 at once: it was not started as one. */

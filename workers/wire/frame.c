@@ -31,13 +31,22 @@ static uint32_t checksum(const uint8_t header[FRAME_HEADER], const void *payload
     return XXH32(len ? payload : "", len, le32(header + 4) ^ le32(header + 8));
 }
 
+static uint16_t length_sum(const uint8_t header[FRAME_HEADER])
+{
+    return (uint16_t)XXH32(header + 8, 4, (uint32_t)header[4] | (uint32_t)header[5] << 8);
+}
+
 static void make_header(uint8_t header[FRAME_HEADER], uint8_t type, const void *payload, size_t len)
 {
+    uint16_t sum;
+
     memcpy(header, MAGIC, 4);
     header[4] = FRAME_VERSION;
     header[5] = type;
-    header[6] = header[7] = 0;
     put_le32(header + 8, (uint32_t)len);
+    sum = length_sum(header);
+    header[6] = (uint8_t)sum;
+    header[7] = (uint8_t)(sum >> 8);
     put_le32(header + 12, checksum(header, payload, len));
 }
 
@@ -69,7 +78,7 @@ int frame_take(const uint8_t *data, size_t len, struct frame *ret, size_t *used,
     if (len < FRAME_HEADER)
         return err_set(err, ERR_EMPTY, "the message is not complete yet");
     n = le32(data + 8);
-    if (data[6] || data[7] || n > FRAME_MAX)
+    if ((data[6] | data[7] << 8) != length_sum(data) || n > FRAME_MAX)
         return err_set(err, ERR_PROTOCOL, "a message's header is damaged (type %u, %u bytes)",
                        data[5], n);
     if (len - FRAME_HEADER < n)

@@ -3,10 +3,11 @@
  *   offset 0  u32  magic "NSF1"        8  u32  payload length, at most FRAME_MAX
  *          4  u8   protocol version   12  u32  XXH32 of the payload, seed = u32 at 4 ^ u32 at 8
  *          5  u8   message type       16  ...  payload
- *          6  u16  0
+ *          6  u16  of the XXH32 of the length's four bytes, seed = u16 at 4, the lower half
  *
- * All little-endian. A peer that sends anything else gets ERR_PROTOCOL and is closed: after a bad
- * header there is no way to find the next frame. One thread per direction. */
+ * All little-endian. The length has a sum of its own, for one that is damaged would be waited for
+ * before the payload's could tell. A peer that sends anything else gets ERR_PROTOCOL and is closed:
+ * after a bad header there is no way to find the next frame. One thread per direction. */
 #ifndef NIGHTSHIFT_WORKERS_WIRE_FRAME_H
 #define NIGHTSHIFT_WORKERS_WIRE_FRAME_H
 
@@ -16,7 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define FRAME_VERSION 6
+#define FRAME_VERSION 7
 #define FRAME_HEADER 16
 #define FRAME_MAX (32u << 20) /* a day of speech with a time for each word */
 

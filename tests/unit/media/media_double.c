@@ -93,6 +93,19 @@ static void write_raw(const void *data, size_t len)
         _exit(9);
 }
 
+/* The beginning of a message, whose length was damaged. */
+static void say_piece(size_t len, bool damaged)
+{
+    static const uint8_t payload[255];
+    struct buf b = BUF_INIT;
+
+    frame_put(&b, WIRE_INFO, payload, sizeof(payload));
+    if (damaged)
+        b.data[11] = 0x7f;
+    write_raw(b.data, len);
+    buf_free(&b);
+}
+
 static int count_fds(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -143,9 +156,9 @@ static int misbehave(void)
         write_raw("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
         pause();
     } else if (strcmp(how, "half") == 0) {
-        write_raw("NSF1\1\x41\0\0\xff\0\0\0", 12);
+        say_piece(12, false);
     } else if (strcmp(how, "giant") == 0) {
-        write_raw("NSF1\1\x41\0\0\xff\xff\xff\x7f\0\0\0\0", 16);
+        say_piece(FRAME_HEADER, true);
         pause();
     } else if (strcmp(how, "stderr") == 0) {
         flood(2, 64 << 20);

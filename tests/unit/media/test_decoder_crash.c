@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/spawn.h"
 #include "tests/unit/media/media_util.h"
 
 static const struct decoder_work plain;
@@ -241,21 +242,61 @@ TEST(several_of_one_server)
     close(file);
 }
 
+struct said {
+    int warnings;
+    char last[200];
+};
+
+static void note_warning(enum log_level level, const char *line, void *arg)
+{
+    struct said *s = arg;
+
+    s->warnings += level == LOG_WARN;
+    snprintf(s->last, sizeof(s->last), "%.199s", line);
+}
+
+/* Of the processes that have this one for a parent the first, which is its fork server. */
+static pid_t first_child(void)
+{
+    char name[64];
+    FILE *f;
+    int pid = 0;
+
+    snprintf(name, sizeof(name), "/proc/%d/task/%d/children", (int)getpid(), (int)getpid());
+    f = fopen(name, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%d", &pid), 1);
+    fclose(f);
+    return pid;
+}
+
 TEST(a_shared_server_that_died)
 {
     int file = open("/dev/null", O_RDONLY | O_CLOEXEC), before = open_fds();
+    struct said said = {0};
     struct decoder *d;
     struct err err;
+    pid_t server;
 
-    decoder_set_program("/bin/true");
-    decoder_share_server();
-    decoder_set_program(double_path);
+    log_set_sink(note_warning, &said);
     assert_int_equal(setenv("MEDIA_DOUBLE", "good", 1), 0);
-    for (int i = 0; i < 2; i++) {
+    decoder_share_server();
+    for (int i = 0; i < 6; i++) {
+        const bool dies = i % 2 == 0; /* the next decoder is of the one that took its place */
+
+        server = first_child();
+        if (dies)
+            assert_int_equal(kill(server, SIGKILL), 0);
+        while (dies && !spawn_ended(server))
+            usleep(1000);
         assert_ok(decoder_start(file, &plain, NULL, &d, &err), err);
         expect_good(d);
         decoder_close(d);
+        assert_int_equal(first_child() != server, dies);
     }
+    assert_int_equal(said.warnings, 1);
+    assert_non_null(strstr(said.last, "signal 9"));
+    log_set_sink(NULL, NULL);
     decoder_drop_server();
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(open_fds(), before);
