@@ -360,7 +360,8 @@ static bool may_come_back(const struct run_worker *w)
 {
     struct run *run = w->process.run;
 
-    return run->mode == RUN_GOING && run->has_stage && w->process.last.code != ERR_VERSION;
+    return run->mode == RUN_GOING && run->has_stage && !w->left &&
+           w->process.last.code != ERR_VERSION;
 }
 
 static void try_again(struct run_worker *w)
