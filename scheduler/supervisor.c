@@ -100,7 +100,7 @@ static void send_setup(struct run_worker *w)
         .slots = run->o->slots,
         .decoders = run->o->decoders,
         .windows = run->o->windows,
-        .vram_budget = run->o->vram_budget,
+        .memory_cap = run->devices->list[w->index].memory_cap,
         .deterministic = run->o->deterministic,
     };
 

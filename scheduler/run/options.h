@@ -66,7 +66,7 @@ struct scheduler_options {
     const char *precision;    /* as precision_parse takes it */
     uint32_t slots, decoders, threads; /* per worker; 0: chosen */
     uint32_t windows;                  /* that the encoder takes at once; 0: chosen */
-    uint64_t vram_budget;              /* bytes of device memory; 0: 0.9 of what is free */
+    const char *device_memory;         /* as devices_cap takes it; NULL: no cap */
     bool deterministic; /* results do not depend on what shared a batch; the host's never do */
     uint32_t shard_ms;  /* nominal; 0: the catalog's, at first 300000 */
     uint32_t attempts;  /* of one task before it is set aside; 0: 3 */
