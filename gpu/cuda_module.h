@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "gpu/device.h"
 #include "gpu/precision.h"
 
-#define CUDA_MODULE_ABI 5
+#define CUDA_MODULE_ABI 6
 #define CUDA_MODULE_SYMBOL "nightshift_cuda_module"
 #define CUDA_MODULE_FILE "nightshift-cuda.so"
 
@@ -31,7 +32,7 @@ struct cuda_device {
 };
 
 struct cuda_options {
-    uint64_t budget;    /* bytes it may allocate; 0: 0.9 of what is free now */
+    uint64_t cap;       /* bytes it may allocate, within device_budget of what is free; 0: no cap */
     bool deterministic; /* fixed shapes and kernels: results do not depend on grouping */
 };
 

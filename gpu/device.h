@@ -19,6 +19,7 @@ struct device {
     int major, minor;                   /* compute capability; 0 elsewhere */
     uint64_t memory_total, memory_free; /* bytes, now; free is 0 when it could not be asked */
     uint32_t precisions;                /* precision_set of gpu/precision.h */
+    uint64_t memory_cap;                /* bytes that may be used (devices_cap); 0: no cap */
     double speed;                       /* SIM: of the host's; 1 elsewhere */
     bool unusable; /* it is there, but must not be used: devices.no_gpu says why */
 };
@@ -45,9 +46,18 @@ struct devices {
     uint32_t finding_count;
 };
 
+/* What may be taken of a GPU's memory of which so much is free: nine tenths, since the driver and
+ * the libraries take more of it when they like, and never more than a cap. */
+static inline uint64_t device_budget(uint64_t free_bytes, uint64_t cap)
+{
+    const uint64_t most = free_bytes / 10 * 9;
+
+    return cap != 0 && cap < most ? cap : most;
+}
+
 struct device_options {
     uint32_t threads;   /* processor, simulated devices: 0 as many as may be used */
-    uint64_t budget;    /* bytes of device memory; 0: 0.9 of what is free */
+    uint64_t cap;       /* bytes of device memory, at most; 0: no cap */
     bool deterministic; /* results do not depend on grouping; the host's never do */
 };
 

@@ -175,7 +175,7 @@ int devices_examine(const char *program, const volatile sig_atomic_t *stop, stru
 static int open_cuda(const char *id, const struct device_options *o, struct backend **ret,
                      struct err *err)
 {
-    const struct cuda_options options = {.budget = o->budget, .deterministic = o->deterministic};
+    const struct cuda_options options = {.cap = o->cap, .deterministic = o->deterministic};
     const struct cuda_module *m;
     char path[PATH_MAX];
 
@@ -187,8 +187,14 @@ static int open_cuda(const char *id, const struct device_options *o, struct back
 int device_open(const char *name, const struct device_options *o, struct backend **ret,
                 struct err *err)
 {
-    if (strcmp(name, "cpu") == 0)
-        return backend_open_host(o->threads, ret, err);
+    int rc;
+
+    if (strcmp(name, "cpu") == 0) {
+        rc = backend_open_host(o->threads, ret, err);
+        if (rc == 0)
+            (*ret)->budget = o->cap; /* without a cap it has no bound of ours */
+        return rc;
+    }
     if (strncmp(name, "cuda:", 5) == 0 && name[5] != 0)
         return open_cuda(name + 5, o, ret, err);
     if (strncmp(name, "sim:", 4) == 0)

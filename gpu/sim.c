@@ -379,7 +379,7 @@ static void dress(struct backend *be, struct sim *s, const struct device *d,
     s->ops.attention_rows = sim_attention_rows;
     s->ops.mel = sim_mel;
     be->ops = &s->ops;
-    be->budget = o->budget ? o->budget : d->memory_free / 10 * 9;
+    be->budget = device_budget(d->memory_free, o->cap);
     be->info.memory_total = d->memory_total;
     be->info.memory_free = d->memory_free;
     snprintf(be->info.name, sizeof(be->info.name), "%s", d->model);

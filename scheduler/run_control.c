@@ -7,7 +7,9 @@
 #include "base/utf8.h"
 #include "scheduler/stage_aside.h"
 #include "scheduler/backlog.h"
+#include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
+#include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/report.h"
 #include "scheduler/settle.h"
 #include "scheduler/loop_turn.h"
@@ -100,6 +102,23 @@ static int on_request(void *arg, const struct request *rq, struct request_work *
     return rc;
 }
 
+static void look_at_device(const struct run *run, uint32_t index, struct control_device *ret)
+{
+    const struct run_worker *w = &run->workers[index];
+    const struct gpu_sight *s = gpu_watch_sight(w, clock_mono_ms());
+
+    diary_device(run, index, ret->name, sizeof(ret->name));
+    ret->ready = run_worker_ready(w);
+    ret->left = w->left;
+    if (w->left)
+        utf8_copy(ret->user, sizeof(ret->user), w->user);
+    ret->percent = s ? s->percent : -1;
+    ret->celsius = s && s->celsius != GPU_SIGHT_COLD ? s->celsius : -1;
+    ret->milliwatts = s ? s->milliwatts : -1;
+    ret->used_bytes = s && s->total_bytes > 0 ? (int64_t)s->used_bytes : -1;
+    ret->total_bytes = s && s->total_bytes > 0 ? (int64_t)s->total_bytes : -1;
+}
+
 static void on_status(void *arg, struct control_live *ret)
 {
     struct run *run = arg;
@@ -123,6 +142,8 @@ static void on_status(void *arg, struct control_live *ret)
     working_hours_text(run, ret->hours);
     if (p.work)
         utf8_copy(ret->work, sizeof(ret->work), p.work);
+    for (uint32_t i = 0; i < run->worker_count && i < CONTROL_DEVICES; i++)
+        look_at_device(run, i, &ret->device[ret->devices++]);
 }
 
 void run_control_start(struct run *run)

@@ -62,6 +62,8 @@ int run_devices_init(struct run *run, struct err *err)
         devices_processor(all);
     if (rc == 0)
         rc = devices_pick(all, o->devices, o->allow_cpu, picked, err);
+    if (rc == 0)
+        rc = devices_cap(picked, o->device_memory, err);
     for (i = 0; rc == 0 && i < picked->count; i++)
         rc = add_worker(run, &picked->list[i], err);
     if (rc == 0)

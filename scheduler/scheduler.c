@@ -11,9 +11,11 @@
 #include "scheduler/backlog.h"
 #include "scheduler/catalog_watch.h"
 #include "scheduler/dispatch.h"
+#include "scheduler/make_way.h"
 #include "scheduler/run_control.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
+#include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/metrics_file.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
@@ -75,6 +77,8 @@ static void on_tick(uv_timer_t *timer)
     catalog_watch_place(run);
     catalog_watch_log(run, now);
     working_hours_tick(run);
+    gpu_watch_tick(run, now);
+    make_way_tick(run, now);
     processes_reap(run); /* a SIGCHLD may have been somebody else's to take */
     processes_tick(run, now);
     if (run->trouble_since_ms && run->mode != RUN_ENDING)
@@ -159,6 +163,12 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
     t->busy_ms = or_else(t->busy_ms, 1000);
     t->room_ms = or_else(t->room_ms, 5000);
+    t->idle.busy_ms = t->idle.busy_ms ? t->idle.busy_ms : IDLE_BUSY_MS;
+    t->idle.free_ms = t->idle.free_ms ? t->idle.free_ms : IDLE_FREE_MS;
+    t->idle.blind_ms = t->idle.blind_ms ? t->idle.blind_ms : IDLE_BLIND_MS;
+    t->sight_ms = or_else(t->sight_ms, 2000);
+    t->sight_still_ms = or_else(t->sight_still_ms, 30000);
+    t->sight_again_ms = or_else(t->sight_again_ms, 60000);
     t->zone = t->zone ? t->zone : clock_zone_s;
     t->log_bytes = t->log_bytes ? t->log_bytes : STORE_LOG_KEPT;
     t->free_bytes = t->free_bytes ? t->free_bytes : 256u << 20;
@@ -277,6 +287,7 @@ static void say_first(struct run *run)
     report_start(run);
     run_devices_say(run);
     working_hours_begin(run);
+    make_way_begin(run);
     if (is_unguarded(run))
         report_event(run, LOG_WARN, "%s", run->o->unguarded);
     if (t->paused) {
@@ -382,6 +393,8 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
     }
     rc = run_devices_init(run, err);
     if (rc == 0)
+        rc = gpu_watch_start(run, err);
+    if (rc == 0)
         rc = open_catalog(run, err);
     if (rc == 0)
         rc = open_run(run, err);
@@ -403,6 +416,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
     close_loop(run);
 out:
     sigaction(SIGPIPE, &before, NULL);
+    gpu_watch_end(run);
     dispatch_free(run);
     tracks_free(run);
     settle_free(run);

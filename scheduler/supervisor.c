@@ -100,7 +100,7 @@ static void send_setup(struct run_worker *w)
         .slots = run->o->slots,
         .decoders = run->o->decoders,
         .windows = run->o->windows,
-        .vram_budget = run->o->vram_budget,
+        .memory_cap = run->devices->list[w->index].memory_cap,
         .deterministic = run->o->deterministic,
     };
 
@@ -360,7 +360,8 @@ static bool may_come_back(const struct run_worker *w)
 {
     struct run *run = w->process.run;
 
-    return run->mode == RUN_GOING && run->has_stage && w->process.last.code != ERR_VERSION;
+    return run->mode == RUN_GOING && run->has_stage && !w->left &&
+           w->process.last.code != ERR_VERSION;
 }
 
 static void try_again(struct run_worker *w)

@@ -42,7 +42,7 @@ void worker_pool_want(struct run *run)
     uint32_t i;
 
     for (i = 0; run->has_stage && i < run->worker_count; i++)
-        if (run->workers[i].process.state == PROCESS_OFF)
+        if (run->workers[i].process.state == PROCESS_OFF && !run->workers[i].left)
             worker_pool_start(&run->workers[i]);
 }
 
@@ -64,20 +64,22 @@ void worker_pool_leave(struct run *run)
         worker_pool_dismiss(&run->workers[i]);
 }
 
+void worker_pool_drain_one(struct run_worker *w)
+{
+    if (run_worker_ready(w)) {
+        planner_worker_gone(w->process.run->planner, w->index);
+        if (!w->drained)
+            process_send(&w->process, MSG_DRAIN, NULL);
+        w->drained = true;
+    } else {
+        worker_pool_dismiss(w);
+    }
+}
+
 void worker_pool_drain(struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; i < run->worker_count; i++) {
-        struct run_worker *w = &run->workers[i];
-
-        if (run_worker_ready(w)) {
-            planner_worker_gone(run->planner, w->index);
-            if (!w->drained)
-                process_send(&w->process, MSG_DRAIN, NULL);
-            w->drained = true;
-        } else {
-            worker_pool_dismiss(w);
-        }
-    }
+    for (i = 0; i < run->worker_count; i++)
+        worker_pool_drain_one(&run->workers[i]);
 }

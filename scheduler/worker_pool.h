@@ -8,7 +8,10 @@
 void worker_pool_start(struct run_worker *w);   /* one that has no process */
 void worker_pool_dismiss(struct run_worker *w); /* QUIT */
 
-void worker_pool_want(struct run *run);  /* start all that are OFF */
+/* DRAIN; one that is not ready leaves. */
+void worker_pool_drain_one(struct run_worker *w);
+
+void worker_pool_want(struct run *run);  /* start all that are OFF, and whose devices are ours */
 void worker_pool_drain(struct run *run); /* DRAIN to all; those that are not ready leave */
 void worker_pool_leave(struct run *run); /* QUIT to all */
 /* Devices for which the last stage was too large may have room for another. */

@@ -8,6 +8,13 @@
 /* In SQL: an ISO-8601 text as ms since 1970. */
 #define MS_OF(column) "CAST(round((julianday(" column ") - 2440587.5) * 86400000) AS INTEGER)"
 
+/* -1 becomes NULL; and of two values where one or both may be NULL. */
+#define KNOWN "nullif(?, -1)"
+#define SUM(column) \
+    "coalesce(" column " + excluded." column ", " column ", excluded." column ")"
+#define MOST(column) \
+    "coalesce(max(" column ", excluded." column "), " column ", excluded." column ")"
+
 int store_run_next(struct store *st, int64_t *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -101,7 +108,7 @@ int store_sample_note(struct store *st, const struct store_sample *s, struct err
     int rc;
 
     if (s->memory_bytes > INT64_MAX || s->predicted_bytes > INT64_MAX || s->span_ms < 0 ||
-        s->busy_ms < 0 || s->audio_ms < 0)
+        s->busy_ms < 0 || s->audio_ms < 0 || s->seen_ms < 0 || s->left_ms < 0)
         return err_set(err, ERR_INPUT, "impossible figures of a device");
     rc = db_enter(st, err);
     if (rc < 0)
@@ -110,17 +117,23 @@ int store_sample_note(struct store *st, const struct store_sample *s, struct err
     clock_iso8601(s->at_ms - SAMPLES_KEPT_MS, oldest);
     rc = db_run(st, err,
                 "INSERT INTO run_sample (run_id, device, at, span_ms, busy_ms, "
-                "audio_ms, memory_bytes, predicted_bytes, slots, windows) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "audio_ms, memory_bytes, predicted_bytes, slots, windows, seen_ms, left_ms, "
+                "load_ms, energy_j, temperature_c, used_bytes) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, " KNOWN ", " KNOWN ", " KNOWN
+                ", " KNOWN ") "
                 "ON CONFLICT (run_id, device, at) DO UPDATE SET "
                 "span_ms = span_ms + excluded.span_ms, busy_ms = busy_ms + excluded.busy_ms, "
                 "audio_ms = audio_ms + excluded.audio_ms, "
                 "memory_bytes = max(memory_bytes, excluded.memory_bytes), "
                 "predicted_bytes = max(predicted_bytes, excluded.predicted_bytes), "
-                "slots = excluded.slots, windows = excluded.windows",
-                "ittiiiiiii", s->run_id, s->device, at, s->span_ms, s->busy_ms, s->audio_ms,
+                "slots = excluded.slots, windows = excluded.windows, "
+                "seen_ms = seen_ms + excluded.seen_ms, left_ms = left_ms + excluded.left_ms, "
+                "load_ms = " SUM("load_ms") ", energy_j = " SUM("energy_j") ", "
+                "temperature_c = " MOST("temperature_c") ", used_bytes = " MOST("used_bytes"),
+                "ittiiiiiiiiiiiii", s->run_id, s->device, at, s->span_ms, s->busy_ms, s->audio_ms,
                 (int64_t)s->memory_bytes, (int64_t)s->predicted_bytes, (int64_t)s->slots,
-                (int64_t)s->windows);
+                (int64_t)s->windows, s->seen_ms, s->left_ms, s->load_ms, s->energy_j, s->celsius,
+                s->used_bytes);
     if (rc >= 0)
         rc = db_run(st, err, "DELETE FROM run_sample WHERE at < ?", "t", oldest);
     return db_leave(st, rc, err);
@@ -134,7 +147,10 @@ int store_samples_each(struct store *st, int64_t run_id, store_sample_fn fn, voi
     db_rows_open(&rows, st, err,
                  "SELECT device, " MS_OF(
                      "at") ", span_ms, busy_ms, audio_ms, memory_bytes, "
-                           "predicted_bytes, slots, windows FROM run_sample WHERE run_id = ? "
+                           "predicted_bytes, slots, windows, seen_ms, left_ms, "
+                           "ifnull(load_ms, -1), ifnull(energy_j, -1), "
+                           "ifnull(temperature_c, -1), ifnull(used_bytes, -1) "
+                           "FROM run_sample WHERE run_id = ? "
                            "ORDER BY device, at",
                  "i", run_id);
     while (db_rows_next(&rows)) {
@@ -149,6 +165,12 @@ int store_samples_each(struct store *st, int64_t run_id, store_sample_fn fn, voi
             .predicted_bytes = (uint64_t)sqlite3_column_int64(rows.stmt, 6),
             .slots = (uint32_t)sqlite3_column_int64(rows.stmt, 7),
             .windows = (uint32_t)sqlite3_column_int64(rows.stmt, 8),
+            .seen_ms = sqlite3_column_int64(rows.stmt, 9),
+            .left_ms = sqlite3_column_int64(rows.stmt, 10),
+            .load_ms = sqlite3_column_int64(rows.stmt, 11),
+            .energy_j = sqlite3_column_int64(rows.stmt, 12),
+            .celsius = sqlite3_column_int64(rows.stmt, 13),
+            .used_bytes = sqlite3_column_int64(rows.stmt, 14),
         };
 
         rows.rc = fn(arg, &s);

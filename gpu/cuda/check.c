@@ -334,7 +334,7 @@ static void check_cublaslt(struct check *c)
 
 static void run_device(struct check *c, int ordinal)
 {
-    struct cuda_options options = {.budget = CHECK_BUDGET};
+    struct cuda_options options = {.cap = CHECK_BUDGET};
     struct backend *be = NULL;
     char name[16], label[24];
     struct err err;

@@ -122,7 +122,7 @@ static int open_workspace(struct cuda *c, struct err *err)
     return cuda_alloc(&c->base, c->workspace_bytes, &c->workspace, err);
 }
 
-static int open_memory(struct cuda *c, uint64_t budget, struct err *err)
+static int open_memory(struct cuda *c, uint64_t cap, struct err *err)
 {
     size_t free_bytes = 0, total = 0;
     int rc;
@@ -132,7 +132,7 @@ static int open_memory(struct cuda *c, uint64_t budget, struct err *err)
         return rc;
     c->base.info.memory_total = total;
     c->base.info.memory_free = free_bytes;
-    c->base.budget = budget ? budget : free_bytes / 10 * 9;
+    c->base.budget = device_budget(free_bytes, cap);
     return open_workspace(c, err);
 }
 
@@ -199,7 +199,7 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
     if (rc == 0)
         rc = open_streams(c, err);
     if (rc == 0)
-        rc = open_memory(c, options ? options->budget : 0, err);
+        rc = open_memory(c, options ? options->cap : 0, err);
     if (rc == 0)
         rc = cuda_sync(&c->base, err);
     if (rc != 0) {

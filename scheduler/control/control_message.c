@@ -12,6 +12,19 @@
 struct live {
     struct control_live m;
     uint64_t thousandths;
+    struct control_device *devices; /* read: its own; written: m.device */
+};
+
+static const struct field device_list[] = {
+    FIELD_CHARS(control_device, name),
+    FIELD_BOOL(control_device, ready),
+    FIELD_BOOL(control_device, left),
+    FIELD_CHARS(control_device, user),
+    FIELD_I64(control_device, percent, -1, 100),
+    FIELD_I64(control_device, celsius, -1, 1000),
+    FIELD_I64(control_device, milliwatts, -1, INT64_MAX),
+    FIELD_I64(control_device, used_bytes, -1, INT64_MAX),
+    FIELD_I64(control_device, total_bytes, -1, INT64_MAX),
 };
 
 static const struct field live_list[] = {
@@ -29,6 +42,7 @@ static const struct field live_list[] = {
     FIELD_CHARS(live, m.work),
     FIELD_I64(live, m.work_percent, -1, 100),
     FIELD_U32(live, m.work_more, 0, UINT32_MAX),
+    FIELD_ARRAY(live, devices, m.devices, CONTROL_DEVICES, device_list),
 };
 
 static const struct fields live_fields = FIELDS("status", live, live_list, NULL);
@@ -37,6 +51,7 @@ void control_live_put(struct buf *out, const struct control_live *m)
 {
     struct live live = {.m = *m};
 
+    live.devices = live.m.device;
     if (m->speed > 0 && m->speed <= (double)SPEED_MAX)
         live.thousandths = (uint64_t)(m->speed * 1000);
     fields_put(out, &live_fields, &live);
@@ -49,7 +64,10 @@ int control_live_get(const uint8_t *data, size_t len, struct control_live *ret, 
     if (fields_get(data, len, &live_fields, &live, err))
         return err_set(err, err->code, "the run's status is not understood");
     *ret = live.m;
+    for (uint32_t i = 0; i < ret->devices; i++)
+        ret->device[i] = live.devices[i];
     ret->speed = (double)live.thousandths / 1000;
+    fields_free(&live_fields, &live);
     return 0;
 }
 

@@ -18,6 +18,17 @@ enum control_type {
     CONTROL_LIVE,
 };
 
+#define CONTROL_DEVICES 64u
+
+struct control_device {
+    char name[48]; /* "cuda:0", "cpu #2" */
+    bool ready;    /* its worker takes work */
+    bool left;     /* it is left to others (run --idle), */
+    char user[32]; /*   of whom this is known: "pid 4711"; "" */
+    /* What the driver sees of it, whoever uses it; -1: not known. */
+    int64_t percent, celsius, milliwatts, used_bytes, total_bytes;
+};
+
 struct control_live { /* what only the run knows */
     uint32_t pid, workers;
     /* That take work. What a worker did is in the catalog before it is not counted any more (unless
@@ -34,6 +45,8 @@ struct control_live { /* what only the run knows */
     char work[240];       /* a recording in work, its name for people, cut to that; "" none is */
     int64_t work_percent; /* of it; -1: too short to tell */
     uint32_t work_more;   /* others in work */
+    struct control_device device[CONTROL_DEVICES];
+    uint32_t devices; /* of them; a run of more tells of the first */
 };
 
 void control_live_put(struct buf *out, const struct control_live *m);

@@ -74,6 +74,21 @@ static double memory_of(const struct metrics_device *d) { return (double)d->memo
 static double predicted_of(const struct metrics_device *d) { return (double)d->predicted_bytes; }
 static double slots_of(const struct metrics_device *d) { return d->slots; }
 static double windows_of(const struct metrics_device *d) { return d->windows; }
+static double left_of(const struct metrics_device *d) { return d->left; }
+static double load_of(const struct metrics_device *d) { return d->percent / 100.0; }
+static double celsius_of(const struct metrics_device *d) { return d->celsius; }
+static double watts_of(const struct metrics_device *d) { return (double)d->milliwatts / 1000; }
+static double joules_of(const struct metrics_device *d) { return (double)d->joules; }
+static double used_of(const struct metrics_device *d) { return (double)d->used_bytes; }
+static double total_of(const struct metrics_device *d) { return (double)d->total_bytes; }
+
+static bool any_knows(const struct metrics *m, value_fn value)
+{
+    for (size_t i = 0; i < m->devices; i++)
+        if (value(&m->device[i]) >= 0)
+            return true;
+    return false;
+}
 
 static void put_devices(const struct metrics *m, struct buf *out)
 {
@@ -88,11 +103,22 @@ static void put_devices(const struct metrics *m, struct buf *out)
         {"device_memory_predicted_bytes", "gauge", "What was foretold of it.", predicted_of},
         {"device_windows_in_flight", "gauge", "Windows of 30 s at once.", slots_of},
         {"device_windows_encoded", "gauge", "Of them in the encoder at once.", windows_of},
+        {"device_left", "gauge", "1 while it is left to others (run --idle).", left_of},
+        {"device_load_ratio", "gauge", "Of its time, whoever uses it, by the driver.", load_of},
+        {"device_temperature_celsius", "gauge", "By the driver.", celsius_of},
+        {"device_power_watts", "gauge", "That it takes, by the driver.", watts_of},
+        {"device_energy_joules_total", "counter", "That it took in this run.", joules_of},
+        {"device_memory_used_bytes", "gauge", "Whoever uses it, by the driver.", used_of},
+        {"device_memory_size_bytes", "gauge", "All that it has, by the driver.", total_of},
     };
 
     for (size_t k = 0; k < sizeof(list) / sizeof(list[0]); k++) {
+        if (!any_knows(m, list[k].value)) /* a series that is not there is the format's NULL */
+            continue;
         head(out, list[k].name, list[k].type, list[k].help);
         for (size_t i = 0; i < m->devices; i++) {
+            if (list[k].value(&m->device[i]) < 0)
+                continue;
             buf_printf(out, "nightshift_%s{device=\"", list[k].name);
             put_label(out, m->device[i].name);
             buf_printf(out, "\"} %.15g\n", list[k].value(&m->device[i]));

@@ -12,6 +12,11 @@ struct metrics_device {
     int64_t busy_ms, audio_ms; /* in this run */
     uint64_t memory_bytes, predicted_bytes;
     uint32_t slots, windows;
+    bool left; /* to others: run --idle */
+    /* By the driver, of the whole device, whoever uses it; -1: not known. */
+    int percent, celsius;
+    int64_t milliwatts, joules; /* joules: in this run */
+    int64_t used_bytes, total_bytes;
 };
 
 struct metrics {

@@ -201,8 +201,13 @@ static void too_large(const struct device *d, const struct placement_model *m,
 
     size_text(ret->bytes, need);
     size_text(ret->free, have);
-    snprintf(ret->why, sizeof(ret->why), "needs %s, %s of %s free are for use", need,
-             ret->budget < ret->free ? "90 %" : "all", have);
+    if (d->memory_cap && ret->budget == d->memory_cap) {
+        size_text(ret->budget, have);
+        snprintf(ret->why, sizeof(ret->why), "needs %s, and --device-memory allows %s", need, have);
+    } else {
+        snprintf(ret->why, sizeof(ret->why), "needs %s, %s of %s free are for use", need,
+                 ret->budget < ret->free ? "90 %" : "all", have);
+    }
     for (p = PRECISION_F32; p < PRECISION_COUNT; p++) {
         size_t n = strlen(ret->why);
 
@@ -291,7 +296,7 @@ void placement_decide(const struct device *d, const struct placement_model *m,
 
     memset(ret, 0, sizeof(*ret));
     ret->free = d->memory_free / sharers;
-    ret->budget = (uint64_t)((double)ret->free * PLACEMENT_BUDGET);
+    ret->budget = device_budget(ret->free, d->memory_cap);
     if (d->unusable) {
         snprintf(ret->why, sizeof(ret->why), "it cannot be used; see `nightshift doctor`");
         return;

@@ -15,7 +15,6 @@
 #include "gpu/devices.h"
 #include "gpu/precision.h"
 
-#define PLACEMENT_BUDGET 0.9 /* of the free memory */
 #define PLACEMENT_WINDOW_S 30.0
 #define PLACEMENT_TOKENS 100.0 /* of a window: lively speech */
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "scheduler/run/gpu_watch.h"
 
 void diary_device(const struct run *run, uint32_t index, char *ret, size_t cap)
 {
@@ -75,6 +76,11 @@ static void note_run(struct run *run)
     run_check(run, ledger_run(run->ledger, &r, &err), &err);
 }
 
+static void stretch_begin(struct run_stretch *s)
+{
+    *s = (struct run_stretch){.celsius = -1, .used_bytes = -1};
+}
+
 static void note_device(struct run *run, struct run_worker *w)
 {
     struct run_stretch *s = &w->stretch;
@@ -91,13 +97,20 @@ static void note_device(struct run *run, struct run_worker *w)
         .predicted_bytes = s->predicted_bytes,
         .slots = s->slots,
         .windows = s->windows,
+        .seen_ms = s->seen_ms,
+        .load_ms = s->percents ? s->percent_ms / 100 : -1,
+        .energy_j = s->milliwatts ? s->microjoules / 1000000 : -1,
+        .celsius = s->celsius,
+        .used_bytes = s->used_bytes,
+        .left_ms = s->left_ms,
     };
 
     diary_device(run, w->index, name, sizeof(name));
     run_check(run, ledger_sample(run->ledger, &sample, &err), &err);
     w->busy_before_ms += s->busy_ms;
     w->audio_before_ms += s->audio_ms;
-    *s = (struct run_stretch){0};
+    w->microjoules_before += s->microjoules;
+    stretch_begin(s);
 }
 
 static void end_stretch(struct run *run)
@@ -119,8 +132,37 @@ int diary_begin(struct run *run, struct err *err)
         return rc;
     run->diary.stretch_ms = stretch_of(run->started_wall_ms);
     run->diary.ticked_ms = run->started_ms;
+    for (uint32_t i = 0; i < run->worker_count; i++)
+        stretch_begin(&run->workers[i].stretch);
     note_run(run);
     return 0;
+}
+
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* What the driver saw last is taken for what was so since the last call. */
+static void look_at_gpu(struct run_worker *w, int64_t now, int64_t passed_ms)
+{
+    const struct gpu_sight *g = gpu_watch_sight(w, now);
+    struct run_stretch *s = &w->stretch;
+
+    if (w->left)
+        s->left_ms += passed_ms;
+    if (!g)
+        return;
+    s->seen_ms += passed_ms;
+    if (g->percent >= 0) {
+        s->percents = true;
+        s->percent_ms += passed_ms * g->percent;
+    }
+    if (g->milliwatts >= 0) {
+        s->milliwatts = true;
+        s->microjoules += passed_ms * g->milliwatts;
+    }
+    if (g->celsius != GPU_SIGHT_COLD)
+        s->celsius = most(s->celsius, g->celsius);
+    if (g->total_bytes > 0)
+        s->used_bytes = most(s->used_bytes, (int64_t)g->used_bytes);
 }
 
 /* Does it have work? */
@@ -149,8 +191,10 @@ void diary_work(struct run *run)
 
     run->diary.ticked_ms = now;
     run->diary.span_ms += passed;
-    for (uint32_t i = 0; i < run->worker_count; i++)
+    for (uint32_t i = 0; i < run->worker_count; i++) {
         works = look_at(run, &run->workers[i], passed) || works;
+        look_at_gpu(&run->workers[i], now, passed);
+    }
     if (works)
         run->diary.work_ms += passed;
 }

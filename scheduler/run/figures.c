@@ -224,6 +224,8 @@ static void show_note(const struct run *run, struct progress *p)
         p->note = "stopping at a checkpoint";
     else if (run->mode == RUN_PAUSED)
         p->note = run->paused ? "paused" : run->rests;
+    else if (run->mode == RUN_GOING && run->all_left)
+        p->note = run->makes_way;
     else if (run->trouble_since_ms)
         p->note = "the catalog cannot be written";
     else if (p->workers_ready == 0 && run->has_stage && !run->room.waiting)
@@ -266,7 +268,7 @@ void figures_view(struct run *run, struct progress *p)
     }
     show_note(run, p);
     show_work(run, p);
-    if (run->mode == RUN_GOING && run->stages_left_count > 0 &&
+    if (run->mode == RUN_GOING && !run->all_left && run->stages_left_count > 0 &&
         !estimate_range(&run->estimate, now, run->stages_left, run->stages_left_count, &p->low_ms,
                         &p->high_ms))
         p->low_ms = p->high_ms = -1;

@@ -2,11 +2,13 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/replace.h"
 #include "scheduler/plan/metrics.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
+#include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/report.h"
 
 #define METRICS_MS 10000
@@ -14,6 +16,7 @@
 static void look_at(const struct run *run, uint32_t index, struct metrics_device *d)
 {
     const struct run_worker *w = &run->workers[index];
+    const struct gpu_sight *s = gpu_watch_sight(w, clock_mono_ms());
 
     diary_device(run, index, d->name, sizeof(d->name));
     d->ready = run_worker_ready(w);
@@ -23,6 +26,15 @@ static void look_at(const struct run *run, uint32_t index, struct metrics_device
     d->predicted_bytes = w->use.predicted;
     d->slots = w->use.slots;
     d->windows = w->use.windows;
+    d->left = w->left;
+    d->percent = s ? s->percent : -1;
+    d->celsius = s && s->celsius != GPU_SIGHT_COLD ? s->celsius : -1;
+    d->milliwatts = s ? s->milliwatts : -1;
+    d->used_bytes = s && s->total_bytes > 0 ? (int64_t)s->used_bytes : -1;
+    d->total_bytes = s && s->total_bytes > 0 ? (int64_t)s->total_bytes : -1;
+    d->joules = (w->microjoules_before + w->stretch.microjoules) / 1000000;
+    if (d->joules == 0 && d->milliwatts < 0) /* none was ever told of */
+        d->joules = -1;
 }
 
 static void write_now(struct run *run, bool on)

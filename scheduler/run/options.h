@@ -7,6 +7,7 @@
 
 #include "gpu/devices.h"
 #include "scheduler/plan/hours.h"
+#include "scheduler/plan/idle.h"
 
 #define SCHEDULER_SHARD_MS 300000u /* nominal, where a catalog keeps no other */
 
@@ -33,6 +34,10 @@ struct scheduler_tuning {
     uint64_t kept_bytes;   /* 256 MiB: results in memory that cannot be written */
     uint64_t queued_bytes; /* 8 MiB: a recording's voices on their way to its settler */
     hours_zone zone;       /* clock_zone_s: of scheduler_options.hours */
+    struct idle_times idle;  /* IDLE_BUSY_MS, ...: of scheduler_options.idle */
+    uint32_t sight_ms;       /* 2000: between looks at GPUs */
+    uint32_t sight_still_ms; /* 30000: one that takes so long will not end */
+    uint32_t sight_again_ms; /* 60000: then another begins */
 };
 
 /* What a run must know of a stage beside its row, whose parameters are not its business. */
@@ -61,7 +66,7 @@ struct scheduler_options {
     const char *precision;    /* as precision_parse takes it */
     uint32_t slots, decoders, threads; /* per worker; 0: chosen */
     uint32_t windows;                  /* that the encoder takes at once; 0: chosen */
-    uint64_t vram_budget;              /* bytes of device memory; 0: 0.9 of what is free */
+    const char *device_memory;         /* as devices_cap takes it; NULL: no cap */
     bool deterministic; /* results do not depend on what shared a batch; the host's never do */
     uint32_t shard_ms;  /* nominal; 0: the catalog's, at first 300000 */
     uint32_t attempts;  /* of one task before it is set aside; 0: 3 */
@@ -71,6 +76,7 @@ struct scheduler_options {
     bool early_signal;          /* SIGUSR1 drains it, as SIGTERM does; the caller blocks both */
     const char *metrics;        /* a file for Prometheus; NULL: none */
     struct hours hours;         /* when it works; local time */
+    bool idle;                  /* GPUs that others use are left to them (plan/idle.h) */
     const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,
                               when the run begins; NULL or "": nothing */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */

@@ -373,6 +373,11 @@ int process_send(struct process *p, uint8_t type, const struct buf *payload)
     return rc;
 }
 
+uint32_t process_pid(const struct process *p)
+{
+    return p->link && !p->link->reaped ? (uint32_t)p->link->pid : 0;
+}
+
 uint64_t process_queued(const struct process *p)
 {
     return p->link ? uv_stream_get_write_queue_size((const uv_stream_t *)&p->link->pipe) : 0;

@@ -13,9 +13,12 @@
 #include "store/tuning.h"
 
 /* What follows from the user's own choice is neither looked up nor remembered. */
-static bool is_chosen(const struct run *run)
+static bool is_chosen(const struct run_worker *w)
 {
-    return run->o->slots || run->o->windows || run->o->deterministic || run->o->vram_budget;
+    const struct run *run = w->process.run;
+
+    return run->o->slots || run->o->windows || run->o->deterministic ||
+           run->devices->list[w->index].memory_cap;
 }
 
 static struct store_tuning_key key_of(const struct run_worker *w)
@@ -41,7 +44,7 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     memset(&w->use, 0, sizeof(w->use));
     utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->stages[0].model_hash);
     utf8_copy(w->use.decoding, sizeof(w->use.decoding), run->kind.decoding);
-    if (is_chosen(run) || precision_parse(m->precision, &precision, &err))
+    if (is_chosen(w) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
     if (precision == PRECISION_AUTO)
         precision = precision_auto(d->precisions);
@@ -92,7 +95,7 @@ void remembered_ready(struct run_worker *w, const struct msg_ready *m)
     u->peak = m->allocated_bytes;
     u->rate = m->rate;
     u->measured = m->measured;
-    if (m->measured && !is_chosen(w->process.run)) {
+    if (m->measured && !is_chosen(w)) {
         u->remembered = true;
         note(w, 0);
     }
@@ -116,7 +119,7 @@ void remembered_lowered(struct run_worker *w, const struct msg_tuned *m)
     report_event(run, LOG_WARN, "%s", text);
     run_check(run, ledger_event(run->ledger, "tuned", 0, w->device, text, &err), &err);
     run_note_commit(run);
-    if (is_chosen(run))
+    if (is_chosen(w))
         return;
     u->peak = 0; /* the heartbeats go on with it */
     u->remembered = true;

@@ -18,11 +18,13 @@
  *   settle_process.c    what is particular to settlers
  *   run_devices.c       on which devices it works
  *   worker_pool.c       all of its workers
+ *   make_way.c          GPUs that are left to others who use them
  *   supervisor.c        what is particular to workers: what they say, when they are killed
  *   run/run.c           what every part may ask for: another turn, a commit, the end
  *   run/process.c       workers and settlers alike: started, timed out, started again, put aside
  *   run/remembered_batch.c  what is remembered of the devices
  *   run/diary.c         what is kept of it in the catalog
+ *   run/gpu_watch.c     what the driver sees of the GPUs
  *   run/figures.c       what is counted, and when it will be over
  *   run/metrics_file.c  its figures in a file for Prometheus
  *   run/report.c        what people see
@@ -43,8 +45,10 @@
 
 #include "base/err.h"
 #include "gpu/devices.h"
+#include "gpu/sight.h"
 #include "scheduler/control/control_server.h"
 #include "scheduler/plan/estimate.h"
+#include "scheduler/plan/idle.h"
 #include "scheduler/plan/idmap.h"
 #include "scheduler/ledger/ledger.h"
 #include "scheduler/plan/planner.h"
@@ -78,6 +82,10 @@ struct run_stretch { /* what a device did since the diary was written last */
     int64_t busy_ms, audio_ms;
     uint64_t memory_bytes, predicted_bytes; /* the most */
     uint32_t slots, windows;
+    /* By the driver (gpu_watch.c). Sums are of values times ms of the stretch. */
+    int64_t seen_ms, left_ms, percent_ms, microjoules;
+    int64_t celsius, used_bytes; /* the most */
+    bool percents, milliwatts;   /* any of them was known */
 };
 
 struct run_worker {
@@ -102,6 +110,12 @@ struct run_worker {
     struct run_stretch stretch;
     int64_t busy_before_ms, audio_before_ms; /* in the stretches before */
     uint64_t peak_bytes, predicted_bytes;    /* of device memory, in the whole run */
+    struct gpu_sight sight; /* what the driver saw of its device last */
+    int64_t sight_ms;       /*   and when (monotonic); 0: nothing yet */
+    int64_t microjoules_before;
+    struct idle idle; /* make_way.c */
+    bool left;        /* its device is left to others */
+    char user[32];    /*   of whom this is known: "pid 4711"; "" */
 };
 
 struct run_task { /* known to the planner */
@@ -178,6 +192,10 @@ struct run {
     struct run_worker *workers;
     uint32_t worker_count;
     struct process *processes; /* of workers and settlers */
+    struct gpu_watch *watch;   /* NULL: no device is a GPU */
+    bool other_numbers;        /* pids are not those that the driver has */
+    bool all_left;             /* every device is left to others: nothing is begun */
+    char makes_way[64];        /*   "waiting: others use cuda:0", while that is so */
 
     enum run_mode mode;
     bool dirty, interrupted, timed_out;

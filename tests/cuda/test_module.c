@@ -167,7 +167,7 @@ static void test_no_devices(void **state)
 /* The budget is the bound, and what was there before stays. */
 static void test_budget(void **state)
 {
-    struct cuda_options o = {.budget = (uint64_t)512 << 20};
+    struct cuda_options o = {.cap = (uint64_t)512 << 20};
     const float one = 1.0f;
     struct backend *be;
     struct err e;
@@ -176,7 +176,7 @@ static void test_budget(void **state)
 
     (void)state;
     assert_ok(cuda.module->open("0", &o, &be, &e), e);
-    assert_int_equal(be->budget, o.budget);
+    assert_int_equal(be->budget, o.cap);
     assert_ok(be->ops->alloc(be, 1 << 20, &p, &e), e);
     assert_ok(be->ops->read(be, &got, p, sizeof(got), &e), e);
     assert_true(got == 0.0f); /* zeroed */

@@ -19,7 +19,7 @@ static void first_logits(struct whisper *w, struct whisper_session *s, float *re
 
 TEST(too_small_for_the_weights)
 {
-    struct cuda_options options = {.budget = 200 * MIB}; /* half of it is the module's own */
+    struct cuda_options options = {.cap = 200 * MIB}; /* half of it is the module's own */
     struct backend *be = gpu_open(&options);
     struct whisper *w = NULL;
     struct err e = {0};
@@ -56,7 +56,7 @@ TEST(too_many_slots)
     got = malloc(bytes);
     assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
     first_logits(w, s, want);
-    options.budget = roomy->peak + 32 * MIB; /* room for this, and not for 512 slots */
+    options.cap = roomy->peak + 32 * MIB; /* room for this, and not for 512 slots */
     whisper_session_free(s);
     whisper_free(w);
     backend_close(roomy);
@@ -74,7 +74,7 @@ TEST(too_many_slots)
     printf("  %s\n", e.msg);
     first_logits(w, s, got); /* the session that was there */
     assert_memory_equal(got, want, bytes);
-    assert_true(tight->peak <= options.budget);
+    assert_true(tight->peak <= options.cap);
     whisper_session_free(s);
     assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e),
               e); /* half the slots, and on */
@@ -120,7 +120,7 @@ TEST(told_and_taken)
 /* Every allocation that a full device refuses, with a session at work between them. */
 TEST(full_device)
 {
-    struct cuda_options options = {.budget = 256 * MIB};
+    struct cuda_options options = {.cap = 256 * MIB};
     struct backend *be = gpu_open(&options);
     struct whisper_session *s;
     void *blocks[64];

@@ -1,11 +1,12 @@
 /* Nights of a year on a clock that changes to summer time and back: when a run works, and when it
- * ends. */
+ * ends; and days on which somebody else uses the GPU. */
 #include "tests/common/test.h"
 
 #include <time.h>
 
 #include "base/clock.h"
 #include "scheduler/plan/hours.h"
+#include "scheduler/plan/idle.h"
 
 #define MINUTE INT64_C(60000)
 #define HOUR (60 * MINUTE)
@@ -159,6 +160,109 @@ TEST(the_clock_on_the_wall)
         assert_int_equal(clock_zone_s(at), berlin(at));
     unsetenv("TZ");
     tzset();
+}
+
+#define SECOND INT64_C(1000)
+
+static const struct idle_times usual = {IDLE_BUSY_MS, IDLE_FREE_MS, IDLE_BLIND_MS};
+
+/* Every two seconds from `from` on. How often it changed, and whether it is left in the end. */
+static int look_for(struct idle *i, enum idle_sees sees, int64_t *at, int64_t span, bool *left)
+{
+    int changes = 0;
+
+    for (const int64_t end = *at + span; *at < end; *at += 2 * SECOND) {
+        const bool now = idle_look(i, &usual, sees, *at);
+
+        changes += now != *left;
+        *left = now;
+    }
+    return changes;
+}
+
+TEST(a_gpu_that_others_use)
+{
+    struct idle i = {0};
+    int64_t at = NEW_YEAR;
+    bool left = false;
+
+    assert_int_equal(look_for(&i, IDLE_FREE, &at, HOUR, &left), 0);
+    /* What is over soon is borne: a desktop that draws, a look at the wrong moment. */
+    assert_int_equal(look_for(&i, IDLE_USED, &at, 8 * SECOND, &left), 0);
+    assert_int_equal(look_for(&i, IDLE_FREE, &at, 2 * SECOND, &left), 0);
+    assert_int_equal(look_for(&i, IDLE_USED, &at, 8 * SECOND, &left), 0);
+    assert_int_equal(look_for(&i, IDLE_FREE, &at, 2 * SECOND, &left), 0);
+    assert_int_equal(look_for(&i, IDLE_USED, &at, HOUR, &left), 1);
+    assert_true(left);
+    /* Pauses that are shorter than what is waited for change nothing, however many. */
+    for (int k = 0; k < 20; k++) {
+        assert_int_equal(look_for(&i, IDLE_FREE, &at, 298 * SECOND, &left), 0);
+        assert_int_equal(look_for(&i, k % 2 ? IDLE_USED : IDLE_BLIND, &at, 2 * SECOND, &left), 0);
+    }
+    assert_int_equal(look_for(&i, IDLE_FREE, &at, HOUR, &left), 1);
+    assert_false(left);
+    /* Nothing seen for less than a minute is nothing; for more, others may be there. */
+    assert_int_equal(look_for(&i, IDLE_BLIND, &at, 58 * SECOND, &left), 0);
+    assert_int_equal(look_for(&i, IDLE_FREE, &at, 2 * SECOND, &left), 0);
+    assert_int_equal(look_for(&i, IDLE_BLIND, &at, HOUR, &left), 1);
+    assert_true(left);
+}
+
+TEST(the_first_look_decides)
+{
+    struct idle i = {0};
+
+    assert_true(idle_look(&i, &usual, IDLE_USED, NEW_YEAR));
+    i = (struct idle){0};
+    assert_false(idle_look(&i, &usual, IDLE_FREE, NEW_YEAR));
+    i = (struct idle){0};
+    assert_false(idle_look(&i, &usual, IDLE_BLIND, NEW_YEAR));
+}
+
+TEST(who_uses_a_gpu)
+{
+    static const struct idle_process ours = {100, true, 90}, theirs = {200, true, 0},
+                                     desktop = {300, false, 9}, game = {301, false, 10};
+    static const struct {
+        struct idle_process process[3];
+        uint32_t count;
+        uint32_t worker;
+        int percent;
+        bool other_numbers;
+        enum idle_sees sees;
+        uint32_t who;
+    } cases[] = {
+        {{{0}}, 0, 0, 0, false, IDLE_FREE, 0},
+        {{ours}, 1, 100, 99, false, IDLE_FREE, 0},
+        {{ours, theirs}, 2, 100, 99, false, IDLE_USED, 200},
+        {{theirs}, 1, 0, 0, false, IDLE_USED, 200},
+        {{ours}, 1, 0, 0, false, IDLE_USED, 100}, /* nobody's that we know */
+        {{ours, desktop}, 2, 100, 99, false, IDLE_FREE, 0},
+        {{ours, game}, 2, 100, 99, false, IDLE_USED, 301},
+        /* While we hold still, any load is others'. */
+        {{desktop}, 1, 0, 9, false, IDLE_FREE, 0},
+        {{desktop}, 1, 0, 10, false, IDLE_USED, 0},
+        {{{0}}, 0, 0, -1, false, IDLE_FREE, 0},
+        /* In a container one that computes is ours, if any is; whose shares they are nobody knows. */
+        {{theirs}, 1, 100, 99, true, IDLE_FREE, 0},
+        {{theirs, ours}, 2, 100, 99, true, IDLE_USED, 0},
+        {{theirs}, 1, 0, 0, true, IDLE_USED, 0},
+        {{theirs, game}, 2, 100, 99, true, IDLE_FREE, 0},
+    };
+    uint32_t who;
+
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        const struct idle_gpu g = {true,
+                                   cases[k].process,
+                                   cases[k].count,
+                                   cases[k].percent,
+                                   cases[k].worker,
+                                   cases[k].other_numbers};
+
+        if (idle_judge(&g, &who) != cases[k].sees || who != cases[k].who)
+            fail_msg("case %zu", k);
+    }
+    assert_int_equal(idle_judge(&(struct idle_gpu){.percent = 90}, &who), IDLE_BLIND);
 }
 
 TEST_MAIN(NULL, NULL)

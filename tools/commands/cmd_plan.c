@@ -13,6 +13,7 @@ static const char help[] =
     "\n"
     "  -d, --devices=LIST   as for `nightshift run` (default: auto)\n"
     "      --allow-cpu      as for `nightshift run`\n"
+    "      --device-memory=LIST   as for `nightshift run`: 80%, 20G, cuda:0=20G\n"
     "  -m, --model=NAME     as if all that waits were done with this model: a folder,\n"
     "                       a name from `nightshift model list`, or one not here\n"
     "                       (tiny, base, small, medium, large-v3, large-v3-turbo)\n"
@@ -31,11 +32,12 @@ static const char help[] =
     "\n"
     "Exit status: 0; 69 when no device can be used, or a model fits none of them.\n";
 
-enum { OPT_PRECISION = 256, OPT_SLOTS, OPT_THREADS, OPT_ALLOW_CPU };
+enum { OPT_PRECISION = 256, OPT_SLOTS, OPT_THREADS, OPT_ALLOW_CPU, OPT_DEVICE_MEMORY };
 
 static const struct option longs[] = {
     {"devices", required_argument, NULL, 'd'},
     {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
+    {"device-memory", required_argument, NULL, OPT_DEVICE_MEMORY},
     {"model", required_argument, NULL, 'm'},
     {"precision", required_argument, NULL, OPT_PRECISION},
     {"slots", required_argument, NULL, OPT_SLOTS},
@@ -56,6 +58,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_ALLOW_CPU:
         o->allow_cpu = ALLOW_CPU_ALWAYS;
+        return 0;
+    case OPT_DEVICE_MEMORY:
+        o->device_memory = value;
         return 0;
     case OPT_PRECISION:
         return precision_parse(value, &o->precision, err);

@@ -1,7 +1,9 @@
-/* nightshift probe (hidden): opens the CUDA module and says what it finds, as lines of JSON. A
- * process of its own because what it opens may crash, hang, print, or leave at any moment. */
+/* nightshift probe (hidden): opens the CUDA module and says what it finds, as lines of JSON; or, with
+ * --watch, says again and again what the driver sees of GPUs while they work. A process of its own
+ * because what it opens may crash, hang, print, or leave at any moment. */
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include "base/spawn.h"
 #include "gpu/cuda_load.h"
 #include "gpu/probe.h"
+#include "gpu/sight.h"
 #include "tools/cli.h"
 
 /* The answer goes where standard output went, and what libraries print to standard error. */
@@ -21,21 +24,35 @@ static FILE *take_output(void)
     return fdopen(fd, "w");
 }
 
+/* Every so many ms, of GPUs by their UUIDs, until nobody listens. */
+static int watch(const char *ms, char **uuids, size_t n)
+{
+    const long period = strtol(ms, NULL, 10);
+    FILE *out = take_output();
+
+    if (!out || period < 1 || gpu_sight_write(period, (const char *const *)uuids, n, out) != 0)
+        return EX_IOERR;
+    _exit(EX_OK);
+}
+
 int probe_main(int argc, char **argv)
 {
     bool thorough = argc == 2 && strcmp(argv[1], "--thorough") == 0;
+    bool watches = argc > 3 && strcmp(argv[1], "--watch") == 0;
     const struct rlimit no_core = {0, 0}; /* a driver's crash is told, and leaves no file */
     char path[PATH_MAX];
     struct err err = {0};
     FILE *out;
 
-    if (argc > 1 && !thorough) {
-        cli_note("usage: nightshift probe [--thorough]");
+    if (argc > 1 && !thorough && !watches) {
+        cli_note("usage: nightshift probe [--thorough | --watch MS UUID...]");
         return EX_USAGE;
     }
     if (!spawn_begun(STDOUT_FILENO))
         return EX_IOERR;
     setrlimit(RLIMIT_CORE, &no_core);
+    if (watches)
+        return watch(argv[2], argv + 3, (size_t)argc - 3);
     if (cuda_module_find(path, sizeof(path), &err) != 0)
         return cli_fail("look at the GPUs", &err, NULL);
     out = take_output();

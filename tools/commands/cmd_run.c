@@ -33,11 +33,15 @@ static const char help[] =
     "                         enqueue --watch)\n"
     "      --until=07:00      end at this time of day, at a checkpoint\n"
     "      --between=22:00-06:00   work at these hours only, night after night\n"
+    "      --idle             leave a GPU to others who use it, at a checkpoint, and\n"
+    "                         take it again when it was free for five minutes\n"
     "  -d, --devices=LIST     auto (default: every GPU, else the processor), or names\n"
     "                         with commas: cuda:0, cuda:GPU-<uuid>, cpu, cpu,cpu\n"
     "      --allow-cpu        go on with the processor when GPUs are here, but none\n"
     "                         of them can be used; default: only where there are none\n"
     "      --no-allow-cpu     never go on without a GPU\n"
+    "      --device-memory=LIST   use so much of a device's memory at most: 80% or\n"
+    "                         20G of each, or cuda:0=20G,cuda:1=50%\n"
     "      --precision=P      auto (default), fp32, tf32, fp16, bf16, int8 or fp8,\n"
     "                         where the device has it\n"
     "      --allow-unsandboxed   decode also where neither Landlock nor seccomp would\n"
@@ -81,6 +85,7 @@ static const char help[] =
     "  nightshift run --model openai/whisper-small interviews/\n"
     "  nightshift run --watch /archive/incoming\n"
     "  nightshift run --watch --between 22:00-06:00\n"
+    "  nightshift run --watch --idle\n"
     "  nightshift run --watch --threads 2 2>> nightshift.log\n"
     "\n"
     "The CUDA backend is not yet run on a GPU.\n"
@@ -113,6 +118,8 @@ enum {
     OPT_PRECISION = 256,
     OPT_UNTIL,
     OPT_BETWEEN,
+    OPT_IDLE,
+    OPT_DEVICE_MEMORY,
     OPT_ALLOW_UNSANDBOXED,
     OPT_ALLOW_CPU,
     OPT_NO_ALLOW_CPU,
@@ -141,7 +148,9 @@ static const struct option longs[] = {
     {"watch", no_argument, NULL, 'w'},
     {"until", required_argument, NULL, OPT_UNTIL},
     {"between", required_argument, NULL, OPT_BETWEEN},
+    {"idle", no_argument, NULL, OPT_IDLE},
     {"devices", required_argument, NULL, 'd'},
+    {"device-memory", required_argument, NULL, OPT_DEVICE_MEMORY},
     {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
     {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
     {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
@@ -238,6 +247,12 @@ static int take(void *arg, int option, const char *value, struct err *err)
                    : err_set(err, ERR_USAGE,
                              "--between: '%.40s' is no two times of day such as 22:00-06:00",
                              value);
+    case OPT_DEVICE_MEMORY:
+        o->device_memory = value;
+        return 0;
+    case OPT_IDLE:
+        o->idle = true;
+        return 0;
     case OPT_ALLOW_CPU:
         o->allow_cpu = ALLOW_CPU_ALWAYS;
         return 0;

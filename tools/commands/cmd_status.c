@@ -1,4 +1,5 @@
 /* nightshift status: how far the work is, what went wrong, and what a run is doing now. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +190,61 @@ static void print_work(const struct report *r, struct buf *b)
     }
 }
 
+static void put_figure(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put_figure(struct buf *b, const char *fmt, ...)
+{
+    char text[120];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    buf_printf(b, ", %s", text);
+}
+
+/* Of those that nobody sees, and that are not left to others, the other lines say all. */
+static bool has_figures(const struct control_device *d)
+{
+    return d->left || d->percent >= 0 || d->celsius >= 0 || d->milliwatts >= 0 ||
+           d->total_bytes > 0;
+}
+
+static void print_gpu(const struct control_device *d, const char *name, struct buf *b)
+{
+    char used[TEXT_LEN], total[TEXT_LEN];
+
+    buf_printf(b, "%s: %s", d->name,
+               d->left    ? "left to others who use it"
+               : d->ready ? "ready"
+                          : "not ready");
+    if (d->left && d->user[0])
+        buf_printf(b, " (%s)", d->user);
+    if (d->percent >= 0)
+        put_figure(b, "load %lld %%", (long long)d->percent);
+    if (d->celsius >= 0)
+        put_figure(b, "%lld \xC2\xB0"
+                      "C",
+                   (long long)d->celsius);
+    if (d->milliwatts >= 0)
+        put_figure(b, "%.0f W", (double)d->milliwatts / 1000);
+    if (d->total_bytes > 0)
+        put_figure(b, "memory %s of %s in use", text_bytes((uint64_t)d->used_bytes, used),
+                   text_bytes((uint64_t)d->total_bytes, total));
+    line(name, b);
+}
+
+/* As the driver sees them, whoever uses them. */
+static void print_gpus(const struct control_live *l, struct buf *b)
+{
+    const char *name = "GPUs";
+
+    for (uint32_t i = 0; i < l->devices; i++)
+        if (has_figures(&l->device[i])) {
+            print_gpu(&l->device[i], name, b);
+            name = "";
+        }
+}
+
 static void print_run(const struct report *r, struct buf *b)
 {
     const struct control_live *l = &r->live;
@@ -219,6 +275,8 @@ static void print_run(const struct report *r, struct buf *b)
     if (r->totals.paused)
         buf_printf(b, "; the catalog is paused. Next: nightshift resume");
     line("Run", b);
+    if (r->running)
+        print_gpus(l, b);
     if (r->running && l->work[0]) {
         const struct progress p = {
             .work = l->work, .work_percent = (int)l->work_percent, .work_more = l->work_more};
@@ -674,6 +732,25 @@ static json_t *json_archive(const struct store_archive *a)
                      (json_int_t)a->audio_left_ms, "unknown_lengths", (json_int_t)a->unknown);
 }
 
+/* Of the run's devices, in order. null: not known. */
+static json_t *json_gpus(const struct control_live *l)
+{
+    json_t *list = json_array();
+
+    for (uint32_t i = 0; list && i < l->devices; i++) {
+        const struct control_device *d = &l->device[i];
+
+        json_array_append_new(
+            list, json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "device", d->name,
+                            "ready", (int)d->ready, "left_to_others", (int)d->left, "used_by",
+                            d->user, "load_percent", json_time(d->percent), "temperature_c",
+                            json_time(d->celsius), "power_mw", json_time(d->milliwatts),
+                            "used_bytes", json_time(d->used_bytes), "total_bytes",
+                            json_time(d->total_bytes)));
+    }
+    return list;
+}
+
 static json_t *json_run(const struct report *r)
 {
     const struct control_live *l = &r->live;
@@ -683,12 +760,13 @@ static json_t *json_run(const struct report *r)
         return json_null();
     clock_iso8601(l->started_ms, at);
     return json_pack(
-        "{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:s, s:s, s:o}", "pid",
+        "{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:s, s:s, s:o, s:o}", "pid",
         (json_int_t)l->pid, "started_at", at, "workers", (int)l->workers, "workers_ready",
         (int)l->workers_ready, "audio_done_ms", (json_int_t)l->audio_done_ms, "speed", l->speed,
         "eta_ms", json_time(l->low_ms < 0 ? -1 : progress_middle(l->low_ms, l->high_ms)),
         "eta_low_ms", json_time(l->low_ms), "eta_high_ms", json_time(l->high_ms), "draining",
-        (int)l->draining, "note", l->note, "hours", l->hours, "in_work", json_work(l));
+        (int)l->draining, "note", l->note, "hours", l->hours, "in_work", json_work(l),
+        "devices", json_gpus(l));
 }
 
 static json_t *json_totals(const struct report *r)

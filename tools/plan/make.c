@@ -357,7 +357,7 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
     struct err err = {0};
 
     on->free = d->memory_free / sharers_of(p, d);
-    on->budget = (uint64_t)(PLACEMENT_BUDGET * (double)on->free);
+    on->budget = device_budget(on->free, d->memory_cap);
     on->precision = o->precision != PRECISION_AUTO ? o->precision : precision_auto(d->precisions);
     if (stage_predict_bytes(&setup, d->kind == DEVICE_CUDA, &on->bytes, &err) != 0)
         snprintf(on->why, sizeof(on->why), "%.190s", err.msg);
@@ -465,6 +465,8 @@ int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
     rc = devices_find(NULL, p->all, err);
     if (rc == 0)
         rc = devices_pick(p->all, o->devices, o->allow_cpu, p->picked, err);
+    if (rc == 0)
+        rc = devices_cap(p->picked, o->device_memory, err);
     if (rc == 0)
         rc = read_catalog(o, p, err);
     if (rc != 0)

@@ -12,6 +12,7 @@
 
 #define WIDTH 720.0 /* of a chart, in its own units */
 #define HEIGHT 96.0
+#define CELSIUS_SHOWN 100.0 /* the top of a chart: GPUs slow down before */
 
 /* Contrasts are 4.5 and more for text, 3 and more for what charts are made of. */
 static const char style[] =
@@ -66,12 +67,21 @@ static double use_value(const struct report_step *s)
     return s->span_ms > 0 ? 100.0 * (double)s->busy_ms / (double)s->span_ms : 0;
 }
 static double memory_value(const struct report_step *s) { return (double)s->memory_bytes; }
+static double celsius_value(const struct report_step *s) { return (double)s->celsius; }
 
 /* A value of each, for people. */
 typedef void (*say_fn)(double v, char ret[TEXT_LEN]);
 
 static void say_audio(double v, char ret[TEXT_LEN]) { text_length((int64_t)v, ret); }
 static void say_use(double v, char ret[TEXT_LEN]) { snprintf(ret, TEXT_LEN, "%.0f %%", v); }
+static void say_celsius(double v, char ret[TEXT_LEN])
+{
+    snprintf(ret, TEXT_LEN, "%.0f \xC2\xB0"
+                            "C",
+             v);
+}
+static void say_energy(double v, char ret[TEXT_LEN]) { snprintf(ret, TEXT_LEN, "%.2f kWh", v); }
+static void say_watts(double v, char ret[TEXT_LEN]) { snprintf(ret, TEXT_LEN, "%.0f W", v); }
 static void say_memory(double v, char ret[TEXT_LEN]) { text_bytes((uint64_t)v, ret); }
 
 static double most_of(const struct report_device *d, value_fn value)
@@ -137,6 +147,11 @@ static void put_charts(const struct report *r, const struct report_device *d, st
     put_chart(r, d, "In use", use_value, say_use, most_of(d, use_value) > 0 ? 100 : 0, 0, out);
     put_chart(r, d, "Memory in use", memory_value, say_memory,
               (memory > predicted ? memory : predicted) * 1.05, predicted, out);
+    put_chart(r, d, "Load, by the driver", report_load, say_use,
+              most_of(d, report_load) > 0 ? 100 : 0, 0, out);
+    put_chart(r, d, "Temperature", celsius_value, say_celsius,
+              most_of(d, celsius_value) > 0 ? CELSIUS_SHOWN : 0, 0, out);
+    put_chart(r, d, "Power", report_watts, say_watts, most_of(d, report_watts) * 1.05, 0, out);
 }
 
 /* -------------------------------------------------------------------------------------- sections
@@ -182,6 +197,16 @@ static void put_runs(const struct report *r, struct buf *out)
         element(out, "<p>", r->live.note, "</p>\n");
 }
 
+/* A cell; "unknown" below 0. */
+static void put_known(struct buf *out, double v, say_fn say)
+{
+    char text[TEXT_LEN] = "unknown";
+
+    if (v >= 0)
+        say(v, text);
+    buf_printf(out, "<td class=\"n\">%s</td>", text);
+}
+
 static void put_table(const struct report *r, struct buf *out)
 {
     char a[TEXT_LEN];
@@ -219,6 +244,42 @@ static void put_table(const struct report *r, struct buf *out)
     if (report_per_stage(r))
         buf_printf(out, "<p class=\"dim\">Audio of each stage: what several stages heard counts "
                         "several times here.</p>\n");
+}
+
+/* Those that the driver told of, by all who used them. */
+static void put_sights(const struct report *r, struct buf *out)
+{
+    bool any = false;
+    char a[TEXT_LEN];
+
+    for (size_t i = 0; i < r->devices; i++)
+        any |= r->device[i].sum.seen_ms > 0 || r->device[i].sum.left_ms > 0;
+    if (!any)
+        return;
+    buf_printf(out, "<div class=\"wide\" tabindex=\"0\" role=\"region\" "
+                    "aria-label=\"As the driver saw them\"><table><thead><tr>"
+                    "<th scope=\"col\">As the driver saw it</th>"
+                    "<th scope=\"col\" class=\"n\">Load</th>"
+                    "<th scope=\"col\" class=\"n\">Hottest</th>"
+                    "<th scope=\"col\" class=\"n\">Energy</th>"
+                    "<th scope=\"col\" class=\"n\">Power</th>"
+                    "<th scope=\"col\" class=\"n\">Memory of all</th>"
+                    "<th scope=\"col\" class=\"n\">Left to others</th></tr></thead><tbody>\n");
+    for (size_t i = 0; i < r->devices; i++) {
+        const struct report_step *s = &r->device[i].sum;
+
+        if (s->seen_ms == 0 && s->left_ms == 0)
+            continue;
+        element(out, "<tr><td>", r->device[i].name, "</td>");
+        put_known(out, report_load(s), say_use);
+        put_known(out, (double)s->celsius, say_celsius);
+        put_known(out, s->energy_j < 0 ? -1 : (double)s->energy_j / 3.6e6, say_energy);
+        put_known(out, report_watts(s), say_watts);
+        put_known(out, (double)s->used_bytes, say_memory);
+        buf_printf(out, "<td class=\"n\">%s</td></tr>\n",
+                   s->left_ms > 0 ? text_length(s->left_ms, a) : "-");
+    }
+    buf_printf(out, "</tbody></table></div>\n");
 }
 
 static void put_left(const struct report *r, struct buf *out)
@@ -299,6 +360,7 @@ void report_html(const struct report *r, struct buf *out)
     put_runs(r, out);
     if (r->devices > 0)
         put_table(r, out);
+    put_sights(r, out);
     for (size_t i = 0; i < r->devices; i++)
         put_charts(r, &r->device[i], out);
     put_left(r, out);

@@ -30,12 +30,26 @@ static json_t *run_json(const struct report *r, const struct store_run *run)
                      (json_int_t)run->recordings_left, "audio_ms", (json_int_t)run->audio_ms);
 }
 
+/* What the driver saw beside it. null: not known. Takes and returns the object. */
+static json_t *with_sight(json_t *o, const struct report_step *s)
+{
+    json_object_set_new(o, "seen_ms", json_integer((json_int_t)s->seen_ms));
+    json_object_set_new(o, "left_ms", json_integer((json_int_t)s->left_ms));
+    json_object_set_new(o, "load_ms", time_or_null(s->load_ms));
+    json_object_set_new(o, "energy_j", time_or_null(s->energy_j));
+    json_object_set_new(o, "temperature_c", time_or_null(s->celsius));
+    json_object_set_new(o, "used_bytes", time_or_null(s->used_bytes));
+    return o;
+}
+
 static json_t *step_json(const struct report_step *s)
 {
-    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "at", at(s->at_ms), "span_ms",
-                     (json_int_t)s->span_ms, "busy_ms", (json_int_t)s->busy_ms, "audio_ms",
-                     (json_int_t)s->audio_ms, "memory_bytes", (json_int_t)s->memory_bytes,
-                     "predicted_bytes", (json_int_t)s->predicted_bytes);
+    json_t *o = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "at", at(s->at_ms), "span_ms",
+                          (json_int_t)s->span_ms, "busy_ms", (json_int_t)s->busy_ms, "audio_ms",
+                          (json_int_t)s->audio_ms, "memory_bytes", (json_int_t)s->memory_bytes,
+                          "predicted_bytes", (json_int_t)s->predicted_bytes);
+
+    return with_sight(o, s);
 }
 
 static json_t *device_json(const struct report_device *d)
@@ -44,11 +58,13 @@ static json_t *device_json(const struct report_device *d)
 
     for (size_t i = 0; i < d->steps; i++)
         json_array_append_new(steps, step_json(&d->step[i]));
-    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "device", d->name, "span_ms",
-                     (json_int_t)d->sum.span_ms, "busy_ms", (json_int_t)d->sum.busy_ms, "audio_ms",
-                     (json_int_t)d->sum.audio_ms, "memory_bytes", (json_int_t)d->sum.memory_bytes,
-                     "predicted_bytes", (json_int_t)d->sum.predicted_bytes, "slots", (int)d->slots,
-                     "windows", (int)d->windows, "steps", steps);
+    return with_sight(
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "device", d->name, "span_ms",
+                  (json_int_t)d->sum.span_ms, "busy_ms", (json_int_t)d->sum.busy_ms, "audio_ms",
+                  (json_int_t)d->sum.audio_ms, "memory_bytes", (json_int_t)d->sum.memory_bytes,
+                  "predicted_bytes", (json_int_t)d->sum.predicted_bytes, "slots", (int)d->slots,
+                  "windows", (int)d->windows, "steps", steps),
+        &d->sum);
 }
 
 static json_t *reason_json(const struct report_reason *x)

@@ -79,6 +79,9 @@ static void sum_runs(struct report *r)
 
 /* ---------------------------------------------------------------------------------- devices */
 
+static const struct report_step nothing = {
+    .load_ms = -1, .energy_j = -1, .celsius = -1, .used_bytes = -1};
+
 static struct report_device *device_of(struct report *r, const char *name)
 {
     struct report_device *grown, *d;
@@ -91,11 +94,28 @@ static struct report_device *device_of(struct report *r, const char *name)
         return NULL;
     r->device = grown;
     d = &grown[r->devices];
-    *d = (struct report_device){.name = shown(name)};
+    *d = (struct report_device){.name = shown(name), .sum = nothing};
     d->steps = (size_t)((r->to_ms - r->from_ms) / r->step_ms + 1);
     d->step = calloc(d->steps, sizeof(*d->step));
+    for (size_t i = 0; d->step && i < d->steps; i++)
+        d->step[i] = nothing;
     r->devices++; /* report_free frees what is there of it */
     return d->name && d->step ? d : NULL;
+}
+
+/* Of values that may not be known. */
+static int64_t plus(int64_t a, int64_t b) { return a < 0 ? b : b < 0 ? a : a + b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+double report_load(const struct report_step *s)
+{
+    return s->load_ms >= 0 && s->seen_ms > 0 ? 100.0 * (double)s->load_ms / (double)s->seen_ms : -1;
+}
+
+double report_watts(const struct report_step *s)
+{
+    return s->energy_j >= 0 && s->seen_ms > 0 ? 1000.0 * (double)s->energy_j / (double)s->seen_ms
+                                              : -1;
 }
 
 static void add_step(struct report_step *to, const struct store_sample *s)
@@ -107,6 +127,12 @@ static void add_step(struct report_step *to, const struct store_sample *s)
         to->memory_bytes = s->memory_bytes;
     if (s->predicted_bytes > to->predicted_bytes)
         to->predicted_bytes = s->predicted_bytes;
+    to->seen_ms += s->seen_ms;
+    to->left_ms += s->left_ms;
+    to->load_ms = plus(to->load_ms, s->load_ms);
+    to->energy_j = plus(to->energy_j, s->energy_j);
+    to->celsius = most(to->celsius, s->celsius);
+    to->used_bytes = most(to->used_bytes, s->used_bytes);
 }
 
 static int add_sample(void *arg, const struct store_sample *s)

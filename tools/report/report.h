@@ -20,6 +20,10 @@
 struct report_step { /* some stretches of a device's time, one after the other */
     int64_t at_ms, span_ms, busy_ms, audio_ms;
     uint64_t memory_bytes, predicted_bytes; /* the most; 0: unknown */
+    /* By the driver, of all who used it; -1: not known. */
+    int64_t seen_ms; /* so long it was looked at: 0 or more, as left_ms */
+    int64_t left_ms; /* to others */
+    int64_t load_ms, energy_j, celsius, used_bytes;
 };
 
 struct report_device {
@@ -83,6 +87,10 @@ char *report_time(int64_t wall_ms, char ret[REPORT_TIME]);
 /* Its end, "now" while it is on: "06:00", or with the day where it began on another one. */
 const char *report_until(const struct report *r, const struct store_run *run,
                          char ret[REPORT_TIME]);
+
+/* Percent of the time in which the driver looked, or watts; -1: not known. */
+double report_load(const struct report_step *s);
+double report_watts(const struct report_step *s);
 
 /* What may be done about a failure (read_failure's kind and code). */
 const char *report_mend(const char *kind, const char *code);

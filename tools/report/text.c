@@ -92,6 +92,26 @@ static void put_done(const struct report *r, struct page *p)
              text_count(r->totals.archive.done, c));
 }
 
+/* By the driver, whoever used it. */
+static void put_sight(const struct report_step *s, struct page *p)
+{
+    char a[TEXT_LEN];
+
+    if (report_load(s) >= 0)
+        buf_printf(&p->line, "; load %.0f %%", report_load(s));
+    if (s->celsius >= 0)
+        buf_printf(&p->line, "; up to %lld \xC2\xB0"
+                             "C",
+                   (long long)s->celsius);
+    if (report_watts(s) >= 0)
+        buf_printf(&p->line, "; %.2f kWh, %.0f W", (double)s->energy_j / 3.6e6, report_watts(s));
+    if (s->used_bytes >= 0)
+        buf_printf(&p->line, "; by all programs up to %s of memory",
+                   text_bytes((uint64_t)s->used_bytes, a));
+    if (s->left_ms > 0)
+        buf_printf(&p->line, "; left to others for %s", text_length(s->left_ms, a));
+}
+
 static void put_device(const struct report_device *d, struct page *p)
 {
     const struct report_step *s = &d->sum;
@@ -109,6 +129,7 @@ static void put_device(const struct report_device *d, struct page *p)
         buf_printf(&p->line, " of %s predicted", text_bytes(s->predicted_bytes, b));
     if (d->slots > 0)
         buf_printf(&p->line, "; %u windows at once, %u in the encoder", d->slots, d->windows);
+    put_sight(s, p);
     end_line(p);
 }
 

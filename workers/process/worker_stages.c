@@ -63,7 +63,7 @@ static int open_device(struct engine_stages *e, struct err *err)
     const struct msg_setup *m = &e->w->setup;
     const struct device_options o = {
         .threads = m->threads,
-        .budget = m->vram_budget,
+        .cap = m->memory_cap,
         .deterministic = m->deterministic,
     };
 

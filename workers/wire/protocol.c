@@ -58,7 +58,7 @@ static const struct field setup[] = {
     FIELD_U32(msg_setup, threads, 0, 4096),
     FIELD_U64(msg_setup, pcm_bytes, UINT64_MAX),
     FIELD_U32(msg_setup, windows, 0, MAX_SLOTS),
-    FIELD_U64(msg_setup, vram_budget, UINT64_MAX),
+    FIELD_U64(msg_setup, memory_cap, UINT64_MAX),
     FIELD_BOOL(msg_setup, deterministic),
     FIELD_U32(msg_setup, tuned_slots, 0, MAX_SLOTS),
     FIELD_U32(msg_setup, tuned_windows, 0, MAX_SLOTS),

@@ -84,7 +84,7 @@ struct msg_setup {
     uint32_t threads;     /* compute threads; 0: all */
     uint64_t pcm_bytes;   /* bound on decoded audio held in memory; 0: the worker chooses */
     uint32_t windows;     /* that the encoder takes at once; 0: the worker chooses */
-    uint64_t vram_budget; /* bytes of device memory; 0: the worker's share of what is free */
+    uint64_t memory_cap; /* bytes of the device's memory, at most; 0: no cap */
     bool deterministic;   /* results must not depend on what shared a batch */
     /* What an earlier run measured for this device, driver, model and precision: taken where the
      * worker would choose, instead of measuring again. 0: nothing is remembered. */

@@ -109,7 +109,7 @@ TEST(more_than_there_is_room_for_is_refused)
 
 static struct backend *open_sim(const char *list, const char *name, uint64_t budget)
 {
-    struct device_options o = {.threads = 1, .budget = budget};
+    struct device_options o = {.threads = 1, .cap = budget};
     struct backend *be = NULL;
     struct err e = {0};
 

@@ -473,6 +473,82 @@ static void obey(const struct frame *f)
     }
 }
 
+/* nightshift probe --watch MS DEVICE...: what the tests left in state/gpu-I of the I-th, "PERCENT
+ * CELSIUS MILLIWATTS PID...", of others; our own worker's is added. Without PERCENT it tells of no
+ * processes, and without the file there is no NVML. */
+static bool put_gpu(int index, const char *name)
+{
+    char path[200], line[200] = "", *at = line, *end;
+    long value[3] = {0};
+    FILE *f;
+    int n = 0;
+
+    snprintf(path, sizeof(path), "%s/gpu-%d", getenv("FAKE_STATE"), index);
+    f = fopen(path, "re");
+    if (!f)
+        return false;
+    if (!fgets(line, sizeof(line), f))
+        line[0] = 0;
+    fclose(f);
+    for (; n < 3 && (value[n] = strtol(at, &end, 10), end != at); n++)
+        at = end;
+    if (n < 3)
+        return printf("%s{}", index > 0 ? "," : "") > 0;
+    printf("%s{\"percent\":%ld,\"celsius\":%ld,\"milliwatts\":%ld,\"used\":1000,\"total\":2000,"
+           "\"processes\":[",
+           index > 0 ? "," : "", value[0], value[1], value[2]);
+    for (n = 0; (value[0] = strtol(at, &end, 10), end != at); at = end)
+        printf("%s{\"pid\":%ld,\"computes\":true}", n++ > 0 ? "," : "", value[0]);
+    snprintf(path, sizeof(path), "%s/pid-%s", getenv("FAKE_STATE"), name);
+    f = fopen(path, "re");
+    if (f && fgets(line, sizeof(line), f) && kill((pid_t)strtol(line, NULL, 10), 0) == 0)
+        printf("%s{\"pid\":%ld,\"computes\":true}", n > 0 ? "," : "", strtol(line, NULL, 10));
+    if (f)
+        fclose(f);
+    return printf("]}") > 0;
+}
+
+static bool left_word(const char *word)
+{
+    char path[200];
+
+    snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_STATE"), word);
+    return access(path, F_OK) == 0;
+}
+
+static int fake_probe(int argc, char **argv)
+{
+    if (!left_word("gpu-0"))
+        return puts("{\"error\":\"there is none here\"}") < 0;
+    puts("{\"driver\":\"1.2.3\"}");
+    for (;;) {
+        if (left_word("probe-crash"))
+            abort();
+        while (left_word("probe-hang"))
+            pause();
+        printf("{\"gpus\":[");
+        for (int i = 3; i < argc; i++)
+            put_gpu(i - 3, argv[i]);
+        if (puts("]}") < 0 || fflush(stdout) != 0)
+            return 1;
+        usleep((useconds_t)strtoul(argv[2], NULL, 10) * 1000);
+    }
+}
+
+/* For the fake probe. */
+static void leave_pid(void)
+{
+    char path[200];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/pid-%s", getenv("FAKE_STATE"), device);
+    f = fopen(path, "we");
+    if (!f)
+        return;
+    fprintf(f, "%d\n", (int)getpid());
+    fclose(f);
+}
+
 int main(int argc, char **argv)
 {
     struct frame_reader in = {0};
@@ -483,6 +559,8 @@ int main(int argc, char **argv)
                               .program =
                                   fake_text(mode("version") ? "0.0.1-other" : NIGHTSHIFT_VERSION)};
 
+    if (argc > 3 && strcmp(argv[1], "probe") == 0)
+        return spawn_begun(STDOUT_FILENO) ? fake_probe(argc - 1, argv + 1) : 0;
     if (!spawn_begun(WORKER_SOCKET_FD))
         return 0;
     if (argc == 2 && strcmp(argv[1], "settle") == 0)
@@ -491,6 +569,7 @@ int main(int argc, char **argv)
     if (argc != 4 || strcmp(argv[1], "worker") != 0 || strcmp(argv[2], "--device") != 0)
         return 2;
     device = hello.device = argv[3];
+    leave_pid();
     if (mode("exit"))
         return 7;
     while (mode("mute"))

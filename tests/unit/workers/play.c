@@ -106,7 +106,7 @@ static void put_setup(struct play *p, const struct play_options *o)
         .threads = 1,
         .pcm_bytes = o->pcm_bytes,
         .windows = o->windows,
-        .vram_budget = o->vram_budget,
+        .memory_cap = o->memory_cap,
         .tuned_slots = o->tuned_slots,
         .tuned_windows = o->tuned_windows,
         .tuned_rate = o->tuned_rate,

@@ -62,7 +62,7 @@ struct play_options {
     const char *model_dir;  /* whisper-nano */
     const char *model_hash; /* the right one */
     uint32_t slots, windows, decoders;
-    uint64_t pcm_bytes, vram_budget;
+    uint64_t pcm_bytes, memory_cap;
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate;
     const char *stage, *params; /* NULL: transcription's; else model_dir is its model's */

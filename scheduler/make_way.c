@@ -1,0 +1,134 @@
+#include "scheduler/make_way.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "scheduler/plan/progress.h"
+#include "scheduler/run/gpu_watch.h"
+#include "scheduler/run/report.h"
+#include "scheduler/worker_pool.h"
+
+/* The kernel's number for the outermost namespace of processes (PROC_PID_INIT_INO). */
+#define OUTERMOST "pid:[4026531836]"
+
+static bool in_container(void)
+{
+    char name[64];
+    ssize_t n = readlink("/proc/self/ns/pid", name, sizeof(name) - 1);
+
+    name[n < 0 ? 0 : n] = 0;
+    return strcmp(name, OUTERMOST) != 0;
+}
+
+static enum idle_sees look_at(const struct run *run, struct run_worker *w, int64_t now)
+{
+    const struct gpu_sight *s = gpu_watch_sight(w, now);
+    struct idle_process list[GPU_SIGHT_PROCESSES];
+    struct idle_gpu g = {.process = list,
+                         .worker = process_pid(&w->process),
+                         .other_numbers = run->other_numbers};
+    enum idle_sees sees;
+    uint32_t who;
+
+    if (!s)
+        return IDLE_BLIND;
+    g.lists = s->lists;
+    g.percent = s->percent;
+    for (uint32_t i = 0; i < s->process_count; i++)
+        list[g.process_count++] = (struct idle_process){
+            s->process[i].pid, s->process[i].computes, s->process[i].percent};
+    sees = idle_judge(&g, &who);
+    if (sees == IDLE_USED && who > 0)
+        snprintf(w->user, sizeof(w->user), "pid %u", who);
+    else if (sees == IDLE_USED)
+        w->user[0] = 0;
+    return sees;
+}
+
+static void leave(struct run *run, struct run_worker *w)
+{
+    const char *label = run->devices->list[w->index].label;
+
+    if (w->idle.saw == IDLE_USED)
+        report_event(run, LOG_INFO,
+                     "others use %s%s%s%s: it is left to them, what has begun is finished to a "
+                     "checkpoint",
+                     label, w->user[0] ? " (" : "", w->user, w->user[0] ? ")" : "");
+    else
+        report_event(run, LOG_WARN, "who uses %s is not known any more: it is left at a checkpoint",
+                     label);
+    worker_pool_drain_one(w);
+}
+
+static void take_again(struct run *run, const struct run_worker *w)
+{
+    char span[PROGRESS_SPAN];
+
+    progress_span(run->tune.idle.free_ms, span);
+    report_event(run, LOG_INFO, "nobody else has used %s for %s; going on",
+                 run->devices->list[w->index].label, span);
+}
+
+/* "waiting: others use cuda:0, cuda:1" */
+static void note(struct run *run)
+{
+    size_t n = (size_t)snprintf(run->makes_way, sizeof(run->makes_way), "waiting: others use ");
+
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        int more = snprintf(run->makes_way + n, sizeof(run->makes_way) - n, "%s%s",
+                            i > 0 ? ", " : "", run->devices->list[i].label);
+
+        if (more < 0 || n + (size_t)more >= sizeof(run->makes_way)) {
+            snprintf(run->makes_way, sizeof(run->makes_way), "waiting: others use all of the GPUs");
+            return;
+        }
+        n += (size_t)more;
+    }
+}
+
+static void look_all(struct run *run, int64_t now)
+{
+    run->all_left = true;
+    for (uint32_t i = 0; i < run->worker_count; i++) {
+        struct run_worker *w = &run->workers[i];
+        bool left = false;
+
+        if (run->devices->list[i].kind != DEVICE_CPU)
+            left = idle_look(&w->idle, &run->tune.idle, look_at(run, w, now), now);
+        run->all_left &= left;
+        if (left == w->left)
+            continue;
+        w->left = left;
+        if (left)
+            leave(run, w);
+        else
+            take_again(run, w);
+        run_touch(run);
+    }
+}
+
+void make_way_begin(struct run *run)
+{
+    char span[PROGRESS_SPAN];
+
+    if (!run->o->idle)
+        return;
+    run->other_numbers = in_container();
+    note(run);
+    progress_span(run->tune.idle.free_ms, span);
+    report_event(run, LOG_INFO,
+                 "it works on GPUs that nobody else uses, and on one that others used when that "
+                 "was over for %s",
+                 span);
+    look_all(run, clock_mono_ms());
+}
+
+void make_way_tick(struct run *run, int64_t now)
+{
+    if (run->o->idle && run->mode != RUN_ENDING)
+        look_all(run, now);
+}
+
