@@ -129,6 +129,8 @@ def main():
         scores = network.scores(states)
         loss, which = networks.powerset_loss(scores, targets)
         clusters = apart(tell(states), active)
+        if not torch.isfinite(loss + clusters):
+            sys.exit(f"step {step}: the loss is no number; the last checkpoint holds")
         optimizer.zero_grad()
         (loss + 2 * (1 - done) * clusters).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
