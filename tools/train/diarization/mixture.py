@@ -41,6 +41,35 @@ def chances(bank, share):
     return np.where(recorded, share / max(recorded.sum(), 1), (1 - share) / max((~recorded).sum(), 1))
 
 
+def pitch(pcm, step=640, size=1024):
+    """Of what is said, in Hz: the median of what frames of 64 ms repeat themselves by (autocorrelation)."""
+    frames = np.lib.stride_tricks.sliding_window_view(pcm, size)[::step] * np.hanning(size)
+    again = np.fft.irfft(np.abs(np.fft.rfft(frames, 2 * size, axis=1)) ** 2, axis=1)
+    window = np.fft.irfft(np.abs(np.fft.rfft(np.hanning(size), 2 * size)) ** 2)
+    shortest, longest = RATE // 400, RATE // 60
+    again = again[:, shortest:longest] / (again[:, :1] + 1e-9) * (window[0] / window[shortest:longest])
+    voiced = again.max(1) > 0.6
+    return RATE / (shortest + np.median(again[voiced].argmax(1))) if voiced.any() else RATE / longest
+
+
+class Pitches:
+    """Which of a bank's voices are as high as another: whom one takes for one most easily."""
+
+    def __init__(self, bank, near=80):
+        told = {voice.name: voice for voice in voices.voices("train")}
+        self.voices, self.near = [told[bank.names[v]] for v in bank.usable], near
+        longest = [max(bank.of[v], key=lambda said: said[1]) for v in bank.usable]
+        self.octaves = np.log2([pitch(bank.pcm[at:at + n] / np.float32(32768)) for at, n in longest])
+
+    def as_high(self, i):
+        """[those nearest to voice i, of bank.usable], but none that is all but the same throat."""
+        nearest = np.argsort(np.abs(self.octaves - self.octaves[i]), kind="stable")[:self.near + 1]
+        mine = self.voices[i]
+        return np.array([k for k in nearest if k != i and (
+            self.voices[k].base != mine.base or mine.kind == "drawn" or
+            abs(np.log(self.voices[k].size / mine.size)) > 0.06)])
+
+
 def telephone(rng, pcm):
     """A line's band, and its eight bits a sample (mu-law); the upper edge as modems and cheap recorders
     have it, too."""
@@ -82,6 +111,14 @@ class Mixer:
 
     def pick(self, count):
         return self.rng.choice(self.bank.usable, count, replace=False, p=self.likely)
+
+    def pick_alike(self, count, pitches):
+        """As pick() does, but all about as high as the first one."""
+        first = self.rng.choice(len(self.bank.usable), p=self.likely)
+        near = pitches.as_high(first)
+        likely = None if self.likely is None else self.likely[near] / self.likely[near].sum()
+        others = self.rng.choice(near, count - 1, replace=False, p=likely)
+        return np.array(self.bank.usable)[[first, *others]]
 
     def effort(self, pcm):
         """Louder speech is of a flatter spectrum, quiet speech of a steeper one."""

@@ -42,15 +42,13 @@ class PyanNet(nn.Module):
         self.classifier = nn.Linear(LINEAR, len(SETS))
 
     def forward(self, x):
-        return self.told(self.sincnet(x))
+        return self.scores(self.lstm(self.sincnet(x))[0])
 
-    def told(self, x):
-        """Of what sincnet makes: (scores of the sets, what the LSTMs say)."""
-        x, _ = self.lstm(x)
-        heard = x
+    def scores(self, x):
+        """Of what the LSTMs say: those of the sets."""
         for linear in self.linear:
             x = F.leaky_relu(linear(x))
-        return F.log_softmax(self.classifier(x), -1), heard
+        return F.log_softmax(self.classifier(x), -1)
 
 
 PERMUTATIONS = list(itertools.permutations(range(3)))

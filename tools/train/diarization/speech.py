@@ -4,11 +4,13 @@
 SPLIT-english says English instead: test-english are the test set's voices with sentences that no
 voice of training has said, of words that it has not. Needs the programs espeak-ng, flite, festival
 (with the voices of voices.py) and sox, for English Debian's copies of licences."""
+import concurrent.futures
 import io
 import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import wave
@@ -20,6 +22,7 @@ import voices
 
 RATE = 16000
 UTTERANCES = {"train": 9, "dev": 24, "test": 24, "far": 40}
+PARTS = {"train": 4}  # processes, each with a seed of its own
 SAID = 60  # sentences of a recorded voice in training
 # How fast a voice speaks and how high (espeak-ng's 0 to 99), from one sentence to the next.
 RATES = {"train": (0.78, 1.3)}
@@ -91,10 +94,11 @@ def say_recorded(voice, text, rng, folder, split):
     those programs are slow."""
     stretch, cents = rng.uniform(*RATES.get(split, (0.85, 1.15))), voice.cents
     if split == "train":
-        path = f"{folder}/{voice.base}-{rng.randrange(SAID)}.wav"
+        path = f"{folder}/../{voice.base}-{rng.randrange(SAID)}.wav"
         cents += rng.randint(-120, 120)
-        if not os.path.exists(path):
-            record(voice, text, stretch, path)
+        if not os.path.exists(path):  # another process may be at the same one
+            record(voice, text, stretch, f"{folder}/said.wav")
+            os.replace(f"{folder}/said.wav", path)
     else:
         path = f"{folder}/said.wav"
         record(voice, text, stretch * voice.size, path)
@@ -114,15 +118,15 @@ def say(voice, text, rng, folder, split, language):
         return None
 
 
-def speak(name, cache):
+def speak_part(name, cache, part):
+    """Every PARTS-th voice of a split, from the part-th on, to CACHE/NAME-PART.i16; returns [(voice, samples)]."""
     split, words = name.split("-")[0], english() if name.endswith("-english") else None
-    found = voices.voices(split)
-    folder = f"{cache}/{name}"
+    folder = f"{cache}/{name}/{part}"
     os.makedirs(folder, exist_ok=True)
-    rng = random.Random(voices.SEEDS[split] + (2 if words else 1))
-    index, at = [], 0
-    with open(f"{cache}/{name}.i16.part", "wb") as file:
-        for number, voice in enumerate(found):
+    rng = random.Random(voices.SEEDS[split] + (2 if words else 1) + 1000 * part)
+    said = []
+    with open(f"{folder}.i16", "wb") as file:
+        for number, voice in list(enumerate(voices.voices(split)))[part::PARTS.get(split, 1)]:
             voices.espeak_folder(folder, voice)
             for _ in range(UTTERANCES[split]):
                 text = rng.choice(words) if words else sentence(rng)
@@ -132,9 +136,25 @@ def speak(name, cache):
                     continue
                 pcm *= 3000 / np.sqrt((pcm ** 2).mean())
                 file.write(np.clip(pcm, -32767, 32767).astype("<i2").tobytes())
-                index.append((number, at, len(pcm)))
-                at += len(pcm)
+                said.append((number, len(pcm)))
+    return said
+
+
+def speak(name, cache):
+    parts = range(PARTS.get(name.split("-")[0], 1))
+    with concurrent.futures.ProcessPoolExecutor(len(parts)) as pool:
+        said = list(pool.map(speak_part, [name] * len(parts), [cache] * len(parts), parts))
+    index, at = [], 0
+    with open(f"{cache}/{name}.i16.part", "wb") as file:
+        for part, utterances in zip(parts, said):
+            with open(f"{cache}/{name}/{part}.i16", "rb") as said_part:
+                shutil.copyfileobj(said_part, file)
+            os.remove(f"{cache}/{name}/{part}.i16")
+            for number, n in utterances:
+                index.append((number, at, n))
+                at += n
     os.replace(f"{cache}/{name}.i16.part", f"{cache}/{name}.i16")
+    found = voices.voices(name.split("-")[0])
     with open(f"{cache}/{name}.json", "w", encoding="ascii") as file:
         json.dump({"voices": [v.name for v in found], "utterances": index}, file)
     print(f"{name}: {len(found)} voices, {len(index)} utterances, {at / RATE / 60:.0f} min", flush=True)

@@ -20,10 +20,15 @@ from torch.nn import functional as F
 import features
 import mixture
 import networks
+import recurrence
 
-BATCH, RATE, SEED, KEPT, NEW = 24, 2e-3, 11, 1200, 3
-SPEAKERS, SHARES = (0, 1, 2, 3), (0.12, 0.14, 0.44, 0.30)
-RECORDED, AVERAGED = 0.4, 0.998  # of the voices; of the average of the weights, from one step to the next
+BATCH, RATE, SEED, KEPT, NEW = 24, 2e-3, 11, 1500, 4
+SPEAKERS, SHARES = (0, 1, 2, 3), (0.08, 0.14, 0.46, 0.32)
+# Of the windows in which somebody speaks: as the first training had them, or music, noises, telephone lines and
+# large rooms beside. And of those with several voices: about equally high ones.
+MILD, MILD_HARD, ALIKE = 0.5, 0.6, 0.4
+RECORDED, AVERAGED = 0.45, 0.998  # of the voices; of the average of the weights, from one step to the next
+WARMING = 100  # steps
 EVERY = 4  # frames, of which one is clustered
 
 
@@ -31,18 +36,23 @@ class Windows:
     """What is kept of the windows: what the filters hear, and who speaks."""
 
     def __init__(self, bank):
-        self.mixer = mixture.Mixer(bank, SEED, wide=True, likely=mixture.chances(bank, RECORDED))
+        self.rng, likely = np.random.default_rng(SEED), mixture.chances(bank, RECORDED)
+        self.mild = mixture.Mixer(bank, SEED + 1, hard=MILD_HARD, likely=likely)
+        self.wide = mixture.Mixer(bank, SEED + 2, wide=True, likely=likely)
+        self.pitches = mixture.Pitches(bank)
         self.filters = features.sinc_filters(networks.BANDS)
         self.centres = features.frame_centres()
         self.heard, self.active = [], []
 
     def make(self):
-        rng = self.mixer.rng
+        rng = self.rng
         count = rng.choice(SPEAKERS, p=SHARES)
-        voices = self.mixer.pick(max(count, 1))
-        pcm, spoken = self.mixer.window(voices, 10.0, 0.3, 0.7 if rng.random() < 0.2 else 0.0)
+        mixer = self.mild if count and rng.random() < MILD else self.wide
+        alike = count > 1 and rng.random() < ALIKE
+        voices = mixer.pick_alike(count, self.pitches) if alike else mixer.pick(max(count, 1))
+        pcm, spoken = mixer.window(voices, 10.0, 0.3, 0.7 if rng.random() < 0.2 else 0.0)
         if count == 0:
-            pcm, spoken = self.mixer.silent(len(pcm)), []
+            pcm, spoken = mixer.silent(len(pcm)), []
         active = np.zeros((3, features.FRAMES), bool)
         active[:len(voices)] = mixture.activity(spoken, len(voices), self.centres)
         with torch.no_grad():
@@ -57,7 +67,7 @@ class Windows:
                 kept[at] = new
 
     def batch(self):
-        chosen = self.mixer.rng.choice(len(self.heard), min(BATCH, len(self.heard)), replace=False)
+        chosen = self.rng.choice(len(self.heard), BATCH, replace=False)
         heard = torch.from_numpy(np.stack([self.heard[i] for i in chosen])).float()
         return heard, np.stack([self.active[i] for i in chosen])
 
@@ -90,6 +100,9 @@ def main():
     highest = float(sys.argv[4]) if len(sys.argv) > 4 else RATE
     torch.set_num_threads(1)
     torch.manual_seed(SEED)
+    program = recurrence.compiled(cache, networks.HIDDEN, BATCH)
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        short = "avx512_bf16" in file.read()  # elsewhere bfloat16 takes six times as long
     windows = Windows(mixture.Bank(cache, "train"))
     network = networks.PyanNet().train()
     if len(sys.argv) > 3:
@@ -107,14 +120,17 @@ def main():
             full = len(windows.heard) >= KEPT
             windows.add((step * NEW + i) % KEPT if full else None)
         for group in optimizer.param_groups:
-            group["lr"] = highest * min(1, (step + 1) / 25) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
+            group["lr"] = highest * min(1, (step + 1) / WARMING) * (0.01 + 0.99 * (1 + math.cos(math.pi * done)) / 2)
         heard, active = windows.batch()
         targets = networks.powerset_targets(active)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=short):
             heard = network.sincnet(heard)
-        scores, states = network.told(heard.float())
+        states = recurrence.lstm(network.lstm, heard.float(), program)
+        scores = network.scores(states)
         loss, which = networks.powerset_loss(scores, targets)
         clusters = apart(tell(states), active)
+        if not torch.isfinite(loss + clusters):
+            sys.exit(f"step {step}: the loss is no number; the last checkpoint holds")
         optimizer.zero_grad()
         (loss + 2 * (1 - done) * clusters).backward()
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)

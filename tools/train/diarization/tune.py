@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""tune.py CACHE FOLDER: DER on the recordings of FOLDER (conversations.py's) for a grid of thresholds
-and least cluster sizes, to choose config.json's by. The networks are those of CACHE's checkpoints.
+"""tune.py CACHE FOLDER [SEGMENTATION...]: DER on the recordings of FOLDER (conversations.py's) for a grid of
+thresholds and least cluster sizes, to choose config.json's by. The networks are those of CACHE's checkpoints;
+of the segmentation also others, which are compared with one encoder. "oracle" gives each local speaker of a window
+to whom most of its frames are: what is left is the segmentation's.
 
 The pipeline in small (workers/speakers/diarize.h has the real one): sets of each window, a vector of
 each local speaker's clean frames, centroid linkage, counts, reconstruction."""
@@ -24,12 +26,17 @@ THRESHOLDS = np.arange(0.3, 1.35, 0.05)
 SIZES = (2, 4, 8, 12)
 
 
-def load(cache):
-    segmentation, state = networks.PyanNet().eval(), torch.load(f"{cache}/voices.pt")["network"]
-    segmentation.load_state_dict(torch.load(f"{cache}/segmentation.pt")["network"])
-    voices = networks.like(state).eval()
-    voices.load_state_dict(state)
-    return segmentation, voices
+def load_segmentation(path):
+    network = networks.PyanNet().eval()
+    network.load_state_dict(torch.load(path)["network"])
+    return network
+
+
+def load_voices(path):
+    state = torch.load(path)["network"]
+    network = networks.like(state).eval()
+    network.load_state_dict(state)
+    return network
 
 
 def read(path):
@@ -44,35 +51,59 @@ def read(path):
     return pcm, truth
 
 
-def hear(pcm, segmentation, voices):
+class Recording:
+    """What both networks have of it before it is known who speaks when."""
+
+    def __init__(self, path, voices):
+        self.pcm, self.truth = read(path)
+        self.windows = max(1, 1 + math.ceil((len(self.pcm) - 160000) / RATE))
+        padded = np.pad(self.pcm, (0, max(0, self.windows * RATE + 144000 - len(self.pcm))))
+        self.of = [padded[w * RATE:w * RATE + 160000].copy() for w in range(self.windows)]
+        self.frames = [voices.frames(torch.from_numpy(features.filter_bank(x))[None]).half() for x in self.of]
+
+
+def sets_of(recording, segmentation, filters, at_once=24):
+    """[windows][frames]: which of networks.SETS."""
+    found = []
+    for w in range(0, recording.windows, at_once):
+        x = torch.from_numpy(np.stack(recording.of[w:w + at_once]))
+        found.append(segmentation(features.sinc_heard(x, filters)).argmax(2).numpy())
+    return np.concatenate(found)
+
+
+def hear(recording, segmentation, voices, filters):
     """[windows][3][frames] of bool; {(window, speaker): vector}; (window, speaker) of clean ones."""
-    windows = max(1, 1 + math.ceil((len(pcm) - 160000) / RATE))
-    padded = np.pad(pcm, (0, max(0, windows * RATE + 144000 - len(pcm))))
-    filters = features.sinc_filters(networks.BANDS)
-    active = np.zeros((windows, 3, FRAMES), bool)
+    active = np.zeros((recording.windows, 3, FRAMES), bool)
     vectors, clean = {}, []
-    for w in range(windows):
-        x = padded[w * RATE:w * RATE + 160000]
-        sets = segmentation(features.sinc_heard(torch.from_numpy(x.copy())[None], filters))[0][0].argmax(1)
+    for w, sets in enumerate(sets_of(recording, segmentation, filters)):
         for s in range(3):
-            active[w, s] = np.isin(sets.numpy(), [i for i, who in enumerate(networks.SETS) if s in who])
+            active[w, s] = np.isin(sets, [i for i, who in enumerate(networks.SETS) if s in who])
         only = active[w] & (active[w].sum(0) == 1)
         masks = [(s, only[s] if only[s].sum() > 7 else active[w, s]) for s in range(3) if active[w, s].any()]
-        if not masks:
-            continue
-        bank = torch.from_numpy(features.filter_bank(x))[None]
-        out = math.ceil(bank.shape[2] / 8)
-        at = np.arange(out) * FRAMES // out
+        frames = recording.frames[w].float()
+        at = np.arange(frames.shape[2]) * FRAMES // frames.shape[2]
         masks = [(s, m[at].astype(np.float32)) for s, m in masks if m[at].any()]
         if not masks:
             continue
-        found = voices(bank, torch.zeros(len(masks), dtype=torch.long),
-                       torch.from_numpy(np.stack([m for _, m in masks]))).numpy()
+        found = voices.pooled(frames, torch.zeros(len(masks), dtype=torch.long),
+                              torch.from_numpy(np.stack([m for _, m in masks]))).numpy()
         for (s, _), vector in zip(masks, found):
             vectors[w, s] = vector
             if only[s].sum() >= 0.2 * FRAMES:
                 clean.append((w, s))
     return active, vectors, clean
+
+
+def oracle(truth, active):
+    """{(window, speaker): who of the truth speaks in most of its frames}."""
+    found = {}
+    for w in range(len(active)):
+        centres = (features.frame_centres() + w * RATE) / RATE
+        right = np.array([np.any([(centres >= b) & (centres < e) for b, e in turns], 0)
+                          for turns in truth.values()])
+        together = right.astype(int) @ active[w].T.astype(int)
+        found.update({(w, s): int(together[:, s].argmax()) for s in range(3) if together[:, s].any()})
+    return found
 
 
 def cluster(vectors, clean, tree, threshold, least):
@@ -131,28 +162,40 @@ def error(truth, speaks):
     return np.array([missed, false, np.minimum(n, found).sum() - correct, n.sum()]) * FRAME_S
 
 
+def rate(recordings, segmentation, voices, filters):
+    """{(threshold, least) or "oracle": [(missed, false alarm, confused, spoken, right count)]}."""
+    results = {}
+    for recording in recordings:
+        active, vectors, clean = hear(recording, segmentation, voices, filters)
+        unit = np.array([vectors[key] / np.linalg.norm(vectors[key]) for key in clean])
+        tree = linkage(unit, "centroid") if len(clean) > 1 else None
+        truth, frames = recording.truth, int(len(recording.pcm) / RATE / FRAME_S)
+
+        def add(key, assigned, clusters):
+            speaks = rebuild(active, assigned, clusters, frames)
+            results.setdefault(key, []).append((*error(truth, speaks), int(speaks.any(1).sum()) == len(truth)))
+        add("oracle", oracle(truth, active), len(truth))
+        for threshold, least in itertools.product(THRESHOLDS, SIZES):
+            add((round(threshold, 2), least), *cluster(vectors, clean, tree, threshold, least))
+    return results
+
+
 def main():
     cache, folder = sys.argv[1:3]
     torch.set_num_threads(1)
-    segmentation, voices = load(cache)
-    results = {}
-    for path in sorted(glob.glob(f"{folder}/*.wav")):
-        pcm, truth = read(path)
-        with torch.no_grad():
-            active, vectors, clean = hear(pcm, segmentation, voices)
-        unit = np.array([vectors[key] / np.linalg.norm(vectors[key]) for key in clean])
-        tree = linkage(unit, "centroid") if len(clean) > 1 else None
-        for threshold, least in itertools.product(THRESHOLDS, SIZES):
-            assigned, clusters = cluster(vectors, clean, tree, threshold, least)
-            speaks = rebuild(active, assigned, clusters, int(len(pcm) / RATE / FRAME_S))
-            wrong = error(truth, speaks)
-            results.setdefault((round(threshold, 2), least), []).append(
-                (*wrong, int(speaks.any(1).sum()) == len(truth)))
-    for (threshold, least), rows in sorted(results.items(), key=lambda r: sum(x[0] + x[1] + x[2] for x in r[1])):
-        missed, false, confused, spoken, right = np.sum(rows, 0)
-        print(f"threshold {threshold:.2f} size {least:2d}: DER {100 * (missed + false + confused) / spoken:.1f} % "
-              f"(missed {100 * missed / spoken:.1f}, false alarm {100 * false / spoken:.1f}, confusion "
-              f"{100 * confused / spoken:.1f}), {right:.0f} of {len(rows)} counts right")
+    filters, voices = features.sinc_filters(networks.BANDS), load_voices(f"{cache}/voices.pt")
+    with torch.no_grad():
+        recordings = [Recording(path, voices) for path in sorted(glob.glob(f"{folder}/*.wav"))]
+        for path in sys.argv[3:] or [f"{cache}/segmentation.pt"]:
+            results = rate(recordings, load_segmentation(path), voices, filters)
+            print(path)
+            for key, rows in [("oracle", results.pop("oracle"))] + sorted(
+                    results.items(), key=lambda r: sum(sum(x[:3]) for x in r[1])):
+                missed, false, confused, spoken, right = np.sum(rows, 0)
+                name = key if key == "oracle" else f"threshold {key[0]:.2f} size {key[1]:2d}"
+                print(f"{name}: DER {100 * (missed + false + confused) / spoken:.1f} % (missed "
+                      f"{100 * missed / spoken:.1f}, false alarm {100 * false / spoken:.1f}, confusion "
+                      f"{100 * confused / spoken:.1f}), {right:.0f} of {len(rows)} counts right", flush=True)
 
 
 if __name__ == "__main__":

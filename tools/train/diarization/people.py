@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""people.py FOLDER CLIP...: five recordings of some 27 s in which two to four of the people of CLIPs speak in
+turn, with RTTM. A CLIP has one person who reads, with the pauses that people make: they count as that person's
+speech, so that only differences between models say something. Needs ffmpeg."""
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+import conversations
+
+RATE, SEED, COUNT, LONG_S = 16000, 5, 5, 27
+SHORTEST_S, LONGEST_S = 2, 3.6
+
+
+def pieces(rng, path):
+    """A clip cut up, all of one loudness."""
+    out = subprocess.run(["ffmpeg", "-v", "error", "-i", path, "-f", "s16le", "-ar", str(RATE), "-ac", "1", "-"],
+                         check=True, stdout=subprocess.PIPE).stdout
+    pcm, found = np.frombuffer(out, "<i2").astype(np.float32), []
+    while len(pcm) >= SHORTEST_S * RATE:
+        n = int(rng.uniform(SHORTEST_S, LONGEST_S) * RATE)
+        found.append(pcm[:n] * (0.08 / np.sqrt((pcm[:n] ** 2).mean())))
+        pcm = pcm[n:]
+    return found
+
+
+def conversation(rng, said):
+    """(pcm, spoken): each piece is heard once, until LONG_S or until nobody else has one left."""
+    left = [list(rng.permutation(len(of))) for of in said]
+    parts, spoken, at, last = [np.zeros(RATE // 2)], [], RATE // 2, -1
+    while at < LONG_S * RATE:
+        others = [who for who in range(len(said)) if who != last and left[who]]
+        if not others:
+            break
+        last = rng.choice(others)
+        pcm, pause = said[last][left[last].pop()], int(RATE * rng.uniform(0.05, 0.5))
+        spoken.append((last, at, at + len(pcm)))
+        parts += [pcm, np.zeros(pause)]
+        at += len(pcm) + pause
+    pcm = np.concatenate(parts)
+    return np.clip(pcm + 6e-4 * rng.standard_normal(len(pcm)), -1, 1), spoken
+
+
+def main():
+    folder, clips, rng = sys.argv[1], sys.argv[2:], np.random.default_rng(SEED)
+    os.makedirs(folder, exist_ok=True)
+    everybody = [pieces(rng, clip) for clip in clips]
+    for i in range(COUNT):
+        count = 2 + i % 3
+        who = rng.choice(len(everybody), count, replace=False)
+        pcm, spoken = conversation(rng, [everybody[w] for w in who])
+        name = f"people-{i}-{count}-people"
+        conversations.write_wav(f"{folder}/{name}.wav", pcm)
+        with open(f"{folder}/{name}.rttm", "w", encoding="ascii") as file:
+            file.write(conversations.rttm(name, spoken, who, [f"person{w}" for w in range(len(clips))]))
+
+
+if __name__ == "__main__":
+    main()
