@@ -10,6 +10,7 @@
  * keep, 64 MiB; the rest is flat, or it is not. */
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -19,7 +20,8 @@
 #define ASK_MS 1000
 #define ASKED_MAX 100000
 
-static double asked[ASKED_MAX]; /* ms of each `status` */
+static double asked[ASKED_MAX];     /* ms of each `status` */
+static double asked_cpu[ASKED_MAX]; /* and of its processor time */
 static size_t asked_count;
 
 /* Fields of /proc/PID/stat: [13] and [14] are its time in ticks, [23] its resident pages. */
@@ -56,18 +58,22 @@ static void ask_status(const char *program)
     const char *const argv[] = {"nightshift", "--catalog", CATALOG, "status", NULL};
     posix_spawn_file_actions_t quiet;
     double began = now_ms();
+    struct rusage used = {0};
     int status = -1;
     pid_t pid;
 
     posix_spawn_file_actions_init(&quiet);
     posix_spawn_file_actions_addopen(&quiet, 1, "/dev/null", O_WRONLY, 0);
     if (posix_spawn(&pid, program, &quiet, NULL, (char *const *)argv, environ) == 0)
-        waitpid(pid, &status, 0);
+        wait4(pid, &status, 0, &used);
     posix_spawn_file_actions_destroy(&quiet);
     if (status != 0)
         fail_msg("`%s status` ended with %d", program, status);
-    if (asked_count < ASKED_MAX)
-        asked[asked_count++] = now_ms() - began;
+    if (asked_count == ASKED_MAX)
+        return;
+    asked_cpu[asked_count] = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e3 +
+                             (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e3;
+    asked[asked_count++] = now_ms() - began;
 }
 
 static int64_t results(sqlite3_stmt *stmt)
@@ -86,16 +92,16 @@ static int by_size(const void *a, const void *b)
 }
 
 /* Of those that were asked from the n-th on; sorts them. */
-static void asked_of(size_t from, double *median, double *most)
+static void asked_of(double *list, size_t from, double *median, double *most)
 {
     size_t n = asked_count - from;
 
     *median = *most = 0;
     if (n == 0)
         return;
-    qsort(asked + from, n, sizeof(*asked), by_size);
-    *median = asked[from + n / 2];
-    *most = asked[asked_count - 1];
+    qsort(list + from, n, sizeof(*list), by_size);
+    *median = list[from + n / 2];
+    *most = list[asked_count - 1];
 }
 
 struct seen {
@@ -114,7 +120,7 @@ static void print_row(const struct seen *a, const struct seen *b, double began_m
 {
     double s = (b->at_ms - a->at_ms) / 1000, n = (double)(b->results - a->results), median, most;
 
-    asked_of(from, &median, &most);
+    asked_of(asked, from, &median, &most);
     printf("%.0f\t%lld\t%.0f\t%.1f\t%.1f\t%.1f\t%.0f\t%.0f\t%.0f\n", (b->at_ms - began_ms) / 1000,
            (long long)b->results, n / s, b->rss_mib, (double)short_count->cache / 1048576,
            100 * (b->cpu_s - a->cpu_s) / s, n > 0 ? 1e6 * (b->cpu_s - a->cpu_s) / n : 0, median,
@@ -157,7 +163,6 @@ static void watch(pid_t pid, const char *program)
     }
     sqlite3_finalize(stmt);
     own_close();
-    asked_of(0, &median, &slowest);
     if (warm.at_ms > 0 && now.results > warm.results)
         printf("# from %.0f s on: %.0f us of processor time for a result, %.1f %% of a core, "
                "%.0f results a second; %.1f to %.1f MiB\n",
@@ -172,7 +177,10 @@ static void watch(pid_t pid, const char *program)
             (double)short_count->statements / (double)short_count->results,
             (double)short_count->results / (double)short_count->commits,
             (double)short_count->heap_begin / 1048576, (double)short_count->heap_later / 1048576);
-    printf("# status: %zu times, median %.0f ms, at most %.0f ms\n", asked_count, median, slowest);
+    asked_of(asked, 0, &median, &slowest);
+    printf("# status: %zu times, median %.0f ms, at most %.0f ms", asked_count, median, slowest);
+    asked_of(asked_cpu, 0, &median, &slowest);
+    printf("; of the processor %.0f and %.0f ms\n", median, slowest);
 }
 
 int main(int argc, char **argv)
