@@ -89,11 +89,14 @@ int tags_found(struct store *st, int64_t media_id, const struct result_tag *tags
 {
     int rc =
         db_run(st, err, "DELETE FROM tag WHERE media_id = ?1 AND source <> 'csv'", "i", media_id);
+    const int were = sqlite3_changes(st->db);
 
     for (uint32_t i = 0; i < count && rc == 0; i++)
         if (strcmp(tags[i].source, "csv") != 0) /* which people alone say */
             rc = put(st, media_id, &tags[i], err);
-    return rc < 0 ? rc : settle(st, media_id, err);
+    if (rc < 0 || (count == 0 && were == 0))
+        return rc;
+    return settle(st, media_id, err);
 }
 
 int tags_describe(struct store *st, int64_t media_id, const struct store_said *said, uint32_t count,
