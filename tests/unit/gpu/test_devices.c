@@ -374,7 +374,7 @@ TEST_SETUP(test_memory_that_makes_no_sense, clean)
         {"1.5G", "is no share"},
         {"20 G", "is no share"},
         {"99999999999999999999G", "is no share"},
-        {"4294967295T", "is more than cuda:0 has (93.1 GiB)"},
+        {"1000000T", "is more than cuda:0 has (93.1 GiB)"},
         {"20G,", "'' is no share"},
         {",20G", "'' is no share"},
         {"20G,30%", "'30%' is the second one for all devices"},

@@ -83,10 +83,10 @@ TEST(a_cap_bounds_the_batch)
     struct device d = gpu(100 * GIB);
     struct placement p;
 
-    d.memory_cap = 5 * GIB;
+    d.memory_cap = 4 * GIB;
     p = place(d, &large, PRECISION_AUTO, 0);
-    assert_true(p.fits && p.bytes <= 5 * GIB && p.slots < 96);
-    assert_int_equal(p.budget, 5 * GIB);
+    assert_true(p.fits && p.bytes <= 4 * GIB && p.slots < 96);
+    assert_int_equal(p.budget, 4 * GIB);
     d.memory_cap = 2 * GIB;
     p = place(d, &large, PRECISION_AUTO, 0);
     assert_false(p.fits);
