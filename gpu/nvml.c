@@ -63,10 +63,10 @@ static void *find(const struct nvml *n, const char *const names[])
 }
 
 /* ISO C knows no way from a pointer to data to one to a function but through memory. */
-#define FIND(n, member, ...)                                                \
-    do {                                                                    \
+#define FIND(n, member, ...)                                               \
+    do {                                                                   \
         void *found = find((n), (const char *const[]){__VA_ARGS__, NULL}); \
-        memcpy(&(n)->member, &found, sizeof(found));                        \
+        memcpy(&(n)->member, &found, sizeof(found));                       \
     } while (0)
 
 static void find_all(struct nvml *n)

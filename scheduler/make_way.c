@@ -27,9 +27,8 @@ static enum idle_sees look_at(const struct run *run, struct run_worker *w, int64
 {
     const struct gpu_sight *s = gpu_watch_sight(w, now);
     struct idle_process list[GPU_SIGHT_PROCESSES];
-    struct idle_gpu g = {.process = list,
-                         .worker = process_pid(&w->process),
-                         .other_numbers = run->other_numbers};
+    struct idle_gpu g = {
+        .process = list, .worker = process_pid(&w->process), .other_numbers = run->other_numbers};
     enum idle_sees sees;
     uint32_t who;
 
@@ -38,8 +37,8 @@ static enum idle_sees look_at(const struct run *run, struct run_worker *w, int64
     g.lists = s->lists;
     g.percent = s->percent;
     for (uint32_t i = 0; i < s->process_count; i++)
-        list[g.process_count++] = (struct idle_process){
-            s->process[i].pid, s->process[i].computes, s->process[i].percent};
+        list[g.process_count++] =
+            (struct idle_process){s->process[i].pid, s->process[i].computes, s->process[i].percent};
     sees = idle_judge(&g, &who);
     if (sees == IDLE_USED && who > 0)
         snprintf(w->user, sizeof(w->user), "pid %u", who);
@@ -57,7 +56,7 @@ static void leave(struct run *run, struct run_worker *w)
                      "others use %s%s%s%s: it is left to them, what has begun is finished to a "
                      "checkpoint",
                      label, w->user[0] ? " (" : "", w->user, w->user[0] ? ")" : "");
-    else
+    else if (w->idle.begun)
         report_event(run, LOG_WARN, "who uses %s is not known any more: it is left at a checkpoint",
                      label);
     worker_pool_drain_one(w);
@@ -131,4 +130,3 @@ void make_way_tick(struct run *run, int64_t now)
     if (run->o->idle && run->mode != RUN_ENDING)
         look_all(run, now);
 }
-

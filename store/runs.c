@@ -10,8 +10,7 @@
 
 /* -1 becomes NULL; and of two values where one or both may be NULL. */
 #define KNOWN "nullif(?, -1)"
-#define SUM(column) \
-    "coalesce(" column " + excluded." column ", " column ", excluded." column ")"
+#define SUM(column) "coalesce(" column " + excluded." column ", " column ", excluded." column ")"
 #define MOST(column) \
     "coalesce(max(" column ", excluded." column "), " column ", excluded." column ")"
 
@@ -128,8 +127,10 @@ int store_sample_note(struct store *st, const struct store_sample *s, struct err
                 "predicted_bytes = max(predicted_bytes, excluded.predicted_bytes), "
                 "slots = excluded.slots, windows = excluded.windows, "
                 "seen_ms = seen_ms + excluded.seen_ms, left_ms = left_ms + excluded.left_ms, "
-                "load_ms = " SUM("load_ms") ", energy_j = " SUM("energy_j") ", "
-                "temperature_c = " MOST("temperature_c") ", used_bytes = " MOST("used_bytes"),
+                "load_ms = " SUM("load_ms") ", energy_j = " SUM(
+                    "energy_j") ", "
+                                "temperature_c = " MOST("temperature_c") ", used_bytes = " MOST(
+                                    "used_bytes"),
                 "ittiiiiiiiiiiiii", s->run_id, s->device, at, s->span_ms, s->busy_ms, s->audio_ms,
                 (int64_t)s->memory_bytes, (int64_t)s->predicted_bytes, (int64_t)s->slots,
                 (int64_t)s->windows, s->seen_ms, s->left_ms, s->load_ms, s->energy_j, s->celsius,
@@ -145,13 +146,12 @@ int store_samples_each(struct store *st, int64_t run_id, store_sample_fn fn, voi
     struct db_rows rows;
 
     db_rows_open(&rows, st, err,
-                 "SELECT device, " MS_OF(
-                     "at") ", span_ms, busy_ms, audio_ms, memory_bytes, "
-                           "predicted_bytes, slots, windows, seen_ms, left_ms, "
-                           "ifnull(load_ms, -1), ifnull(energy_j, -1), "
-                           "ifnull(temperature_c, -1), ifnull(used_bytes, -1) "
-                           "FROM run_sample WHERE run_id = ? "
-                           "ORDER BY device, at",
+                 "SELECT device, " MS_OF("at") ", span_ms, busy_ms, audio_ms, memory_bytes, "
+                                               "predicted_bytes, slots, windows, seen_ms, left_ms, "
+                                               "ifnull(load_ms, -1), ifnull(energy_j, -1), "
+                                               "ifnull(temperature_c, -1), ifnull(used_bytes, -1) "
+                                               "FROM run_sample WHERE run_id = ? "
+                                               "ORDER BY device, at",
                  "i", run_id);
     while (db_rows_next(&rows)) {
         struct store_sample s = {

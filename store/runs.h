@@ -47,11 +47,11 @@ struct store_sample { /* a device in a stretch of a run */
     uint32_t slots, windows;                /* at the stretch's end; 0: it was not ready */
     /* What the driver saw of the whole device, whoever used it: for seen_ms of span_ms. */
     int64_t seen_ms;
-    int64_t load_ms;     /* of these, so long it computed; -1: not known, as below */
-    int64_t energy_j;    /* that it took */
-    int64_t celsius;     /* the highest */
-    int64_t used_bytes;  /* of its memory, the most */
-    int64_t left_ms;     /* of span_ms, so long it was left to others (run --idle) */
+    int64_t load_ms;    /* of these, so long it computed; -1: not known, as below */
+    int64_t energy_j;   /* that it took */
+    int64_t celsius;    /* the highest */
+    int64_t used_bytes; /* of its memory, the most */
+    int64_t left_ms;    /* of span_ms, so long it was left to others (run --idle) */
 };
 /* Another of the same stretch is added to it: the clock was put back. */
 int store_sample_note(struct store *st, const struct store_sample *s, struct err *err);

@@ -2,6 +2,8 @@
 
 bool idle_look(struct idle *i, const struct idle_times *t, enum idle_sees sees, int64_t now_ms)
 {
+    if (!i->begun && sees == IDLE_BLIND)
+        return i->left = true;
     if (!i->begun || sees != i->saw)
         i->since_ms = now_ms;
     i->saw = sees;

@@ -28,14 +28,14 @@ struct idle_times { /* as above; 0: at once */
     int64_t busy_ms, free_ms, blind_ms;
 };
 
-struct idle { /* all zero at first: it is free until the first look says otherwise */
+struct idle { /* all zero at first */
     bool begun, left;
     enum idle_sees saw;
     int64_t since_ms; /* so long it is what it saw */
 };
 
-/* Another look, at a time that does not go back. Is it to be left? At the first look what is used
- * is left at once. */
+/* Another look, at a time that does not go back. Is it to be left? At first
+ * nothing is begun with until it is seen, and what is used then is left at once. */
 bool idle_look(struct idle *i, const struct idle_times *t, enum idle_sees sees, int64_t now_ms);
 
 /* One who uses it, seen by the driver. */

@@ -1,5 +1,5 @@
-/* The watcher is `nightshift probe --watch`, with a pipe as its standard output that is read without
- * waiting.
+/* The watcher is `nightshift probe --watch`, with a pipe as its standard output that is read
+ * without waiting.
  *
  *   none --start--> on --line--> on ... --silence--> killed --ends--> none, and later again
  *    ^               `------- ends, with an answer or by a crash ------'
@@ -105,28 +105,6 @@ static void say_lost(struct run *run, const char *how)
     run->watch->told = true;
 }
 
-static void mind(struct run *run, int64_t now)
-{
-    struct gpu_watch *g = run->watch;
-
-    if (g->pid > 0 && !g->killed && now - g->heard_ms > run->tune.sight_still_ms) {
-        say_lost(run, "does not answer");
-        spawn_kill(g->pid);
-        g->killed = true;
-        stop_reading(g);
-    }
-    if (g->pid > 0 && spawn_ended(g->pid)) {
-        if (!g->killed)
-            say_lost(run, "made its process end");
-        spawn_end(g->pid, 0);
-        g->pid = 0;
-        g->again_ms = g->seen ? now + run->tune.sight_again_ms : 0;
-        stop_reading(g);
-    }
-    if (g->pid == 0 && g->again_ms > 0 && now >= g->again_ms)
-        start(run);
-}
-
 /* --------------------------------------------------------------------------- what it says */
 
 static void take_line(struct run *run, const char *line, size_t len, int64_t now)
@@ -172,10 +150,33 @@ static void listen_once(struct run *run, int64_t now)
     ssize_t n = place ? read(g->file, place, CHUNK) : -1;
 
     if (n <= 0)
-        return; /* its end is seen by its process */
+        return; /* that it has ended is seen by its process */
     g->in.len += (size_t)n;
     g->heard_ms = now;
     take_lines(run, now);
+}
+
+static void mind(struct run *run, int64_t now)
+{
+    struct gpu_watch *g = run->watch;
+
+    if (g->pid > 0 && !g->killed && now - g->heard_ms > run->tune.sight_still_ms) {
+        say_lost(run, "does not answer");
+        spawn_kill(g->pid);
+        g->killed = true;
+        stop_reading(g);
+    }
+    if (g->pid > 0 && spawn_ended(g->pid)) {
+        listen_once(run, now); /* its last words */
+        if (!g->killed)
+            say_lost(run, "made its process end");
+        spawn_end(g->pid, 0);
+        g->pid = 0;
+        g->again_ms = g->seen ? now + run->tune.sight_again_ms : 0;
+        stop_reading(g);
+    }
+    if (g->pid == 0 && g->again_ms > 0 && now >= g->again_ms)
+        start(run);
 }
 
 void gpu_watch_tick(struct run *run, int64_t now)
@@ -236,7 +237,7 @@ static int demand(struct run *run, struct err *err)
         return err_set(err, ERR_DEVICE,
                        "--idle asks NVML who uses a GPU, and %.200s: install the driver's "
                        "libnvidia-ml.so.1, or run without --idle",
-                       g->words[0]  ? g->words
+                       g->words[0] ? g->words
                        : g->killed ? "it does not answer"
                                    : "the process that asks it ended");
     for (uint32_t i = 0; i < g->count; i++)

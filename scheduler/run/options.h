@@ -29,11 +29,11 @@ struct scheduler_tuning {
     uint32_t room_ms;           /* 5000: between looks at the catalog's log */
     uint64_t log_bytes;         /* 64 MiB: a log beyond this is held by somebody */
     uint64_t free_bytes;        /* 256 MiB: with less room beside such a log nothing new is begun */
-    uint64_t full_bytes;   /* 256 MiB, and a twentieth of the disk at most: with less room nothing
-                              new is begun */
-    uint64_t kept_bytes;   /* 256 MiB: results in memory that cannot be written */
-    uint64_t queued_bytes; /* 8 MiB: a recording's voices on their way to its settler */
-    hours_zone zone;       /* clock_zone_s: of scheduler_options.hours */
+    uint64_t full_bytes;     /* 256 MiB, and a twentieth of the disk at most: with less room nothing
+                                new is begun */
+    uint64_t kept_bytes;     /* 256 MiB: results in memory that cannot be written */
+    uint64_t queued_bytes;   /* 8 MiB: a recording's voices on their way to its settler */
+    hours_zone zone;         /* clock_zone_s: of scheduler_options.hours */
     struct idle_times idle;  /* IDLE_BUSY_MS, ...: of scheduler_options.idle */
     uint32_t sight_ms;       /* 2000: between looks at GPUs */
     uint32_t sight_still_ms; /* 30000: one that takes so long will not end */

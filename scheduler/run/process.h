@@ -84,7 +84,7 @@ void process_start(struct process *p, const char *const argv[]);
 /* Queues a frame. payload may be NULL (empty). ERR_NOMEM has failed the run; ERR_IO: it has gone,
  * and `gone` is on its way. */
 int process_send(struct process *p, uint8_t type, const struct buf *payload);
-uint32_t process_pid(const struct process *p); /* 0: there is none */
+uint32_t process_pid(const struct process *p);    /* 0: there is none */
 uint64_t process_queued(const struct process *p); /* bytes that it has not taken yet */
 void process_leave(struct process *p); /* QUIT, and after a while SIGKILL; or not started again */
 void process_kill(struct process *p);  /* it leaves at once */

@@ -110,8 +110,8 @@ struct run_worker {
     struct run_stretch stretch;
     int64_t busy_before_ms, audio_before_ms; /* in the stretches before */
     uint64_t peak_bytes, predicted_bytes;    /* of device memory, in the whole run */
-    struct gpu_sight sight; /* what the driver saw of its device last */
-    int64_t sight_ms;       /*   and when (monotonic); 0: nothing yet */
+    struct gpu_sight sight;                  /* what the driver saw of its device last */
+    int64_t sight_ms;                        /*   and when (monotonic); 0: nothing yet */
     int64_t microjoules_before;
     struct idle idle; /* make_way.c */
     bool left;        /* its device is left to others */

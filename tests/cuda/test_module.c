@@ -169,12 +169,22 @@ static void test_budget(void **state)
 {
     struct cuda_options o = {.cap = (uint64_t)512 << 20};
     const float one = 1.0f;
+    struct cuda_options none = {0}, all = {.cap = UINT64_MAX};
     struct backend *be;
+    uint64_t most;
     struct err e;
     void *p, *q;
     float got;
 
     (void)state;
+    /* Nine tenths of what is free, whatever is asked for beyond. */
+    assert_ok(cuda.module->open("0", &none, &be, &e), e);
+    most = be->info.memory_free / 10 * 9;
+    assert_int_equal(be->budget, most);
+    backend_close(be);
+    assert_ok(cuda.module->open("0", &all, &be, &e), e);
+    assert_int_equal(be->budget, most);
+    backend_close(be);
     assert_ok(cuda.module->open("0", &o, &be, &e), e);
     assert_int_equal(be->budget, o.cap);
     assert_ok(be->ops->alloc(be, 1 << 20, &p, &e), e);

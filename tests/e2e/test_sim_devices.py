@@ -13,6 +13,7 @@ import wave
 import night
 
 QUICK_RUN = os.environ.get("NIGHTSHIFT_QUICK_RUN", "")
+FAKE_NVML = os.environ.get("NIGHTSHIFT_FAKE_NVML", "")
 NEVER = 3600000
 
 
@@ -241,6 +242,92 @@ class Tuning(Devices):
             self.assertLess(abs(d["peak_bytes"] / d["predicted_bytes"] - 1), 0.1, d)
         self.assertIn("sim:1GiB, %s, beam_size=5 word_timestamps: " % d["precision"],
                       " ".join(self.nightshift("status", status=0).out.split()))
+
+
+class Seen(Devices):
+    """What the driver sees: through a libnvidia-ml.so.1 that is none (tests/unit/gpu/fake_nvml.c)."""
+    recordings = 2
+
+    def setUp(self):
+        super().setUp()
+        self.nvml = os.path.join(self.dir, "nvml.txt")
+
+    def see(self, mode, *gpus):
+        with open(self.nvml + ".new", "w", encoding="ascii") as file:
+            file.write("\n".join((mode, *gpus)) + "\n")
+        os.rename(self.nvml + ".new", self.nvml)
+
+    def seen(self, devices="sim:1GiB", kind="all"):
+        return self.sim(devices, LD_LIBRARY_PATH=os.path.join(FAKE_NVML, f"nvml_{kind}"), FAKE_NVML=self.nvml)
+
+    def test_it_is_kept_and_shown(self):
+        # The second device stands first in the driver's order.
+        self.see("well", "sim:1 20 2000000000 8000000000 50 90000 0", "sim:0 80 1000000000 4000000000 75 300000 0")
+        metrics = os.path.join(self.dir, "night.prom")
+        self.run_to_end("--metrics", metrics, env=self.seen("sim:1GiB,sim:1GiB"))
+        # A night of a moment may be over before the first look.
+        for device, celsius, used in self.sql("SELECT device, temperature_c, used_bytes FROM run_sample WHERE seen_ms > 0"):
+            self.assertEqual((75, 1000000000) if device == "sim:0" else (50, 2000000000), (celsius, used))
+        with open(metrics, encoding="ascii") as file:
+            self.assertIn('nightshift_device_left{device="sim:0"} 0\n', file.read())
+
+    def test_it_waits_while_others_compute(self):
+        self.see("well", "sim:0 93 3000000000 4000000000 74 388000 1 2000000000:93")
+        run = self.start_run("--idle", "--metrics", os.path.join(self.dir, "night.prom"), env=self.seen())
+        self.wait_for("the note", lambda: "waiting: others use sim:0" in self.nightshift("status").out, run)
+        out = " ".join(self.nightshift("status", status=0).out.split())
+        self.assertIn("sim:0: left to others who use it", out)
+        self.assertIn("load 93 %, 74 \u00b0C, 388 W, memory 3.0 GB of 4.0 GB in use", out)
+        device, = self.json("status")["run"]["devices"]
+        self.assertEqual((True, False, 93, 74, 388000, 3000000000, 4000000000), tuple(device[key] for key in (
+            "left_to_others", "ready", "load_percent", "temperature_c", "power_mw", "used_bytes", "total_bytes")))
+
+        def metrics():
+            with open(os.path.join(self.dir, "night.prom"), encoding="ascii") as file:
+                return file.read()
+        self.wait_for("the metrics", lambda: 'nightshift_device_left{device="sim:0"} 1\n' in metrics(), run)
+        for line in ("load_ratio{D} 0.93", "temperature_celsius{D} 74", "power_watts{D} 388",
+                     "memory_used_bytes{D} 3000000000", "memory_size_bytes{D} 4000000000"):
+            self.assertIn("nightshift_device_" + line.replace("D", 'device="sim:0"') + "\n", metrics())
+        self.assertIn("# TYPE nightshift_device_energy_joules_total counter\n", metrics())
+        self.assertEqual([(0,)], self.sql("SELECT count(*) FROM shard"))
+        run.signal()
+        self.assertEqual(night.TEMPFAIL, run.wait())
+        self.assertEqual([(74, 3000000000, 1, 1)], self.sql(
+            "SELECT temperature_c, used_bytes, left_ms > 0, round(100.0 * load_ms / seen_ms) = 93 FROM run_sample"))
+        report = " ".join(self.nightshift("report", status=0).out.split())
+        self.assertIn("load 93 %; up to 74 \u00b0C;", report)
+        self.assertIn("left to others for", report)
+
+    def test_it_says_what_is_missing(self):
+        self.see("noinit")
+        for kind, words in (("none", "no NVML that this program knows"), ("all", "Driver Not Loaded")):
+            answer = self.run_to_end("--idle", env=self.seen(kind=kind), status=night.UNAVAILABLE)
+            self.one_sentence(answer, words.lower(), "libnvidia-ml.so.1")
+            self.assertEqual([(0,)], self.sql("SELECT count(*) FROM run"))
+        self.one_sentence(self.run_to_end("--idle", "--devices=cpu", status=night.USAGE), "no device of this run is one")
+        self.run_to_end(env=self.seen())  # without --idle nobody misses it
+        self.assertEqual([(1, None)], self.sql("SELECT seen_ms = 0, temperature_c FROM run_sample"))
+        self.assertNotIn("GPUs", self.nightshift("status", status=0).out)
+
+    def test_a_driver_that_hangs_or_crashes(self):
+        for mode in ("hang", "crash"):
+            self.see(mode, "sim:0 93 3 4 74 388000 0")
+            self.run_to_end(env=self.seen())
+        self.assertEqual(self.expected(), self.results())
+
+    def test_memory_is_bounded(self):
+        for option, words in (("2G", "more than sim:0 has"), ("0%", "no share or size"), ("sim:3=1M", "no device")):
+            self.one_sentence(self.run_to_end(f"--device-memory={option}", env=self.sim("sim:1GiB"),
+                                              status=night.USAGE), words)
+        answer = self.run_to_end("--device-memory=1M", env=self.sim("sim:1GiB"), status=None)
+        self.assertIn("0.00 gb are left", answer.err.lower())
+        self.run_to_end("--device-memory=sim:0=64M", env=self.sim("sim:1GiB"))
+        self.assertEqual(self.expected(), self.results())
+        (most,), = self.sql("SELECT max(memory_bytes) FROM run_sample")
+        self.assertLessEqual(most, 64 << 20)
+        self.assertEqual([(0,)], self.sql("SELECT count(*) FROM tuning"))  # not of this bound
+        self.one_sentence(self.run_to_end("--devices=cpu,cpu", "--device-memory=cpu=0GB", status=night.USAGE), "no share")
 
 
 if __name__ == "__main__":

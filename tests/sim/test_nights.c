@@ -216,7 +216,8 @@ TEST(the_first_look_decides)
     i = (struct idle){0};
     assert_false(idle_look(&i, &usual, IDLE_FREE, NEW_YEAR));
     i = (struct idle){0};
-    assert_false(idle_look(&i, &usual, IDLE_BLIND, NEW_YEAR));
+    assert_true(idle_look(&i, &usual, IDLE_BLIND, NEW_YEAR)); /* not yet */
+    assert_false(idle_look(&i, &usual, IDLE_FREE, NEW_YEAR + 1));
 }
 
 TEST(who_uses_a_gpu)
@@ -243,7 +244,8 @@ TEST(who_uses_a_gpu)
         {{desktop}, 1, 0, 9, false, IDLE_FREE, 0},
         {{desktop}, 1, 0, 10, false, IDLE_USED, 0},
         {{{0}}, 0, 0, -1, false, IDLE_FREE, 0},
-        /* In a container one that computes is ours, if any is; whose shares they are nobody knows. */
+        /* In a container one that computes is ours, if any is; whose shares they are nobody knows.
+         */
         {{theirs}, 1, 100, 99, true, IDLE_FREE, 0},
         {{theirs, ours}, 2, 100, 99, true, IDLE_USED, 0},
         {{theirs}, 1, 0, 0, true, IDLE_USED, 0},

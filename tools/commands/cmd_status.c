@@ -222,8 +222,9 @@ static void print_gpu(const struct control_device *d, const char *name, struct b
     if (d->percent >= 0)
         put_figure(b, "load %lld %%", (long long)d->percent);
     if (d->celsius >= 0)
-        put_figure(b, "%lld \xC2\xB0"
-                      "C",
+        put_figure(b,
+                   "%lld \xC2\xB0"
+                   "C",
                    (long long)d->celsius);
     if (d->milliwatts >= 0)
         put_figure(b, "%.0f W", (double)d->milliwatts / 1000);
@@ -741,12 +742,12 @@ static json_t *json_gpus(const struct control_live *l)
         const struct control_device *d = &l->device[i];
 
         json_array_append_new(
-            list, json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "device", d->name,
-                            "ready", (int)d->ready, "left_to_others", (int)d->left, "used_by",
-                            d->user, "load_percent", json_time(d->percent), "temperature_c",
-                            json_time(d->celsius), "power_mw", json_time(d->milliwatts),
-                            "used_bytes", json_time(d->used_bytes), "total_bytes",
-                            json_time(d->total_bytes)));
+            list,
+            json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "device", d->name, "ready",
+                      (int)d->ready, "left_to_others", (int)d->left, "used_by", d->user,
+                      "load_percent", json_time(d->percent), "temperature_c", json_time(d->celsius),
+                      "power_mw", json_time(d->milliwatts), "used_bytes", json_time(d->used_bytes),
+                      "total_bytes", json_time(d->total_bytes)));
     }
     return list;
 }
@@ -759,14 +760,14 @@ static json_t *json_run(const struct report *r)
     if (!r->running)
         return json_null();
     clock_iso8601(l->started_ms, at);
-    return json_pack(
-        "{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:s, s:s, s:o, s:o}", "pid",
-        (json_int_t)l->pid, "started_at", at, "workers", (int)l->workers, "workers_ready",
-        (int)l->workers_ready, "audio_done_ms", (json_int_t)l->audio_done_ms, "speed", l->speed,
-        "eta_ms", json_time(l->low_ms < 0 ? -1 : progress_middle(l->low_ms, l->high_ms)),
-        "eta_low_ms", json_time(l->low_ms), "eta_high_ms", json_time(l->high_ms), "draining",
-        (int)l->draining, "note", l->note, "hours", l->hours, "in_work", json_work(l),
-        "devices", json_gpus(l));
+    return json_pack("{s:I, s:s, s:i, s:i, s:I, s:f, s:o, s:o, s:o, s:b, s:s, s:s, s:o, s:o}",
+                     "pid", (json_int_t)l->pid, "started_at", at, "workers", (int)l->workers,
+                     "workers_ready", (int)l->workers_ready, "audio_done_ms",
+                     (json_int_t)l->audio_done_ms, "speed", l->speed, "eta_ms",
+                     json_time(l->low_ms < 0 ? -1 : progress_middle(l->low_ms, l->high_ms)),
+                     "eta_low_ms", json_time(l->low_ms), "eta_high_ms", json_time(l->high_ms),
+                     "draining", (int)l->draining, "note", l->note, "hours", l->hours, "in_work",
+                     json_work(l), "devices", json_gpus(l));
 }
 
 static json_t *json_totals(const struct report *r)

@@ -16,8 +16,8 @@
 #include "workers/stages/transcribe/transcribe.h"
 
 struct plan_options {
-    const char *catalog; /* absolute; it may not exist */
-    const char *devices; /* as nightshift run has it; NULL: auto */
+    const char *catalog;       /* absolute; it may not exist */
+    const char *devices;       /* as nightshift run has it; NULL: auto */
     const char *device_memory; /* likewise; NULL: no cap */
     enum allow_cpu allow_cpu;
     enum precision precision;

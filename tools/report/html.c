@@ -76,8 +76,9 @@ static void say_audio(double v, char ret[TEXT_LEN]) { text_length((int64_t)v, re
 static void say_use(double v, char ret[TEXT_LEN]) { snprintf(ret, TEXT_LEN, "%.0f %%", v); }
 static void say_celsius(double v, char ret[TEXT_LEN])
 {
-    snprintf(ret, TEXT_LEN, "%.0f \xC2\xB0"
-                            "C",
+    snprintf(ret, TEXT_LEN,
+             "%.0f \xC2\xB0"
+             "C",
              v);
 }
 static void say_energy(double v, char ret[TEXT_LEN]) { snprintf(ret, TEXT_LEN, "%.2f kWh", v); }

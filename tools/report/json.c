@@ -58,13 +58,13 @@ static json_t *device_json(const struct report_device *d)
 
     for (size_t i = 0; i < d->steps; i++)
         json_array_append_new(steps, step_json(&d->step[i]));
-    return with_sight(
-        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "device", d->name, "span_ms",
-                  (json_int_t)d->sum.span_ms, "busy_ms", (json_int_t)d->sum.busy_ms, "audio_ms",
-                  (json_int_t)d->sum.audio_ms, "memory_bytes", (json_int_t)d->sum.memory_bytes,
-                  "predicted_bytes", (json_int_t)d->sum.predicted_bytes, "slots", (int)d->slots,
-                  "windows", (int)d->windows, "steps", steps),
-        &d->sum);
+    return with_sight(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:o}", "device", d->name,
+                                "span_ms", (json_int_t)d->sum.span_ms, "busy_ms",
+                                (json_int_t)d->sum.busy_ms, "audio_ms", (json_int_t)d->sum.audio_ms,
+                                "memory_bytes", (json_int_t)d->sum.memory_bytes, "predicted_bytes",
+                                (json_int_t)d->sum.predicted_bytes, "slots", (int)d->slots,
+                                "windows", (int)d->windows, "steps", steps),
+                      &d->sum);
 }
 
 static json_t *reason_json(const struct report_reason *x)

@@ -100,8 +100,9 @@ static void put_sight(const struct report_step *s, struct page *p)
     if (report_load(s) >= 0)
         buf_printf(&p->line, "; load %.0f %%", report_load(s));
     if (s->celsius >= 0)
-        buf_printf(&p->line, "; up to %lld \xC2\xB0"
-                             "C",
+        buf_printf(&p->line,
+                   "; up to %lld \xC2\xB0"
+                   "C",
                    (long long)s->celsius);
     if (report_watts(s) >= 0)
         buf_printf(&p->line, "; %.2f kWh, %.0f W", (double)s->energy_j / 3.6e6, report_watts(s));

@@ -78,14 +78,14 @@ struct msg_setup {
      * is room for them: see LEASE. */
     uint32_t stage_count; /* at least 1 */
     struct msg_stage *stages;
-    char *precision;      /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
-    uint32_t slots;       /* windows of the first stage in flight; 0: the worker chooses */
-    uint32_t decoders;    /* decoder processes at once; 0: the worker chooses */
-    uint32_t threads;     /* compute threads; 0: all */
-    uint64_t pcm_bytes;   /* bound on decoded audio held in memory; 0: the worker chooses */
-    uint32_t windows;     /* that the encoder takes at once; 0: the worker chooses */
+    char *precision;     /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
+    uint32_t slots;      /* windows of the first stage in flight; 0: the worker chooses */
+    uint32_t decoders;   /* decoder processes at once; 0: the worker chooses */
+    uint32_t threads;    /* compute threads; 0: all */
+    uint64_t pcm_bytes;  /* bound on decoded audio held in memory; 0: the worker chooses */
+    uint32_t windows;    /* that the encoder takes at once; 0: the worker chooses */
     uint64_t memory_cap; /* bytes of the device's memory, at most; 0: no cap */
-    bool deterministic;   /* results must not depend on what shared a batch */
+    bool deterministic;  /* results must not depend on what shared a batch */
     /* What an earlier run measured for this device, driver, model and precision: taken where the
      * worker would choose, instead of measuring again. 0: nothing is remembered. */
     uint32_t tuned_slots, tuned_windows;

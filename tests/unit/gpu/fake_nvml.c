@@ -5,8 +5,8 @@
  *   UUID PERCENT USED TOTAL CELSIUS MILLIWATTS COUNT PID:SM PID:SM ...
  *
  * COUNT is what it says how many processes there are; SM is what a process that computes took of
- * the time, or, behind a '-' as the PID's sign, one that only draws. NVML_FEW leaves out all that it
- * can, and has the oldest list of processes; NVML_NONE has nothing of NVML. */
+ * the time, or, behind a '-' as the PID's sign, one that only draws. NVML_FEW leaves out all that
+ * it can, and has the oldest list of processes; NVML_NONE has nothing of NVML. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -324,6 +324,92 @@ TEST_SETUP(test_the_fate_of_the_process, clean)
                         "last words: bad\\x1B");
 }
 
+/* ---------------------------------------------------------------------------------- memory */
+
+/* "45 0 16": what each picked device may use, in GB. "" after an error. */
+static const char *caps(const char *devices, const char *list, struct err *err)
+{
+    static char ret[200];
+    size_t n = 0;
+
+    *err = (struct err){0};
+    fill(2);
+    for (uint32_t i = 0; i < all.count; i++)
+        all.list[i].memory_total = UINT64_C(100000000000);
+    assert_ok(devices_pick(&all, devices, ALLOW_CPU_ALWAYS, &picked, err), *err);
+    ret[0] = 0;
+    if (devices_cap(&picked, list, err) == 0)
+        for (uint32_t i = 0; i < picked.count; i++)
+            n += (size_t)snprintf(ret + n, sizeof(ret) - n, "%s%llu", i > 0 ? " " : "",
+                                  (unsigned long long)picked.list[i].memory_cap / 1000000);
+    return ret;
+}
+
+TEST_SETUP(test_how_much_memory, clean)
+{
+    struct err e;
+
+    assert_string_equal(caps("auto", NULL, &e), "0 0");
+    assert_string_equal(caps("auto", "", &e), "0 0");
+    assert_string_equal(caps("auto", "80%", &e), "80000 80000");
+    assert_string_equal(caps("auto", "20GB", &e), "20000 20000");
+    assert_string_equal(caps("auto", "20G", &e), "21474 21474");
+    assert_string_equal(caps("auto", "20GiB,cuda:1=500MB", &e), "21474 500");
+    assert_string_equal(caps("cuda:1,cuda:0", "cuda:1=512MiB,100%", &e), "536 100000");
+    assert_string_equal(caps("auto", "cuda:GPU-8f3d=1M", &e), "0 1");
+    assert_string_equal(caps("cuda:0,cpu,cpu", "cpu=10GB", &e), "0 5000 5000");
+    assert_string_equal(caps("cpu,cpu", "50%", &e), "25000 25000");
+}
+
+TEST_SETUP(test_memory_that_makes_no_sense, clean)
+{
+    static const struct {
+        const char *list, *says;
+    } cases[] = {
+        {"0%", "'0%' is no share or size"},
+        {"101%", "'101%' is no share"},
+        {"0G", "'0G' is no share"},
+        {"20", "'20' is no share or size such as 80% or 20G, or cuda:0=20G"},
+        {"-5G", "'-5G' is no share"},
+        {"1.5G", "is no share"},
+        {"20 G", "is no share"},
+        {"99999999999999999999G", "is no share"},
+        {"1000000T", "is more than cuda:0 has (93.1 GiB)"},
+        {"20G,", "'' is no share"},
+        {",20G", "'' is no share"},
+        {"20G,30%", "'30%' is the second one for all devices"},
+        {"101GB", "'101GB' is more than cuda:0 has (93.1 GiB)"},
+        {"cuda:7=20G", "--device-memory: there is no device 'cuda:7'"},
+        {"cpu=20G", "--device-memory: there is no device 'cpu'"}, /* not of this run */
+        {"auto=20G", "'auto=20G' names no device"},
+        {"=20G", "'=20G' names no device"},
+        {"cuda:0=", "'cuda:0=' is no share"},
+        {"cuda:0=1G,cuda:GPU-8f3c=2G", "is about a device that another entry names, too"},
+        {"cuda:0=1\033[2JG", "'cuda:0=1\\x1B[2JG' is no share"},
+    };
+    char longest[1000];
+    struct err e;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_string_equal(caps("auto", cases[i].list, &e), "");
+        assert_int_equal(e.code, ERR_USAGE);
+        if (!strstr(e.msg, cases[i].says))
+            fail_msg("'%s': %s", cases[i].list, e.msg);
+    }
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = 0;
+    caps("auto", longest, &e);
+    assert_int_equal(e.code, ERR_USAGE);
+}
+
+TEST_SETUP(test_what_is_free_bounds_it, clean)
+{
+    assert_int_equal(device_budget(1000, 0), 900);
+    assert_int_equal(device_budget(1000, 100), 100);
+    assert_int_equal(device_budget(1000, 950), 900);
+    assert_int_equal(device_budget(0, 100), 0);
+}
+
 /* ---------------------------------------------------------------------------------- system */
 
 TEST_SETUP(test_nvidia_hardware, clean)

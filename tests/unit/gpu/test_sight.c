@@ -53,7 +53,8 @@ static enum gpu_sight_line watch(const char *library, const char *control, unsig
         said = GPU_SIGHT_NONSENSE;
         assert_ok(child_run(&o, r, &err), err);
         line = (const char *)r->out.data;
-        for (; line && (end = memchr(line, '\n', r->out.len - (size_t)(line - (char *)r->out.data)));
+        for (;
+             line && (end = memchr(line, '\n', r->out.len - (size_t)(line - (char *)r->out.data)));
              line = end + 1) {
             said = gpu_sight_read(line, (size_t)(end - line), seen, 2, words, sizeof(words));
             if (said == GPU_SIGHT_NONSENSE)
@@ -185,8 +186,7 @@ TEST(lines_that_are_not_believed)
                                         "{\"driver\":null}",
                                         "{\"gpus\":[{}],\"gpus\":[{}]}"};
     static const char *const unknown[] = {
-        "{\"gpus\":[null]}",
-        "{\"gpus\":[[]]}",
+        "{\"gpus\":[null]}", "{\"gpus\":[[]]}",
         "{\"gpus\":[{\"percent\":\"1\",\"celsius\":1.5,\"milliwatts\":-1,\"used\":1}]}",
         "{\"gpus\":[{\"percent\":101,\"celsius\":201,\"milliwatts\":99999999,\"total\":5,"
         "\"used\":6}]}",

@@ -125,6 +125,9 @@ TEST(memory_is_bounded)
     void *a, *b;
 
     assert_int_equal(be->budget, 9 * MIB);
+    backend_close(be);
+    be = open_sim("sim:1GiB,sim:10MiB", "sim:1", 10 * MIB); /* more than may be taken */
+    assert_int_equal(be->budget, 9 * MIB);
     assert_int_equal(be->info.memory_total, 10 * MIB);
     assert_string_equal(be->info.id, "sim:10MiB");
     assert_ok(be->ops->alloc(be, 6 * MIB, &a, &e), e);

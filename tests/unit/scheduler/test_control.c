@@ -419,7 +419,23 @@ TEST(a_status_makes_sense_or_is_refused)
                              .hours = "22:00-06:00",
                              .work = "/a/one.wav",
                              .work_percent = 45,
-                             .work_more = 3},
+                             .work_more = 3,
+                             .device = {{.name = "cuda:0",
+                                         .ready = true,
+                                         .percent = 87,
+                                         .celsius = 71,
+                                         .milliwatts = 412000,
+                                         .used_bytes = 5,
+                                         .total_bytes = 9},
+                                        {.name = "cpu",
+                                         .left = true,
+                                         .user = "pid 4711",
+                                         .percent = -1,
+                                         .celsius = -1,
+                                         .milliwatts = -1,
+                                         .used_bytes = -1,
+                                         .total_bytes = -1}},
+                             .devices = 2},
                         got;
     struct buf b = BUF_INIT;
     struct err e = {0};
@@ -433,6 +449,8 @@ TEST(a_status_makes_sense_or_is_refused)
     assert_string_equal(got.work, "/a/one.wav");
     assert_int_equal(got.work_percent, 45);
     assert_int_equal(got.work_more, 3);
+    assert_int_equal(got.devices, 2);
+    assert_memory_equal(got.device, m.device, sizeof(m.device));
     memset(b.data + 28, 0xFF, 8); /* the speed */
     assert_int_equal(control_live_get(b.data, b.len, &got, &e), ERR_PROTOCOL);
     buf_clear(&b);

@@ -77,6 +77,24 @@ TEST(a_large_card_takes_it_as_it_is)
     assert_string_equal(p.note, "");
 }
 
+/* --device-memory: of what is free at most so much, and never more than nine tenths of it. */
+TEST(a_cap_bounds_the_batch)
+{
+    struct device d = gpu(100 * GIB);
+    struct placement p;
+
+    d.memory_cap = 4 * GIB;
+    p = place(d, &large, PRECISION_AUTO, 0);
+    assert_true(p.fits && p.bytes <= 4 * GIB && p.slots < 96);
+    assert_int_equal(p.budget, 4 * GIB);
+    d.memory_cap = 2 * GIB;
+    p = place(d, &large, PRECISION_AUTO, 0);
+    assert_false(p.fits);
+    assert_non_null(strstr(p.why, "and --device-memory allows 2.0 GiB"));
+    d.memory_cap = 95 * GIB;
+    assert_int_equal(place(d, &large, PRECISION_AUTO, 0).budget, 90 * GIB);
+}
+
 TEST(the_batch_shrinks_to_what_is_free)
 {
     uint64_t free_mib;

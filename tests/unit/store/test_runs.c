@@ -122,8 +122,61 @@ TEST(it_is_bounded)
     s.at_ms = AT + 61 * DAY;
     assert_ok(store_sample_note(st, &s, &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM run_sample"), 2);
+    s.seen_ms = -1;
+    assert_int_equal(store_sample_note(st, &s, &e), ERR_INPUT);
+    s.seen_ms = 0;
     s.busy_ms = -1;
     assert_int_equal(store_sample_note(st, &s, &e), ERR_INPUT);
+    catalog_close(st);
+}
+
+static int list_sight(void *arg, const struct store_sample *s)
+{
+    char *text = arg;
+
+    snprintf(text, 200, "%lld %lld %lld %lld %lld %lld", (long long)s->seen_ms,
+             (long long)s->left_ms, (long long)s->load_ms, (long long)s->energy_j,
+             (long long)s->celsius, (long long)s->used_bytes);
+    return 0;
+}
+
+/* What is not known stays so, also where it is added to what is. */
+TEST(what_the_driver_saw)
+{
+    struct store *st = catalog_new();
+    struct store_sample s = {.run_id = 1,
+                             .device = "cuda:0",
+                             .at_ms = AT,
+                             .load_ms = -1,
+                             .energy_j = -1,
+                             .celsius = -1,
+                             .used_bytes = -1};
+    struct err e = {0};
+    char text[200];
+
+    note(st, run_of(1));
+    assert_ok(store_sample_note(st, &s, &e), e);
+    assert_ok(store_samples_each(st, 1, list_sight, text, &e), e);
+    assert_string_equal(text, "0 0 -1 -1 -1 -1");
+    assert_int_equal(count_of("SELECT count(*) FROM run_sample WHERE load_ms IS NULL AND energy_j "
+                              "IS NULL AND temperature_c IS NULL AND used_bytes IS NULL"),
+                     1);
+    s.seen_ms = 1000;
+    s.load_ms = 500;
+    s.energy_j = 7;
+    s.celsius = 60;
+    s.used_bytes = 9;
+    assert_ok(store_sample_note(st, &s, &e), e);
+    assert_ok(store_samples_each(st, 1, list_sight, text, &e), e);
+    assert_string_equal(text, "1000 0 500 7 60 9");
+    s.left_ms = 3;
+    s.celsius = 50;
+    s.used_bytes = -1;
+    assert_ok(store_sample_note(st, &s, &e), e);
+    assert_ok(store_samples_each(st, 1, list_sight, text, &e), e);
+    assert_string_equal(text, "2000 3 1000 14 60 9");
+    s.load_ms = -2;
+    assert_int_not_equal(store_sample_note(st, &s, &e), 0);
     catalog_close(st);
 }
 

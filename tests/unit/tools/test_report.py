@@ -59,7 +59,8 @@ class Report(ProgramTest):
             "'2026-01-01T21:00:00.000Z', 'lost', '', 'cuda:0 <b>', 7, 1, 4, 7200000, 1800000)",
             ("INSERT INTO run VALUES (2, '2026-01-01T22:00:30.000Z', '2026-01-02T06:00:00.000Z', "
              "'2026-01-02T06:00:00.000Z', 'failed', ?, 'cuda:0 <b>', 3, 2, 1, 3600000, 600000)", (EVIL,)),
-            *[("INSERT INTO run_sample VALUES (?, ?, ?, 300000, ?, ?, ?, 4000000000, 64, 8)",
+            *[("INSERT INTO run_sample (run_id, device, at, span_ms, busy_ms, audio_ms, memory_bytes, "
+               "predicted_bytes, slots, windows) VALUES (?, ?, ?, 300000, ?, ?, ?, 4000000000, 64, 8)",
                (run, device, f"2026-01-0{1 if hour > 12 else 2}T{hour:02}:{minute:02}:00.000Z",
                 busy, 300000, memory))
               for run, device, hours, busy, memory in (
@@ -119,6 +120,33 @@ class Report(ProgramTest):
             self.assertEqual(gpu[key], sum(step[key] for step in gpu["steps"]))
         self.assertLessEqual(len(gpu["steps"]), 96)
         self.assertEqual("2026-01-01T22:00:00.000Z", gpu["steps"][0]["at"])
+
+    def test_what_the_driver_saw(self):
+        self.two_nights()
+        page = self.page()[1].text
+        for word in ("As the driver saw", "Temperature", "Power", "Load, by"):
+            self.assertNotIn(word, page)
+        self.assertNotIn("kWh", self.text())
+        gpu = json.loads(self.run_it("report", "--json", status=0).out)["devices"][1]
+        self.assertEqual([0, 0, None, None, None, None], [gpu[key] for key in (
+            "seen_ms", "left_ms", "load_ms", "energy_j", "temperature_c", "used_bytes")])
+        # 400 W, at 75 % of the time, in the 150 s of each five minutes in which it was seen; and one
+        # stretch of which only the temperature is known.
+        self.change("UPDATE run_sample SET seen_ms = 150000, load_ms = 112500, energy_j = 60000, temperature_c = 71, "
+                    "used_bytes = 5000000000, left_ms = 0 WHERE device = 'cuda:0'",
+                    "UPDATE run_sample SET seen_ms = 0, load_ms = NULL, energy_j = NULL, used_bytes = NULL, "
+                    "temperature_c = 83, left_ms = 300000 WHERE at = '2026-01-02T03:00:00.000Z'")
+        out = re.sub(r"\s+", " ", self.text())
+        self.assertIn("load 75 %; up to 83 \u00b0C; 1.58 kWh, 400 W; by all programs up to 5.0 GB of memory; "
+                      "left to others for 5 min 00 s", out)
+        gpu = json.loads(self.run_it("report", "--json", status=0).out)["devices"][1]
+        self.assertEqual([95 * 150000, 300000, 95 * 112500, 95 * 60000, 83, 5000000000], [gpu[key] for key in (
+            "seen_ms", "left_ms", "load_ms", "energy_j", "temperature_c", "used_bytes")])
+        self.assertIn(None, [step["load_ms"] for step in gpu["steps"]])
+        page = self.page()[1].text
+        for word in ("As the driver saw it", "75 %", "83 \u00b0C", "1.58 kWh", "400 W", "5.0 GB", "5 min 00 s",
+                     "Temperature, at most 83", "Power, at most 400 W", "Load, by the driver, at most 75 %"):
+            self.assertIn(word, page)
 
     def test_several_runs(self):
         self.two_nights()
