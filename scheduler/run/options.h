@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpu/devices.h"
+#include "gpu/precision.h"
 #include "scheduler/plan/hours.h"
 
 #define SCHEDULER_SHARD_MS 300000u /* nominal, where a catalog keeps no other */
@@ -59,6 +60,7 @@ struct scheduler_options {
     const char *devices;      /* as devices_pick takes it: "auto", "cpu,cpu", "cuda:0,cuda:2" */
     enum allow_cpu allow_cpu; /* when "auto" finds no GPU that can be used */
     const char *precision;    /* as precision_parse takes it */
+    enum cache_precision cache;
     uint32_t slots, decoders, threads; /* per worker; 0: chosen */
     uint32_t windows;                  /* that the encoder takes at once; 0: chosen */
     uint64_t vram_budget;              /* bytes of device memory; 0: 0.9 of what is free */

@@ -15,7 +15,8 @@
 /* What follows from the user's own choice is neither looked up nor remembered. */
 static bool is_chosen(const struct run *run)
 {
-    return run->o->slots || run->o->windows || run->o->deterministic || run->o->vram_budget;
+    return run->o->slots || run->o->windows || run->o->deterministic || run->o->vram_budget ||
+           run->o->cache != CACHE_AUTO;
 }
 
 static struct store_tuning_key key_of(const struct run_worker *w)

@@ -20,6 +20,7 @@ struct plan_options {
     const char *devices; /* as nightshift run has it; NULL: auto */
     enum allow_cpu allow_cpu;
     enum precision precision;
+    enum cache_precision cache;
     uint32_t slots, threads;
     const char *model; /* NULL: those that wait, and without any the default one */
 };

@@ -11,6 +11,7 @@
 #define ALL_LANES 0xffffffffu
 
 __device__ inline float to_f32(float v) { return v; }
+__device__ inline float to_f32(int8_t v) { return (float)v; }
 __device__ inline float to_f32(__half v) { return __half2float(v); }
 __device__ inline float to_f32(__nv_bfloat16 v) { return __bfloat162float(v); }
 
@@ -130,6 +131,8 @@ template <class F> static inline int by_type(enum dtype type, F f)
         return f(__half());
     case DTYPE_BF16:
         return f(__nv_bfloat16());
+    case DTYPE_I8: /* caches alone, whose kernels go by the queries' type */
+        break;
     }
     return (int)cudaErrorInvalidValue;
 }

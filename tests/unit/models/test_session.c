@@ -65,7 +65,7 @@ static void check_sizes(const char *model, enum precision precision)
         assert_int_equal(whisper_session_windows(s), shape->windows);
         assert_int_equal(whisper_session_slots(s), shape->slots);
         assert_true(whisper_session_rows(s) >= shape->slots * shape->branches);
-        near(whisper_predict_bytes(&config, precision, *shape), be->allocated, what);
+        near(whisper_predict_bytes(&config, precision, CACHE_16, *shape), be->allocated, what);
         if (shape->windows == 1) /* more of them may want more of the scratch memory, which stays */
             assert_int_equal(be->allocated - before, whisper_session_bytes(w, *shape));
         whisper_session_free(s);
@@ -107,7 +107,8 @@ TEST(padding_needs_no_memory)
     recorder_install(be);
     assert_int_equal(whisper_session_bytes(w, shape), plain); /* padding has no cache */
     assert_ok(whisper_session_new(w, shape, &s, &e), e);
-    near(whisper_predict_bytes(&config, PRECISION_F32, shape), be->allocated, "all of it");
+    near(whisper_predict_bytes(&config, PRECISION_F32, CACHE_16, shape), be->allocated,
+         "all of it");
     whisper_session_free(s);
     whisper_free(w);
     backend_close(be);
