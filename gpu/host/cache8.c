@@ -103,15 +103,20 @@ void host_fill_i8(const struct host *h, const struct kv *kv, uint32_t slot, stru
             fill_head(kv, slot, head, value, value ? v : k, from, n);
 }
 
-/* A query of one head, times the keys' scales. */
-static void scaled_query(struct tensor q, int64_t row, uint32_t head, const float *scales,
-                         float *ret)
+/* A query of one head, times the keys' scales. Returns 0, or NaN where one of them is not finite: a
+ * soft maximum over nothing but NaN would hide it. */
+static float scaled_query(struct tensor q, int64_t row, uint32_t head, const float *scales,
+                          float *ret)
 {
     float room[HEAD];
     const float *x = row_of(q, row, head, room);
+    float taint = 0.0f;
 
-    for (int d = 0; d < HEAD; d++)
+    for (int d = 0; d < HEAD; d++) {
         ret[d] = x[d] * scales[d];
+        taint += ret[d] * 0.0f;
+    }
+    return taint;
 }
 
 static void put_row(const struct host *h, struct tensor out, int64_t row, uint32_t head,
@@ -131,13 +136,17 @@ static void look(const struct host *h, struct tensor q, const struct kv *kv, uin
 {
     const float *scales = head_scales(kv, slot, head);
     float queries[KERNEL_TOGETHER * HEAD] = {0}, found[KERNEL_TOGETHER * HEAD];
+    float taint[KERNEL_TOGETHER] = {0};
 
     for (int64_t i = 0; i < n; i++)
-        scaled_query(q, row + i, head, scales, queries + i * HEAD);
+        taint[i] = scaled_query(q, row + i, head, scales, queries + i * HEAD);
     h->kernels->queries_i8(queries, HEAD, (size_t)n, head_keys(kv, slot, head),
                            head_values(kv, slot, head), keys, scales + HEAD, found, HEAD);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        for (int d = 0; d < HEAD; d++)
+            found[i * HEAD + d] += taint[i];
         put_row(h, out, row + i, head, found + i * HEAD);
+    }
 }
 
 void host_attend_i8(const struct host *h, struct tensor q, const struct kv *kv,
