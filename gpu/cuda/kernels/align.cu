@@ -37,7 +37,7 @@ __global__ __launch_bounds__(32 * SCORE_WARPS) void score_rows(struct tensor q, 
     const int row = (int)blockIdx.y, lane = (int)threadIdx.x % 32, part = lane % LANES * DIMS;
     const char *pair = static_cast<const char *>(kv.data) +
                        (size_t)rows[row].cross * kv.slot_stride +
-                       (size_t)head * k_head_bytes(kv.type, kv.capacity);
+                       (size_t)head * head_bytes<C>(kv.capacity);
     const C *base = reinterpret_cast<const C *>(pair) + part;
     int key = (int)blockIdx.x * SCORE_KEYS + (int)threadIdx.x / 32 * KEYS + lane / LANES;
     float query[DIMS];

@@ -336,7 +336,7 @@ __global__ __launch_bounds__(32 * WARPS, 6) void attend_eight(struct tensor q, s
     if (who.slot < 0 || chunk >= chunks || (served & ((1u << (row - first)) - 1u)) != 0)
         return; /* the whole block: nobody's row, no such keys, or an earlier row serves this one */
     const char *pair = static_cast<const char *>(kv.data) + (size_t)who.cross * kv.slot_stride +
-                       (size_t)head * k_head_bytes(DTYPE_I8, kv.capacity);
+                       (size_t)head * head_bytes<int8_t>(kv.capacity);
     const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
     const sixteen *far = reinterpret_cast<const sixteen *>(pair + (size_t)chunk * CHUNK * HEAD);
     const float *scales = reinterpret_cast<const float *>(pair + 2 * half);

@@ -113,7 +113,7 @@ __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct 
     const struct tensor &t = blockIdx.z ? v : k;
     const int64_t column = (int64_t)blockIdx.x * HEAD + part, row = (int64_t)blockIdx.y * n;
     char *pair = static_cast<char *>(kv.data) + (size_t)slots.slot[blockIdx.y] * kv.slot_stride +
-                 blockIdx.x * k_head_bytes(DTYPE_I8, kv.capacity);
+                 blockIdx.x * head_bytes<int8_t>(kv.capacity);
     const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
     int8_t *to = reinterpret_cast<int8_t *>(pair + blockIdx.z * half) + part;
     float high[N] = {}, factor[N];

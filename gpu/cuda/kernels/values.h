@@ -41,6 +41,13 @@ template <class T> __device__ inline T *row_of(const struct tensor &t, int64_t r
     return static_cast<T *>(t.data) + row * t.stride;
 }
 
+/* k_head_bytes of a cache of C. */
+template <class C> __device__ inline size_t head_bytes(uint32_t capacity)
+{
+    return 2 * (size_t)capacity * BACKEND_HEAD_SIZE * sizeof(C) +
+           (sizeof(C) == 1 ? 2 * BACKEND_HEAD_SIZE * sizeof(float) : 0);
+}
+
 /* The element of a tensor whose type is known only here: for the small operations. */
 __device__ inline float load_any(const struct tensor &t, int64_t row, int64_t col)
 {
