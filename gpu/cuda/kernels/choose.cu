@@ -335,9 +335,10 @@ __device__ inline void mask_row(const struct rules_device &r, const allowed &a, 
 {
     const span ids = warp_span((int32_t)r.vocab);
 
-    for (int32_t id = ids.from + lane_id(); id < ids.to; id += 32)
+    for (int32_t id = ids.from + lane_id(); id < ids.to; id += 32) {
         if ((time_only && id < r.timestamp_begin) || !rules_allow_id(r, a, id))
             row[id] = -INFINITY;
+    }
 }
 
 __global__ __launch_bounds__(THREADS) void choose_rows(struct rules_device r, struct tensor logits,

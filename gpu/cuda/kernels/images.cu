@@ -117,9 +117,10 @@ __global__ __launch_bounds__(256) void activate_rows(enum activation f, struct t
     pack<float, N> a[TILE_DEPTH] = {};
 
 #pragma unroll
-    for (int i = 0; i < TILE_DEPTH; i++)
+    for (int i = 0; i < TILE_DEPTH; i++) {
         if (tile_pack(i) < packs)
             a[i] = in[tile_pack(i)];
+    }
 #pragma unroll
     for (int i = 0; i < TILE_DEPTH; i++) {
         pack<U, N> b;

@@ -116,9 +116,10 @@ __global__ __launch_bounds__(256) void fp8_rows(struct tensor x, uint8_t *q, int
     pack<T, N> v[TILE_DEPTH];
 
 #pragma unroll
-    for (int i = 0; i < TILE_DEPTH; i++)
+    for (int i = 0; i < TILE_DEPTH; i++) {
         if (tile_pack(i) < packs)
             v[i] = in[tile_pack(i)];
+    }
 #pragma unroll
     for (int i = 0; i < TILE_DEPTH; i++) {
         pack<uint8_t, N> y = {};
@@ -126,9 +127,10 @@ __global__ __launch_bounds__(256) void fp8_rows(struct tensor x, uint8_t *q, int
         if (tile_pack(i) >= q_stride / N)
             break;
 #pragma unroll
-        for (int j = 0; j < N; j++)
+        for (int j = 0; j < N; j++) {
             if (tile_pack(i) < packs)
                 y.v[j] = __nv_cvt_float_to_fp8(to_f32(v[i].v[j]), __NV_SATFINITE, __NV_E4M3);
+        }
         out[tile_pack(i)] = y;
     }
 }
