@@ -69,7 +69,13 @@ struct kv_move {
 };
 
 /* Keys and values of many slots and one layer, all heads, in the order in which the device's
- * attention reads them: kv_bytes() bytes for each slot, `slot_stride` apart. */
+ * attention reads them: kv_bytes() bytes for each slot, `slot_stride` apart.
+ *
+ * DTYPE_I8: a slot's values x of one head and one of its 64 dimensions are round(x / s), to the
+ * nearest even, with s the largest magnitude among them / 127, kept beside them in float32; sums
+ * are float32. A largest magnitude below 1e-36 leaves zeros; where one is not finite, so is s. Such
+ * a cache is filled by kv_fill, whole, and looked at by `cross`; the rest of the operations refuse
+ * it. Its queries, outputs, keys and values are of any type that the device's attention has. */
 struct kv {
     enum dtype type;
     uint32_t heads;
@@ -223,8 +229,8 @@ struct backend_ops {
 
     size_t (*kv_bytes)(enum dtype type, uint32_t heads,
                        uint32_t capacity); /* of a slot; % 64 = 0 */
-    /* Rows of window i of k and v ([windows * n][heads * 64], the cache's type) become keys 0..n-1
-     * of slot slots[i] (host memory, may be reused at once). */
+    /* Rows of window i of k and v ([windows * n][heads * 64], the cache's type, or for DTYPE_I8 one
+     * of the others) become keys 0..n-1 of slot slots[i] (host memory, may be reused at once). */
     int (*kv_fill)(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
                    struct tensor k, struct tensor v, struct err *err);
     /* Row i of k and v becomes key rows[i].pos of slot rows[i].slot; rows of one slot by rising

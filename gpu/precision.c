@@ -51,3 +51,38 @@ enum precision precision_auto(precision_set have)
         return PRECISION_F16;
     return PRECISION_F32;
 }
+
+static const char *const caches[CACHE_COUNT] = {
+    [CACHE_AUTO] = "auto", [CACHE_16] = "16", [CACHE_8] = "8"};
+
+const char *cache_precision_name(enum cache_precision c) { return caches[c]; }
+
+int cache_precision_parse(const char *name, enum cache_precision *ret, struct err *err)
+{
+    for (int i = 0; i < CACHE_COUNT; i++) {
+        size_t n = strlen(caches[i]);
+
+        if (strncmp(caches[i], name, n) == 0 &&
+            (name[n] == 0 || (i != CACHE_AUTO && strcmp(name + n, "bit") == 0))) {
+            *ret = (enum cache_precision)i;
+            return 0;
+        }
+    }
+    if (name[0] == 0) {
+        *ret = CACHE_AUTO;
+        return 0;
+    }
+    return err_set(err, ERR_USAGE, "caches of '%.40s' are not known: auto, 16 or 8", name);
+}
+
+enum cache_precision cache_precision_settle(enum cache_precision wish, enum precision p, bool gpu)
+{
+    if (wish != CACHE_AUTO)
+        return wish;
+    return gpu && dtype_size(precision_type(p)) == 2 ? CACHE_8 : CACHE_16;
+}
+
+enum dtype cache_precision_type(enum cache_precision settled, enum precision p)
+{
+    return settled == CACHE_8 ? DTYPE_I8 : precision_type(p);
+}

@@ -4,6 +4,7 @@
 #ifndef NIGHTSHIFT_GPU_PRECISION_H
 #define NIGHTSHIFT_GPU_PRECISION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -33,6 +34,24 @@ int precision_parse(const char *name, enum precision *ret, struct err *err);
 enum dtype precision_type(enum precision p);
 /* Bytes of one weight of a matrix product. */
 uint32_t precision_weight_bytes(enum precision p);
+/* How the keys and values that the decoder looks at of a window are kept: most of what a step
+ * reads. Own ones, of tokens, are always of the precision's own type. */
+enum cache_precision {
+    CACHE_AUTO,
+    CACHE_16, /* the precision's own type: 16 bits, or float32 with fp32 and tf32 */
+    CACHE_8,  /* DTYPE_I8: gpu/backend.h, struct kv */
+    CACHE_COUNT,
+};
+
+/* "auto", "16", "8". */
+const char *cache_precision_name(enum cache_precision c);
+/* Also "", "16bit", "8bit"; ERR_USAGE names them all. */
+int cache_precision_parse(const char *name, enum cache_precision *ret, struct err *err);
+/* What AUTO becomes: 8 on a GPU beside 16 bits, which its rounding is the like of; else 16. fp32 is
+ * what all else is held against, and rounds nothing that it is not told to. */
+enum cache_precision cache_precision_settle(enum cache_precision wish, enum precision p, bool gpu);
+enum dtype cache_precision_type(enum cache_precision settled, enum precision p);
+
 /* What AUTO means on a device that has `have`: the fastest that is safe everywhere: bf16 where the
  * device has it, else fp16, else fp32. int8 and fp8 are for those who ask. */
 enum precision precision_auto(precision_set have);

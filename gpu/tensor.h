@@ -10,7 +10,12 @@
 #include <stdint.h>
 #include <string.h>
 
-enum dtype { DTYPE_F32, DTYPE_BF16, DTYPE_F16 };
+enum dtype {
+    DTYPE_F32,
+    DTYPE_BF16,
+    DTYPE_F16,
+    DTYPE_I8, /* of a cache of keys and values alone (struct kv), which has their scales */
+};
 
 struct tensor {
     enum dtype type;
@@ -19,7 +24,10 @@ struct tensor {
     void *data;     /* borrowed, device memory */
 };
 
-static inline size_t dtype_size(enum dtype type) { return type == DTYPE_F32 ? 4 : 2; }
+static inline size_t dtype_size(enum dtype type)
+{
+    return type == DTYPE_F32 ? 4 : type == DTYPE_I8 ? 1 : 2;
+}
 
 static inline struct tensor tensor_of(enum dtype type, void *data, int64_t rows, int64_t cols)
 {

@@ -97,6 +97,7 @@ static void send_setup(struct run_worker *w)
         .stage_count = 1,
         .stages = stages,
         .precision = (char *)(run->o->precision ? run->o->precision : "auto"),
+        .cache = run->o->cache,
         .slots = run->o->slots,
         .decoders = run->o->decoders,
         .windows = run->o->windows,

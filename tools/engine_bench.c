@@ -1,13 +1,14 @@
 /* engine-bench: the engine's speed where only the engine is built.
  *
- *     engine-bench [-d DEVICE] [-p PRECISION,...] [-s SLOTS,...] [-w WINDOWS] [-t TOKENS]
- *                  [-r ROUNDS] [-j THREADS] [-m] [-h] MODEL...
+ *     engine-bench [-d DEVICE] [-p PRECISION,...] [-c CACHES] [-s SLOTS,...] [-w WINDOWS]
+ *                  [-t TOKENS] [-r ROUNDS] [-j THREADS] [-m] [-h] MODEL...
  *
  * MODEL: nano, tiny, base, small, medium, large-v3, large-v3-turbo (random weights) or a directory
  * (with a slash). DEVICE: cpu, or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Of several
  * numbers of slots the fastest is reported; those that do not fit end the list. Both networks
  * together are measured as a run has them: windows encoded beside steps where the device can.
- * Precisions that the device does not have are left out. -m: a Markdown table. */
+ * Precisions that the device does not have are left out. CACHES: auto, 16bit or 8bit. -m: a
+ * Markdown table. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,9 @@
 #define LIST_MAX 16
 
 static const char usage[] =
-    "Usage: engine-bench [-d DEVICE] [-p PRECISION,...] [-s SLOTS,...] [-w WINDOWS]\n"
-    "                    [-t TOKENS] [-r ROUNDS] [-j THREADS] [-m] MODEL...\n";
+    "Usage: engine-bench [-d DEVICE] [-p PRECISION,...] [-c auto|16bit|8bit]\n"
+    "                    [-s SLOTS,...] [-w WINDOWS] [-t TOKENS] [-r ROUNDS]\n"
+    "                    [-j THREADS] [-m] MODEL...\n";
 
 struct options {
     const char *device;
@@ -49,7 +51,10 @@ static void print_result(const char *model, const struct stage_bench_result *r, 
     printf("  log-mel        %9.2f ms a window\n", n->mel_ms);
     printf("  encoder        %9.2f ms a window   %7.1f GFLOP/s, %.0f %% of the peak %.1f\n",
            n->encoder_ms, n->encoder_gflops_s, 100.0 * n->encoder_share, n->peak_gflops_s);
-    printf("  cross k, v     %9.2f ms a window\n", n->cross_ms);
+    printf("  cross k, v     %9.2f ms a window, kept in %s\n", n->cross_ms,
+           r->cache == CACHE_8                             ? "8 bits"
+           : dtype_size(precision_type(r->precision)) == 2 ? "16 bits"
+                                                           : "32 bits");
     printf("  decoder step   %9.2f ms all slots  %7.1f GB/s, %.0f %% of a copy's %.1f\n",
            n->step_ms, n->step_gbytes_s, 100.0 * n->step_gbytes_s / bandwidth, bandwidth);
     printf("  encode alone   %9.2f windows/s\n", n->encoder_windows_s);
@@ -119,13 +124,17 @@ static int parse(struct options *o, int argc, char **argv, struct err *err)
     int option;
 
     *o = (struct options){.device = "cpu", .precision_count = 1, .slots_count = 1};
-    while ((option = getopt(argc, argv, "d:p:s:w:t:r:j:mh")) != -1) {
+    while ((option = getopt(argc, argv, "d:p:c:s:w:t:r:j:mh")) != -1) {
         switch (option) {
         case 'd':
             o->device = optarg;
             break;
         case 'p':
             if (parse_precisions(o, optarg, err) != 0)
+                return err->code;
+            break;
+        case 'c':
+            if (cache_precision_parse(optarg, &o->params.setup.cache, err) != 0)
                 return err->code;
             break;
         case 's':

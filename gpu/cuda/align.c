@@ -13,8 +13,8 @@ static bool is_f32(struct tensor t)
 /* Whether q may be compared with the cache's keys. */
 static bool has_queries(const struct kv *kv, struct tensor q)
 {
-    return q.data && q.type == kv->type && q.rows > 0 && q.rows <= MOST_ROWS &&
-           q.cols == (int64_t)kv->heads * CUDA_HEAD && q.stride >= q.cols;
+    return q.data && (q.type == kv->type || kv->type == DTYPE_I8) && q.rows > 0 &&
+           q.rows <= MOST_ROWS && q.cols == (int64_t)kv->heads * CUDA_HEAD && q.stride >= q.cols;
 }
 
 int cuda_attention_scores(struct backend *be, struct tensor q, struct kv kv,

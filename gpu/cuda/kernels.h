@@ -72,13 +72,21 @@ int k_to_fp8(cudaStream_t s, struct tensor x, uint8_t *q, int64_t q_stride);
 /* --- attention.cu --------------------------------------------------------------------------- */
 
 /* Layout of struct kv: each slot is [heads] of { keys [capacity][64], values [capacity][64] }, of
- * the cache's type, dense. kv.data and slot_stride are multiples of 16 bytes. */
-static inline size_t k_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity)
+ * the cache's type, dense; of 8 bits with { scales of the keys [64], of the values [64] } behind
+ * each head's, float32. kv.data and slot_stride are multiples of 16 bytes. Bytes of a head: */
+static inline size_t k_head_bytes(enum dtype type, uint32_t capacity)
 {
-    return 2 * (size_t)heads * capacity * BACKEND_HEAD_SIZE * dtype_size(type);
+    return 2 * (size_t)capacity * BACKEND_HEAD_SIZE * dtype_size(type) +
+           (type == DTYPE_I8 ? 2 * BACKEND_HEAD_SIZE * sizeof(float) : 0);
 }
 
-/* slots: host memory. See the operations of the same names. */
+static inline size_t k_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity)
+{
+    return heads * k_head_bytes(type, capacity);
+}
+
+/* slots: host memory. See the operations of the same names, also for caches of 8 bits, which only
+ * k_kv_fill, k_attention_rows (keys > 0) and k_attention_scores know. */
 int k_kv_fill(cudaStream_t s, struct kv kv, const uint32_t *slots, uint32_t windows,
               struct tensor k, struct tensor v);
 int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, struct tensor k,
@@ -97,6 +105,10 @@ static inline size_t k_attention_partials(uint32_t rows, uint32_t heads, uint32_
 
     return chunks < 2 ? 0 : (size_t)rows * heads * chunks * (BACKEND_HEAD_SIZE + 2);
 }
+
+#define K_ATTENTION_TOGETHER                                                     \
+    8 /* rows whose window's keys and values of 8 bits are read once, where they \
+         look at one window: those beside each other from a multiple of it on */
 
 /* keys 0: rows[i].pos + 1 of slot rows[i].slot, else of rows[i].cross. counters: [rows * heads] or
  * more, zeroed before their first use; every call leaves them zero, so calls of all shapes may

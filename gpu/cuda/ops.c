@@ -75,10 +75,11 @@ bool cuda_is_cache(const struct kv *kv)
            kv->slot_stride >= k_kv_bytes(kv->type, kv->heads, kv->capacity);
 }
 
+/* Whether t may be queries, keys or values of the cache, or what comes of it. */
 static bool fits_cache(const struct kv *kv, struct tensor t)
 {
-    return fits(t) && t.type == kv->type && t.cols == (int64_t)kv->heads * CUDA_HEAD &&
-           cuda_is_cache(kv);
+    return fits(t) && (t.type == kv->type || kv->type == DTYPE_I8) &&
+           t.cols == (int64_t)kv->heads * CUDA_HEAD && cuda_is_cache(kv);
 }
 
 int cuda_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32_t windows,
@@ -87,7 +88,7 @@ int cuda_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
     struct cuda *c = cuda_enter(be);
 
     if (windows < 1 || !fits_cache(&kv, k) || !fits_cache(&kv, v) || k.rows != v.rows ||
-        k.rows % windows != 0 || k.rows / windows > kv.capacity)
+        k.type != v.type || k.rows % windows != 0 || k.rows / windows > kv.capacity)
         return cuda_shape(err, "kv_fill");
     for (uint32_t i = 0; i < windows; i++)
         if (slots[i] >= kv.slots)
@@ -100,7 +101,7 @@ int cuda_kv_append(struct backend *be, struct kv kv, const struct token_row *row
 {
     struct cuda *c = cuda_enter(be);
 
-    if (!fits_cache(&kv, k) || !fits_cache(&kv, v) || k.rows != v.rows)
+    if (!fits_cache(&kv, k) || !fits_cache(&kv, v) || kv.type == DTYPE_I8 || k.rows != v.rows)
         return cuda_shape(err, "kv_append");
     return cuda_status(err, k_kv_append(c->work, kv, rows, k, v), "storing keys");
 }
@@ -113,7 +114,8 @@ int cuda_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, 
 
     if (rc != 0)
         return rc;
-    if (!cuda_is_cache(&kv) || keys > kv.capacity || !backend_moves_fit(&kv, moves, n))
+    if (!cuda_is_cache(&kv) || kv.type == DTYPE_I8 || keys > kv.capacity ||
+        !backend_moves_fit(&kv, moves, n))
         return cuda_shape(err, "kv_copy");
     return cuda_status(err, k_kv_copy(c->work, kv, moves, n, keys), "copying keys");
 }
@@ -127,8 +129,8 @@ int cuda_attention_rows(struct backend *be, struct tensor q, struct kv kv,
     void *partials;
     int rc;
 
-    if (!fits_cache(&kv, q) || !fits_cache(&kv, out) || q.rows != out.rows || keys > kv.capacity ||
-        q.rows > INT32_MAX / kv.heads)
+    if (!fits_cache(&kv, q) || !fits_cache(&kv, out) || q.rows != out.rows || q.type != out.type ||
+        (kv.type == DTYPE_I8 && keys == 0) || keys > kv.capacity || q.rows > INT32_MAX / kv.heads)
         return cuda_shape(err, "attention_rows");
     rc = cuda_scratch(c,
                       k_attention_partials((uint32_t)q.rows, kv.heads, kv.capacity) * sizeof(float),

@@ -8,7 +8,7 @@
 
 size_t host_kv_bytes(enum dtype type, uint32_t heads, uint32_t capacity)
 {
-    return 2 * (size_t)heads * kernel_head_bytes(type, capacity);
+    return heads * kernel_pair_bytes(type, capacity);
 }
 
 static char *head_keys(const struct kv *kv, uint32_t slot, uint32_t head)
@@ -69,10 +69,11 @@ static bool computes(const struct host *h, enum dtype type)
     return type == DTYPE_F32 || (type == DTYPE_BF16 && h->kernels->attend_bf16);
 }
 
+/* Whether t may be queries, keys or values of the cache, or what comes of it. */
 static bool fits(const struct host *h, const struct kv *kv, struct tensor t)
 {
-    return t.type == kv->type && t.cols == (int64_t)kv->heads * HEAD && t.rows > 0 &&
-           kv->capacity <= BACKEND_MAX_KEYS && computes(h, t.type);
+    return (t.type == kv->type || kv->type == DTYPE_I8) && t.cols == (int64_t)kv->heads * HEAD &&
+           t.rows > 0 && kv->capacity <= BACKEND_MAX_KEYS && computes(h, t.type);
 }
 
 /* Rows [from, from + n) of k and v become keys 0 .. n-1 of a slot. */
@@ -102,7 +103,10 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
         if (slots[i] >= kv.slots)
             return host_shape(err, "kv_fill");
     for (uint32_t i = 0; i < windows; i++)
-        fill(h, &kv, slots[i], k, v, n * i, n);
+        if (kv.type == DTYPE_I8)
+            host_fill_i8(h, &kv, slots[i], k, v, n * i, n);
+        else
+            fill(h, &kv, slots[i], k, v, n * i, n);
     return 0;
 }
 
@@ -132,7 +136,8 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
 {
     struct host *h = host_of(be);
 
-    if (!fits(h, &kv, k) || !fits(h, &kv, v) || v.rows != k.rows || !rows_fit(&kv, rows, k.rows))
+    if (!fits(h, &kv, k) || !fits(h, &kv, v) || kv.type == DTYPE_I8 || v.rows != k.rows ||
+        !rows_fit(&kv, rows, k.rows))
         return host_shape(err, "kv_append");
         /* A head's rows in their order: a pair's second key comes after its first (store_bf16). */
 #pragma omp parallel for schedule(static) \
@@ -243,9 +248,14 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
     struct host *h = host_of(be);
     size_t bytes = 0;
 
-    if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows ||
+    if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows || q.type != out.type ||
+        (kv.type == DTYPE_I8 && keys == 0) ||
         !(keys ? cross_fits(&kv, rows, q.rows, keys) : rows_fit(&kv, rows, q.rows)))
         return host_shape(err, "attention_rows");
+    if (kv.type == DTYPE_I8) {
+        host_attend_i8(h, q, &kv, rows, keys, out);
+        return 0;
+    }
     for (int64_t r = 0; r < q.rows; r++)
         bytes += 2 * (size_t)(keys ? keys : (uint32_t)rows[r].pos + 1) * (size_t)q.cols *
                  dtype_size(q.type);
@@ -277,7 +287,7 @@ int host_attention_scores(struct backend *be, struct tensor q, struct kv kv,
                           struct tensor out, struct err *err)
 {
     struct host *h = host_of(be);
-    size_t bytes = (size_t)q.rows * keys * HEAD * dtype_size(q.type);
+    size_t bytes = (size_t)q.rows * keys * HEAD * dtype_size(kv.type);
 
     if (!fits(h, &kv, q) || head >= kv.heads || keys < 1 || out.type != DTYPE_F32 ||
         out.rows != q.rows || out.cols != (int64_t)keys || !cross_fits(&kv, rows, q.rows, keys))
@@ -290,6 +300,10 @@ int host_attention_scores(struct backend *be, struct tensor q, struct kv kv,
 
         if (nobodys(&rows[r]))
             continue;
+        if (kv.type == DTYPE_I8) {
+            host_score_i8(h, q, &kv, (uint32_t)rows[r].cross, head, r, keys, to);
+            continue;
+        }
         k = head_keys(&kv, (uint32_t)rows[r].cross, head);
         if (q.type == DTYPE_F32)
             h->kernels->scores_f32((const float *)q.data + from, k, keys, to);

@@ -96,6 +96,14 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
 int host_attention_scores(struct backend *be, struct tensor q, struct kv kv,
                           const struct token_row *rows, uint32_t head, uint32_t keys,
                           struct tensor out, struct err *err);
+/* Caches of 8 bits (cache8.c); shapes have been checked. Rows [from, from + n) of k and v become
+ * the keys of a slot; what attention_rows does, of windows' caches; scores of one row and head. */
+void host_fill_i8(const struct host *h, const struct kv *kv, uint32_t slot, struct tensor k,
+                  struct tensor v, int64_t from, int64_t n);
+void host_attend_i8(const struct host *h, struct tensor q, const struct kv *kv,
+                    const struct token_row *rows, uint32_t keys, struct tensor out);
+void host_score_i8(const struct host *h, struct tensor q, const struct kv *kv, uint32_t slot,
+                   uint32_t head, int64_t row, uint32_t keys, float *ret);
 int host_align(struct backend *be, struct tensor scores, uint32_t heads, uint32_t frames,
                struct tensor out, struct err *err);
 

@@ -9,7 +9,8 @@
  * [in / 2][32][2]; missing outputs are zero. Layout of a head's keys: blocks of 16 keys, within a
  * block [64][16], for bf16 [32][16][2]. Layout of a head's values: [keys][64], for bf16
  * [keys / 2][64][2]. So that every inner loop reads memory in order, and bf16 pairs are adjacent as
- * its dot product wants them. */
+ * its dot product wants them. Of a head of 8 bits both are as float32's, int8, and behind them are
+ * the scales of its 64 dimensions: the keys', then the values', float32. */
 #ifndef NIGHTSHIFT_GPU_HOST_KERNELS_H
 #define NIGHTSHIFT_GPU_HOST_KERNELS_H
 
@@ -23,6 +24,7 @@
 #define KERNEL_ROWS 8     /* rows that share one reading of them from L1 */
 #define KERNEL_KEYS 16    /* keys of a block */
 #define KERNEL_QUERIES 12 /* queries that share one reading of keys and values */
+#define KERNEL_TOGETHER 4 /* the same for keys and values of 8 bits */
 
 #define MEL_FFT 400
 #define MEL_HOP 160
@@ -93,6 +95,11 @@ struct kernels {
     void (*scores_f32)(const float *q, const float *k, size_t keys, float *out);
     void (*scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out);
 
+    /* n <= KERNEL_TOGETHER queries of one head over its keys of 8 bits, q and out float32; q was
+     * multiplied with the keys' scales. A query's bits do not depend on the others. */
+    void (*queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,
+                       size_t keys, const float *v_scales, float *out, size_t out_stride);
+    void (*scores_i8)(const float *q, const int8_t *k, size_t keys, float *out);
     /* x[0 .. n) becomes its softmax; n <= BACKEND_MAX_KEYS. */
     void (*softmax)(float *x, size_t n);
     /* sum[i] += the median of x[i .. i + 7), i < n, n a multiple of 16. */
@@ -137,6 +144,13 @@ static inline size_t kernel_head_bytes(enum dtype type, uint32_t capacity)
     size_t blocks = ((size_t)capacity + KERNEL_KEYS - 1) / KERNEL_KEYS;
 
     return blocks * KERNEL_KEYS * BACKEND_HEAD_SIZE * dtype_size(type);
+}
+
+/* Bytes of a head: keys, values, and scales where there are any. */
+static inline size_t kernel_pair_bytes(enum dtype type, uint32_t capacity)
+{
+    return 2 * kernel_head_bytes(type, capacity) +
+           (type == DTYPE_I8 ? 2 * BACKEND_HEAD_SIZE * sizeof(float) : 0);
 }
 
 /* Floats that attend_span wants as scratch for a sequence of n. */

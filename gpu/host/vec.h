@@ -36,8 +36,17 @@ typedef float v16_loose __attribute__((vector_size(64), aligned(4), may_alias));
 typedef float vreg __attribute__((vector_size(LANES * 4)));
 typedef int32_t ireg __attribute__((vector_size(LANES * 4)));
 typedef float vreg_loose __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef int8_t bytes __attribute__((vector_size(LANES)));
 
 INLINE vreg r_load(const float *p) { return *(const vreg_loose *)p; }
+/* LANES integers of 8 bits, as float32. */
+INLINE vreg r_load_i8(const int8_t *p)
+{
+    bytes b;
+
+    memcpy(&b, p, sizeof(b));
+    return __builtin_convertvector(b, vreg);
+}
 INLINE void r_store(float *p, vreg v) { *(vreg_loose *)p = v; }
 INLINE vreg r_all(float x) { return (vreg){0} + x; }
 INLINE vreg r_pick(ireg mask, vreg a, vreg b)

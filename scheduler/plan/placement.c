@@ -139,13 +139,14 @@ static double estimate(const struct device *d, const struct placement_model *m, 
                        uint32_t slots, uint32_t threads)
 {
     double flop_s, bytes_s, flop, bytes, seconds;
+    enum dtype cache;
 
     if (!placement_peaks(d, p, threads, &flop_s, &bytes_s))
         return 0;
+    cache = cache_precision_type(cache_precision_settle(m->cache, p, d->kind == DEVICE_CUDA), p);
     flop = m->encoder_flop + PLACEMENT_TOKENS * m->token_flop;
-    bytes =
-        PLACEMENT_TOKENS * (m->token_values * (p == PRECISION_F32 || p == PRECISION_TF32 ? 4 : 2) +
-                            m->decoder_weights * precision_weight_bytes(p) / slots);
+    bytes = PLACEMENT_TOKENS * (m->token_values * (double)dtype_size(cache) +
+                                m->decoder_weights * precision_weight_bytes(p) / slots);
     seconds = flop / (flop_s * FLOP_SHARE) + bytes / (bytes_s * BYTES_SHARE);
     return seconds > 0 ? PLACEMENT_WINDOW_S / seconds : 0;
 }

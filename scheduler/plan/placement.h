@@ -28,10 +28,11 @@ struct placement_model {
     uint64_t (*bytes)(const void *arg, const struct device *d, enum precision p, uint32_t slots,
                       uint32_t windows);
     const void *arg;
-    double encoder_flop;    /* of a window */
-    double token_flop;      /* of a token of a window, in all of its hypotheses */
-    double decoder_weights; /* read once for a step of all slots */
-    double token_values;    /* keys and values read for a token */
+    double encoder_flop;        /* of a window */
+    double token_flop;          /* of a token of a window, in all of its hypotheses */
+    double decoder_weights;     /* read once for a step of all slots */
+    double token_values;        /* keys and values read for a token, */
+    enum cache_precision cache; /*   kept so */
 };
 
 /* What an earlier run has measured. Borrowed. */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpu/devices.h"
+#include "gpu/precision.h"
 #include "scheduler/plan/hours.h"
 #include "scheduler/plan/idle.h"
 
@@ -64,6 +65,7 @@ struct scheduler_options {
     const char *devices;      /* as devices_pick takes it: "auto", "cpu,cpu", "cuda:0,cuda:2" */
     enum allow_cpu allow_cpu; /* when "auto" finds no GPU that can be used */
     const char *precision;    /* as precision_parse takes it */
+    enum cache_precision cache;
     uint32_t slots, decoders, threads; /* per worker; 0: chosen */
     uint32_t windows;                  /* that the encoder takes at once; 0: chosen */
     const char *device_memory;         /* as devices_cap takes it; NULL: no cap */

@@ -18,7 +18,7 @@ static bool is_chosen(const struct run_worker *w)
     const struct run *run = w->process.run;
 
     return run->o->slots || run->o->windows || run->o->deterministic ||
-           run->devices->list[w->index].memory_cap;
+           run->o->cache != CACHE_AUTO || run->devices->list[w->index].memory_cap;
 }
 
 static struct store_tuning_key key_of(const struct run_worker *w)

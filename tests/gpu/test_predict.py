@@ -38,13 +38,14 @@ class Predict(unittest.TestCase):
 
     def test_sums(self):
         large, turbo = speeds()
-        self.assertEqual([[104, 74], [267, 173]], [large, turbo])
+        self.assertEqual([[151, 101], [297, 188]], [large, turbo])
+        self.assertEqual([[104, 74], [267, 173]], speeds("--cache", "16"))
 
     def test_each_part_of_the_design_makes_it_faster(self):
-        for part in ("streams", "cache8", "gelu", "behind", "fp8"):
+        for part in ("streams", "gelu", "behind", "fp8"):
             for floor, now, then in speeds("--with", part, "--slots", "64"):
                 self.assertGreater(then, now, part)
-        both = speeds("--with", "streams,cache8")
+        both = speeds("--with", "streams,behind")
         self.assertTrue(all(then > now for _, now, then in both))
         self.assertNotEqual(predict("--with", "diarize").stdout, predict().stdout)
 
@@ -62,12 +63,19 @@ class Predict(unittest.TestCase):
     def test_results_stand_beside_predictions(self):
         bench = {"model": "large-v3-turbo", "precision": "bf16", "slots": 256, "tokens": 100, "mel_ms": 0.08,
                  "encoder_ms": 9.1, "cross_ms": 0.08, "step_ms": 2.0, "windows_s": 86.5, "gelu": "exact", "cache": "16bit"}
-        said = self.results(json.dumps({"device": "NVIDIA H200", "bench": [bench], "networks": [
-            {"name": "diarization: both of them", "precision": "fp32", "times_real_time": 260.0}]}))
+        said = self.results(json.dumps({"device": "NVIDIA H200", "bench": [bench]}))
         self.assertEqual(0, said.returncode, said.stderr)
         self.assertIn("NVIDIA H200, measured", said.stdout)
         self.assertRegex(said.stdout, r"encoder, ms a window \| 4\.55 \| 9\.10 \| 2\.00 \|")
         self.assertRegex(said.stdout, r"windows/s \| 173\.\d+ \| 86\.50 \| 0\.50 \|")
+        bench["cache"] = "8bit"
+        said = self.results(json.dumps({"device": "NVIDIA H200", "bench": [bench]}))
+        self.assertRegex(said.stdout, r"turbo, bf16, 256 slots, 8-bit caches")
+        self.assertRegex(said.stdout, r"windows/s \| 187\.\d+ \| 86\.50 \| 0\.46 \|")
+
+    def test_diarization_stands_beside_its_prediction(self):
+        said = self.results(json.dumps({"device": "NVIDIA H200", "networks": [
+            {"name": "diarization: both of them", "precision": "fp32", "times_real_time": 260.0}]}))
         self.assertRegex(said.stdout, r"diarization, fp32 \| times real time \| 520 \| 260 \| 0\.50 \|")
 
     def test_an_emulated_device_is_no_measurement(self):

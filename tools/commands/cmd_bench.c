@@ -34,6 +34,8 @@ static const char help_tail[] =
     "      --allow-cpu      take the processor where no GPU of those here can be used\n"
     "      --precision=P    auto (default), fp32, tf32, fp16, bf16, int8, fp8:\n"
     "                       what the device computes in, where a stage has a choice\n"
+    "      --cache-precision=P   auto (default), 16, 8: bits of a window's keys and\n"
+    "                       values, as for `nightshift run`\n"
     "      --threads=N      threads that compute (default: all)\n"
     "      --slots=N        windows in work at once (default: as a run chooses)\n"
     "      --windows=N      windows (with --embed: passages) that a network takes at\n"
@@ -68,6 +70,7 @@ static bool any_stage(const struct wanted *w)
 
 enum {
     OPT_PRECISION = 256,
+    OPT_CACHE_PRECISION,
     OPT_THREADS,
     OPT_SLOTS,
     OPT_WINDOWS,
@@ -80,6 +83,7 @@ enum {
 static const struct option own[] = {
     {"model", required_argument, NULL, 'm'},
     {"precision", required_argument, NULL, OPT_PRECISION},
+    {"cache-precision", required_argument, NULL, OPT_CACHE_PRECISION},
     {"threads", required_argument, NULL, OPT_THREADS},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"windows", required_argument, NULL, OPT_WINDOWS},
@@ -114,6 +118,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_PRECISION:
         return precision_parse(value, &w->params.setup.precision, err);
+    case OPT_CACHE_PRECISION:
+        return cache_precision_parse(value, &w->params.setup.cache, err) == 0
+                   ? 0
+                   : err_prefix(err, "--cache-precision");
     case OPT_THREADS:
         return cli_u32("--threads", value, 1, 1024, &w->threads, err);
     case OPT_SLOTS:
@@ -159,8 +167,9 @@ static void print_model(const char *model, const struct stage_bench_result *r)
            precision_name(r->precision), r->items_per_second, r->times_real_time, n->mel_ms,
            n->encoder_ms, n->cross_ms, n->step_ms, 100 * n->encoder_share);
     printf("  %u slots, %u windows at once in the encoder, %u tokens a window; weights %s;\n"
-           "  encoder %.0f of %.0f GFLOP/s; a decoder step reads %.1f GB/s\n",
+           "%s  encoder %.0f of %.0f GFLOP/s; a decoder step reads %.1f GB/s\n",
            r->slots, r->at_once, n->tokens, text_bytes(n->weight_bytes, weights),
+           r->cache == CACHE_8 ? "  keys and values of windows in 8 bits;\n" : "",
            n->encoder_gflops_s, n->peak_gflops_s, n->step_gbytes_s);
     free(name);
 }
@@ -170,17 +179,18 @@ static json_t *json_model(const char *model, const char *device, const struct st
     const struct stage_bench_networks *n = &r->networks;
 
     return json_pack(
-        "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
+        "{s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, "
         "s:f, s:f, s:f, "
         "s:f, s:f}",
-        "model", model, "device", device, "precision", precision_name(r->precision), "slots",
-        (int)r->slots, "windows", (int)r->at_once, "tokens", (int)n->tokens, "rounds",
-        (int)r->rounds, "weight_bytes", (json_int_t)n->weight_bytes, "slot_bytes",
-        (json_int_t)n->slot_bytes, "load_s", r->load_s, "mel_ms", n->mel_ms, "encoder_ms",
-        n->encoder_ms, "cross_ms", n->cross_ms, "step_ms", n->step_ms, "step_gbytes_s",
-        n->step_gbytes_s, "encoder_gflop", n->encoder_gflop, "encoder_gflops_s",
-        n->encoder_gflops_s, "peak_gflops_s", n->peak_gflops_s, "encoder_share", n->encoder_share,
-        "windows_per_second", r->items_per_second, "times_real_time", r->times_real_time);
+        "model", model, "device", device, "precision", precision_name(r->precision),
+        "cache_precision", cache_precision_name(r->cache), "slots", (int)r->slots, "windows",
+        (int)r->at_once, "tokens", (int)n->tokens, "rounds", (int)r->rounds, "weight_bytes",
+        (json_int_t)n->weight_bytes, "slot_bytes", (json_int_t)n->slot_bytes, "load_s", r->load_s,
+        "mel_ms", n->mel_ms, "encoder_ms", n->encoder_ms, "cross_ms", n->cross_ms, "step_ms",
+        n->step_ms, "step_gbytes_s", n->step_gbytes_s, "encoder_gflop", n->encoder_gflop,
+        "encoder_gflops_s", n->encoder_gflops_s, "peak_gflops_s", n->peak_gflops_s, "encoder_share",
+        n->encoder_share, "windows_per_second", r->items_per_second, "times_real_time",
+        r->times_real_time);
 }
 
 static int bench_models(const struct wanted *w, const char *device, struct backend *be, bool people,

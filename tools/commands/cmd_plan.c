@@ -18,6 +18,7 @@ static const char help[] =
     "                       a name from `nightshift model list`, or one not here\n"
     "                       (tiny, base, small, medium, large-v3, large-v3-turbo)\n"
     "      --precision=P    auto (default), fp32, tf32, fp16, bf16, int8, fp8\n"
+    "      --cache-precision=P   auto (default), 16, 8: as for `nightshift run`\n"
     "      --slots=N        windows of 30 s in work at once, for each device\n"
     "      --threads=N      threads that compute, for each device\n"
     "      --json           as one JSON object\n"
@@ -32,7 +33,14 @@ static const char help[] =
     "\n"
     "Exit status: 0; 69 when no device can be used, or a model fits none of them.\n";
 
-enum { OPT_PRECISION = 256, OPT_SLOTS, OPT_THREADS, OPT_ALLOW_CPU, OPT_DEVICE_MEMORY };
+enum {
+    OPT_PRECISION = 256,
+    OPT_CACHE_PRECISION,
+    OPT_SLOTS,
+    OPT_THREADS,
+    OPT_ALLOW_CPU,
+    OPT_DEVICE_MEMORY
+};
 
 static const struct option longs[] = {
     {"devices", required_argument, NULL, 'd'},
@@ -40,6 +48,7 @@ static const struct option longs[] = {
     {"device-memory", required_argument, NULL, OPT_DEVICE_MEMORY},
     {"model", required_argument, NULL, 'm'},
     {"precision", required_argument, NULL, OPT_PRECISION},
+    {"cache-precision", required_argument, NULL, OPT_CACHE_PRECISION},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"threads", required_argument, NULL, OPT_THREADS},
     {0},
@@ -64,6 +73,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     case OPT_PRECISION:
         return precision_parse(value, &o->precision, err);
+    case OPT_CACHE_PRECISION:
+        return cache_precision_parse(value, &o->cache, err) == 0
+                   ? 0
+                   : err_prefix(err, "--cache-precision");
     case OPT_SLOTS:
         return cli_u32("--slots", value, 1, 4096, &o->slots, err);
     case OPT_THREADS:

@@ -44,6 +44,8 @@ static const char help[] =
     "                         20G of each, or cuda:0=20G,cuda:1=50%\n"
     "      --precision=P      auto (default), fp32, tf32, fp16, bf16, int8 or fp8,\n"
     "                         where the device has it\n"
+    "      --cache-precision=P   auto (default), 16 or 8: bits of the keys and values\n"
+    "                         that the decoder looks at of a window; not remembered\n"
     "      --allow-unsandboxed   decode also where neither Landlock nor seccomp would\n"
     "                         hold the decoders\n"
     "      --stage-by-stage   decode the archive again for each stage; default: those\n"
@@ -116,6 +118,7 @@ struct wanted {
 
 enum {
     OPT_PRECISION = 256,
+    OPT_CACHE_PRECISION,
     OPT_UNTIL,
     OPT_BETWEEN,
     OPT_IDLE,
@@ -155,6 +158,7 @@ static const struct option longs[] = {
     {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
     {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
     {"precision", required_argument, NULL, OPT_PRECISION},
+    {"cache-precision", required_argument, NULL, OPT_CACHE_PRECISION},
     {"stage-by-stage", no_argument, NULL, OPT_STAGE_BY_STAGE},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"windows", required_argument, NULL, OPT_WINDOWS},
@@ -266,6 +270,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return pass_on(w, "model", value, err);
     case OPT_PRECISION:
         return take_precision(value, &o->precision, err);
+    case OPT_CACHE_PRECISION:
+        return cache_precision_parse(value, &o->cache, err) == 0
+                   ? 0
+                   : err_prefix(err, "--cache-precision");
     case OPT_STAGE_BY_STAGE:
         o->stage_by_stage = true;
         return 0;

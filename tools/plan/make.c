@@ -338,7 +338,7 @@ static void recall(const struct plan *p, const struct plan_options *o, const str
                    uint32_t i, struct placement *on)
 {
     if (!s->pace || s->pace[i] <= 0 || !on->fits || on->source == PLACEMENT_MEASURED ||
-        o->precision != PRECISION_AUTO || o->slots || o->threads)
+        o->precision != PRECISION_AUTO || o->cache != CACHE_AUTO || o->slots || o->threads)
         return;
     on->speed = s->pace[i] / sharers_of(p, &p->picked->list[i]);
     on->source = PLACEMENT_MEASURED;
@@ -353,6 +353,7 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
                                       .dir = s->dir,
                                       .params = s->params,
                                       .precision = o->precision,
+                                      .cache = o->cache,
                                       .slots = o->slots};
     struct err err = {0};
 
@@ -382,7 +383,8 @@ static void place_on(const struct plan *p, const struct plan_options *o, struct 
         return;
     }
     wish.sharers = sharers_of(p, d);
-    placement_decide(d, &s->size.placement, &wish, p->tunings, p->tuning_count, &s->on[i]);
+    placement_decide(d, &s->size.placement, &wish, p->tunings,
+                     o->cache == CACHE_AUTO ? p->tuning_count : 0, &s->on[i]);
     recall(p, o, s, i, &s->on[i]);
     if (!s->on[i].fits && !d->unusable)
         s->would_fit[i] = would_fit(d, s, &wish);
@@ -433,8 +435,10 @@ static int place_stage(struct plan *p, const struct plan_options *o, struct plan
     s->would_fit = calloc(p->picked->count, sizeof(*s->would_fit));
     if (!s->on || !s->would_fit)
         return err_set(err, ERR_NOMEM, "no memory for the plan");
-    if (!s->other)
+    if (!s->other) {
         plan_model_ready(&s->size, s->model, s->no_model.code ? NULL : s->dir);
+        s->size.footprint.cache = s->size.placement.cache = o->cache;
+    }
     for (uint32_t i = 0; i < p->picked->count && s->sized; i++) {
         place_on(p, o, s, i);
         any |= s->on[i].fits;

@@ -21,6 +21,7 @@ struct plan_options {
     const char *device_memory; /* likewise; NULL: no cap */
     enum allow_cpu allow_cpu;
     enum precision precision;
+    enum cache_precision cache;
     uint32_t slots, threads;
     const char *model; /* NULL: those that wait, and without any the default one */
 };

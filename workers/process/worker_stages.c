@@ -120,8 +120,10 @@ static int check_room(const struct engine_stages *e, const struct stage_setup *s
 static struct stage_setup setup_of(struct engine_stages *e, uint32_t k)
 {
     const struct msg_setup *m = &e->w->setup;
-    struct stage_setup setup = {
-        .name = name_of(e, k), .params = m->stages[k].params_json, .precision = PRECISION_AUTO};
+    struct stage_setup setup = {.name = name_of(e, k),
+                                .params = m->stages[k].params_json,
+                                .precision = PRECISION_AUTO,
+                                .cache = (enum cache_precision)m->cache};
 
     if (k == 0) {
         setup.slots = m->slots;

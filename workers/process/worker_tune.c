@@ -141,9 +141,10 @@ int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
     return rc;
 }
 
-/* "cuda:GPU-1234: NVIDIA H200, fp16, 64 slots, encoding 16 at once; 800 x real time, measured" */
-static void describe(const struct msg_ready *m, const char *name, uint32_t threads, char *text,
-                     size_t cap)
+/* "cuda:GPU-1234: NVIDIA H200, fp16, caches of 8 bits, 64 slots, encoding 16 at once; 800 x real
+ * time, measured" */
+static void describe(const struct msg_ready *m, const char *name, uint32_t threads,
+                     enum cache_precision cache, char *text, size_t cap)
 {
     char with[48] = "", rate[64] = "";
 
@@ -152,8 +153,9 @@ static void describe(const struct msg_ready *m, const char *name, uint32_t threa
     if (m->rate > 0)
         snprintf(rate, sizeof(rate), "; %.3g x real time, %s", (double)m->rate,
                  m->measured ? "measured" : "as remembered");
-    snprintf(text, cap, "%s: %s, %s%s, %u slot%s, encoding %u at once%s", name, m->device, with,
-             m->precision, m->slots, m->slots == 1 ? "" : "s", m->windows, rate);
+    snprintf(text, cap, "%s: %s, %s%s%s, %u slot%s, encoding %u at once%s", name, m->device, with,
+             m->precision, cache == CACHE_8 ? ", caches of 8 bits" : "", m->slots,
+             m->slots == 1 ? "" : "s", m->windows, rate);
 }
 
 void worker_post_ready(struct worker *w, const struct backend *be, const struct stage *stage,
@@ -181,7 +183,7 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
 
     for (uint32_t k = 0; k < m.stage_count; k++)
         why_not[k] = worker_sentence(room->why_not[k]);
-    describe(&m, w->device, be->info.threads, text.msg, sizeof(text.msg));
+    describe(&m, w->device, be->info.threads, stage_cache(stage), text.msg, sizeof(text.msg));
     m.description = worker_sentence(&text);
     msg_ready_put(&b, &m);
     outbox_post(&w->out, MSG_READY, &b);

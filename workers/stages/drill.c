@@ -365,10 +365,10 @@ static double step_bytes(const struct drill *s)
     enum precision precision = whisper_precision(s->model);
     double size = (double)dtype_size(precision_type(precision)), d = c->d_model;
     double weights = c->decoder_layers * (6.0 * d * d + 2.0 * d * c->decoder_ffn);
+    double cross = (double)dtype_size(cache_precision_type(whisper_kept(s->model), precision));
 
-    return precision_weight_bytes(precision) * weights +
-           size * ((double)c->vocab_size * d +
-                   (double)s->shape.slots * c->decoder_layers * 2.0 * d * WHISPER_POSITIONS);
+    return precision_weight_bytes(precision) * weights + size * (double)c->vocab_size * d +
+           cross * (double)s->shape.slots * c->decoder_layers * 2.0 * d * WHISPER_POSITIONS;
 }
 
 void drill_meter(const struct stage *drill, struct drill_meter *ret)
@@ -406,6 +406,11 @@ static enum precision drill_precision(const void *self)
     return whisper_precision(((const struct drill *)self)->model);
 }
 
+static enum cache_precision drill_cache(const void *self)
+{
+    return whisper_kept(((const struct drill *)self)->model);
+}
+
 /* What drill.h says that it can. No row of STAGE_KINDS: nobody asks for it by name. */
 static const struct stage_kind drill_kind = {
     .name = "drill",
@@ -413,6 +418,7 @@ static const struct stage_kind drill_kind = {
     .slots = drill_slots,
     .windows = drill_windows,
     .precision = drill_precision,
+    .cache = drill_cache,
     .add = drill_add,
     .step = drill_step,
 };
@@ -452,5 +458,7 @@ int drill_open(const struct stage_setup *setup, struct backend *be, struct stage
         rc = whisper_load(setup->dir, be, setup->precision, &model, err);
     else if ((rc = whisper_preset(setup->dir, &config, err)) == 0)
         rc = whisper_random(&config, 1, be, setup->precision, &model, err);
+    if (rc == 0)
+        whisper_keep(model, setup->cache);
     return rc != 0 ? rc : wrap(model, true, &shape, 1, ret, err);
 }

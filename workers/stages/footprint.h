@@ -17,6 +17,7 @@ struct footprint {
     const struct whisper_config *config; /* borrowed */
     struct whisper_shape shape;          /* as transcribe_shape gives it */
     bool voice;                          /* a voice activity model beside it */
+    enum cache_precision cache;
 };
 
 struct footprint_device {

@@ -226,6 +226,11 @@ const struct err *stage_lack(const struct stage *s) { return s->kind->lack(s->se
 
 enum precision stage_precision(const struct stage *s) { return s->kind->precision(s->self); }
 
+enum cache_precision stage_cache(const struct stage *s)
+{
+    return s->kind->cache ? s->kind->cache(s->self) : CACHE_AUTO;
+}
+
 uint64_t stage_footprint(const struct stage *s, const struct backend *be)
 {
     return s->kind->footprint(s->self, be);

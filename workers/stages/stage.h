@@ -30,7 +30,8 @@ struct stage_setup {
     const char *dir;    /* of the model; its hash has been compared */
     const char *params; /* JSON; checked by stage_open */
     enum precision precision;
-    uint32_t slots, windows; /* at once; 0: chosen */
+    enum cache_precision cache; /* of transcriptions */
+    uint32_t slots, windows;    /* at once; 0: chosen */
     /* Transcription: asked when the models are loaded, before room is made: slots and windows, to
      * be chosen instead of those above. drill: these models at made-up work (stages/drill.h), for
      * this call. NULL: nobody measures. */
@@ -108,7 +109,8 @@ int stage_model_hash(const char *name, const char *dir, char ret[33], struct err
 uint32_t stage_slots(const struct stage *s); /* as transcriber_slots; of others: windows */
 uint32_t stage_windows(const struct stage *s);
 const struct err *stage_lack(const struct stage *s);
-enum precision stage_precision(const struct stage *s); /* what AUTO became */
+enum precision stage_precision(const struct stage *s);   /* what AUTO became */
+enum cache_precision stage_cache(const struct stage *s); /* likewise; AUTO: it keeps none */
 /* Of device memory, as it is set up now, as it would have been foretold before loading. */
 uint64_t stage_footprint(const struct stage *s, const struct backend *be);
 /* Prediction for planning, before anything is loaded: weights and scratch, and on a GPU what its

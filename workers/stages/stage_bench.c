@@ -449,6 +449,7 @@ static void summarise(const struct bench *b, const struct round *r, struct serie
     ret->items_per_second = items / wall;
     ret->vectors_per_item = items > 0.0 ? (double)b->vectors / items : 0.0;
     ret->precision = stage_precision(b->stage);
+    ret->cache = stage_cache(b->stage);
     ret->slots = stage_slots(b->stage);
     ret->at_once = stage_windows(b->stage);
     if (b->drills)

@@ -25,6 +25,7 @@ struct stage_bench_params {
 
 struct stage_bench_result {
     enum precision precision;
+    enum cache_precision cache; /* as stage_cache */
     uint32_t slots;
     uint32_t at_once; /* windows or passages of a call, at the end */
     uint32_t rounds;

@@ -60,6 +60,7 @@ struct stage_kind {
     uint32_t (*windows)(const void *self);
     const struct err *(*lack)(const void *self);
     enum precision (*precision)(const void *self);
+    enum cache_precision (*cache)(const void *self); /* NULL: keeps no windows' keys and values */
     uint64_t (*footprint)(const void *self, const struct backend *be);
     int (*predict)(const struct stage_setup *setup, bool gpu, uint64_t *ret, struct err *err);
     int (*add)(void *self, const struct stage_work *work, stage_done done, void *done_arg,

@@ -39,6 +39,8 @@ static int load(struct transcription *t, const struct stage_setup *setup, struct
     int rc = whisper_load(setup->dir, be, setup->precision, &t->model, err);
 
     if (rc == 0)
+        whisper_keep(t->model, setup->cache);
+    if (rc == 0)
         rc = vocabulary_load(setup->dir, &t->vocab, err);
     if (rc == 0 && vad_file)
         rc = silero_load(vad_file, be, 0, &t->vad, err);
@@ -131,11 +133,17 @@ static enum precision transcription_precision(const void *self)
     return whisper_precision(((const struct transcription *)self)->model);
 }
 
+static enum cache_precision transcription_cache(const void *self)
+{
+    return whisper_kept(((const struct transcription *)self)->model);
+}
+
 /* Only a GPU's backend records steps. */
 static uint64_t transcription_footprint(const void *self, const struct backend *be)
 {
     const struct transcription *t = self;
-    const struct footprint f = {whisper_config(t->model), t->shape, t->vad != NULL};
+    const struct footprint f = {whisper_config(t->model), t->shape, t->vad != NULL,
+                                whisper_kept(t->model)};
     const struct footprint_device d = {be->ops->record_begin != NULL, be->info.deterministic};
 
     return footprint_bytes(&f, &d, whisper_precision(t->model), transcription_slots(t),
@@ -177,6 +185,7 @@ static int transcription_predict(const struct stage_setup *setup, bool gpu, uint
         return rc;
     transcribe_shape(&params, &config, NULL, &f.shape);
     f.voice = params.vad_model[0] != 0;
+    f.cache = setup->cache;
     *ret = footprint_bytes(&f, &d,
                            setup->precision == PRECISION_AUTO ? PRECISION_F32 : setup->precision,
                            slots, setup->windows ? setup->windows : slots);
@@ -277,6 +286,7 @@ const struct stage_kind stage_transcribe = {
     .windows = transcription_windows,
     .lack = transcription_lack,
     .precision = transcription_precision,
+    .cache = transcription_cache,
     .footprint = transcription_footprint,
     .predict = transcription_predict,
     .add = transcription_add,

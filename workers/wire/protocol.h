@@ -79,6 +79,7 @@ struct msg_setup {
     uint32_t stage_count; /* at least 1 */
     struct msg_stage *stages;
     char *precision;     /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
+    uint32_t cache;      /* enum cache_precision, of transcriptions */
     uint32_t slots;      /* windows of the first stage in flight; 0: the worker chooses */
     uint32_t decoders;   /* decoder processes at once; 0: the worker chooses */
     uint32_t threads;    /* compute threads; 0: all */

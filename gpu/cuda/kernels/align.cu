@@ -25,18 +25,20 @@ constexpr int SHARES = 8;       /* of its rows, each summed by itself */
 constexpr int FRAMES = 128;     /* of a block of medians */
 constexpr int AROUND = 3;       /* frames of a median on each side */
 
-template <class T>
+/* T: of the queries, C: of the cache. */
+template <class T, class C>
 __global__ __launch_bounds__(32 * SCORE_WARPS) void score_rows(struct tensor q, struct kv kv,
                                                                const struct token_row *rows,
                                                                int head, int keys,
                                                                struct tensor out)
 {
-    constexpr int DIMS = 16 / sizeof(T), LANES = HEAD / DIMS, KEYS = 32 / LANES;
+    constexpr int DIMS = 16 / sizeof(C), LANES = HEAD / DIMS, KEYS = 32 / LANES;
     constexpr int STEPS = SCORE_KEYS / (SCORE_WARPS * KEYS);
     const int row = (int)blockIdx.y, lane = (int)threadIdx.x % 32, part = lane % LANES * DIMS;
-    const T *base = reinterpret_cast<const T *>(static_cast<const char *>(kv.data) +
-                                                (size_t)rows[row].cross * kv.slot_stride) +
-                    2 * (size_t)head * kv.capacity * HEAD + part;
+    const char *pair = static_cast<const char *>(kv.data) +
+                       (size_t)rows[row].cross * kv.slot_stride +
+                       (size_t)head * head_bytes<C>(kv.capacity);
+    const C *base = reinterpret_cast<const C *>(pair) + part;
     int key = (int)blockIdx.x * SCORE_KEYS + (int)threadIdx.x / 32 * KEYS + lane / LANES;
     float query[DIMS];
 
@@ -45,10 +47,18 @@ __global__ __launch_bounds__(32 * SCORE_WARPS) void score_rows(struct tensor q, 
 #pragma unroll
     for (int d = 0; d < DIMS; d++)
         query[d] = to_f32(row_of<T>(q, row)[head * HEAD + part + d]) * 0.125f;
+    if constexpr (sizeof(C) == 1) {
+        const float *scales =
+            reinterpret_cast<const float *>(pair + 2 * (size_t)kv.capacity * HEAD) + part;
+
+#pragma unroll
+        for (int d = 0; d < DIMS; d++)
+            query[d] *= scales[d];
+    }
 #pragma unroll 4
     for (int i = 0; i < STEPS; i++, key += SCORE_WARPS * KEYS) {
-        const pack<T, DIMS> k =
-            *reinterpret_cast<const pack<T, DIMS> *>(base + (size_t)min(key, keys - 1) * HEAD);
+        const pack<C, DIMS> k =
+            *reinterpret_cast<const pack<C, DIMS> *>(base + (size_t)min(key, keys - 1) * HEAD);
         float score = 0.0f;
 
 #pragma unroll
@@ -175,8 +185,9 @@ int k_attention_scores(cudaStream_t s, struct tensor q, struct kv kv, const stru
         return 0;
     if (q.rows > 65535)
         return (int)cudaErrorInvalidValue;
-    return by_type(kv.type, [&](auto a) {
-        auto kernel = score_rows<decltype(a)>;
+    return by_type(q.type, [&](auto a) {
+        using T = decltype(a);
+        auto kernel = kv.type == DTYPE_I8 ? score_rows<T, int8_t> : score_rows<T, T>;
 
         LAUNCH(kernel, grid, dim3(32 * SCORE_WARPS), 0, s)
         (q, kv, rows, (int)head, (int)keys, out);

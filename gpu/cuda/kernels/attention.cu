@@ -16,6 +16,15 @@
  * groups, the warps, and the chunks, always in the same order. The last block of a (row, head) to
  * finish merges its chunks, which saves a launch; which block that is does not change the result.
  *
+ * Of 8 bits (windows' keys and values alone) a chunk is 32 KiB: the block asks for all of it at
+ * once, past the registers, into shared memory, of which a multiprocessor has room for six such
+ * blocks: some are waiting for 192 KiB while others compute. Then the rows that look at this window
+ * (hypotheses, a prompt, a text that is aligned: up to K_ATTENTION_TOGETHER that stand beside each
+ * other) go over it one after the other, each as if it were alone, so that its bits do not depend
+ * on the others. A byte becomes a float by one permutation and one subtraction; the conversions
+ * that the machine has are four times slower on sm_80. The dimensions' scales are multiplied into
+ * the query before and into the sum behind.
+ *
  * Expected from the above: close to the memory's bandwidth from some 16 rows x 20 heads on; below
  * 132 blocks (one row of cross-attention with 20 heads has 120) less than that, in proportion. Not
  * yet run on a GPU, so not yet measured. */
@@ -27,11 +36,14 @@ namespace
 constexpr int HEAD = BACKEND_HEAD_SIZE;
 constexpr int CHUNK = K_ATTENTION_CHUNK;
 constexpr int WARPS = 4;
-constexpr int DEEP = 4;                       /* accesses to keys, and to values, under way */
-constexpr int PARTIAL = HEAD + 2;             /* floats of a chunk's result: sums, high, total */
+constexpr int DEEP = 4;           /* accesses to keys, and to values, under way */
+constexpr int PARTIAL = HEAD + 2; /* floats of a chunk's result: sums, high, total */
+constexpr int TOGETHER = K_ATTENTION_TOGETHER;
 constexpr float NO_SCORE = -3e38f;            /* of a key that is not there: finite, so that two of
                                                  them may be subtracted */
 constexpr float SCALE = 0.18033688011112042f; /* log2(e) / 8: weights are powers of two */
+
+typedef pack<uint32_t, 4> sixteen; /* bytes */
 
 /* What one or more keys together contribute: out = sum / total, weights relative to 2^high. */
 template <int DIMS> struct part {
@@ -80,20 +92,38 @@ template <class T, int N> __device__ inline void load_here(pack<T, N> *to, const
 #endif
 }
 
+template <class T, int N> __device__ inline void to_floats(const pack<T, N> &from, float *ret)
+{
+#pragma unroll
+    for (int d = 0; d < N; d++)
+        ret[d] = to_f32(from.v[d]);
+}
+
+/* Of 8 bits: 2^23 + 128 + x has x + 128 as its last byte. */
+__device__ inline void to_floats(const sixteen &from, float *ret)
+{
+#pragma unroll
+    for (int d = 0; d < 16; d++)
+        ret[d] = __uint_as_float(
+                     __byte_perm(from.v[d / 4] ^ 0x80808080u, 0x4b000000u, 0x7550u + d % 4)) -
+                 8388736.0f;
+}
+
 /* DEEP keys and values of this lane's group: scores by its LANES lanes together, then the weights'
  * sums. A key that is not there was read all the same: as the last one. */
-template <class T, int DIMS, int LANES>
-__device__ inline void attend(part<DIMS> &a, const float *q, const pack<T, DIMS> *keys,
-                              const pack<T, DIMS> *values, const bool *there)
+template <int LANES, int DIMS, class P>
+__device__ inline void attend(part<DIMS> &a, const float *q, const P *keys, const P *values,
+                              const bool *there)
 {
-    float score[DEEP], high = a.high, factor;
+    float score[DEEP], high = a.high, factor, x[DIMS];
 
 #pragma unroll
     for (int i = 0; i < DEEP; i++) {
         score[i] = 0.0f;
+        to_floats(keys[i], x);
 #pragma unroll
         for (int d = 0; d < DIMS; d++)
-            score[i] += q[d] * to_f32(keys[i].v[d]);
+            score[i] += q[d] * x[d];
     }
 #pragma unroll
     for (int lanes = LANES / 2; lanes > 0; lanes /= 2) {
@@ -117,15 +147,37 @@ __device__ inline void attend(part<DIMS> &a, const float *q, const pack<T, DIMS>
         float weight = there[i] ? exp2f(score[i] - high) : 0.0f;
 
         a.total += weight;
+        to_floats(values[i], x);
 #pragma unroll
         for (int d = 0; d < DIMS; d++)
-            a.sum[d] += weight * to_f32(values[i].v[d]);
+            a.sum[d] += weight * x[d];
     }
+}
+
+/* 16 bytes into shared memory, in the background where the machine can. */
+__device__ inline void copy_ahead(void *shared, const void *from)
+{
+#if defined(NIGHTSHIFT_EMULATED) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800)
+    *static_cast<sixteen *>(shared) = *static_cast<const sixteen *>(from);
+#else
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                     (unsigned)__cvta_generic_to_shared(shared)),
+                 "l"(from)
+                 : "memory");
+#endif
+}
+
+/* Until this thread's copies are there. */
+__device__ inline void wait_for_copies(void)
+{
+#if !defined(NIGHTSHIFT_EMULATED) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
 }
 
 /* Merges the chunks of a (row, head) in their order. Threads 0 .. 63, one dimension each. The other
  * blocks' results are read past the first-level cache, which need not know of them. */
-template <class T> __device__ inline T merge_chunks(const float *partials, int chunks)
+__device__ inline float merge_chunks(const float *partials, int chunks)
 {
     part<1> a = {NO_SCORE, 0.0f, {0.0f}};
 
@@ -135,7 +187,7 @@ template <class T> __device__ inline T merge_chunks(const float *partials, int c
 
         merge(a, b);
     }
-    return number<T>::from(a.sum[0] / a.total);
+    return a.sum[0] / a.total;
 }
 
 /* Whether this block is the last of `blocks` to come here; what the others wrote before is then
@@ -156,6 +208,62 @@ __device__ inline bool is_last(int32_t *counter, int blocks)
     return last;
 }
 
+/* What a block's warps found of one row and head. */
+struct shares {
+    float sum[WARPS][HEAD], high[WARPS], total[WARPS];
+};
+
+/* The end of a chunk of one row and head, for all of the block: over the warp's groups of LANES
+ * lanes, the warps, and, in the last block, the chunks. scales: [64] of the values, or NULL. */
+template <class T, int LANES, int DIMS>
+__device__ inline void finish_chunk(part<DIMS> a, struct shares &shared, int chunk, int chunks,
+                                    int row, int head, struct tensor out, const float *scales,
+                                    int32_t *counters, float *partials)
+{
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, dim = (int)threadIdx.x;
+    const size_t pair = (size_t)row * gridDim.y + head;
+    float *mine = partials + pair * gridDim.x * PARTIAL;
+    const float scale = scales && dim < HEAD ? scales[dim] : 1.0f;
+
+#pragma unroll
+    for (int lanes = LANES; lanes < 32; lanes *= 2)
+        merge(a, other(a, lanes));
+    if (lane < LANES) {
+        if (lane == 0) {
+            shared.high[warp] = a.high;
+            shared.total[warp] = a.total;
+        }
+#pragma unroll
+        for (int d = 0; d < DIMS; d++)
+            shared.sum[warp][lane * DIMS + d] = a.sum[d];
+    }
+    __syncthreads();
+    if (dim < HEAD) {
+        part<1> b = {shared.high[0], shared.total[0], {shared.sum[0][dim]}};
+
+#pragma unroll
+        for (int w = 1; w < WARPS; w++) {
+            part<1> c = {shared.high[w], shared.total[w], {shared.sum[w][dim]}};
+
+            merge(b, c);
+        }
+        if (chunks == 1) {
+            row_of<T>(out, row)[head * HEAD + dim] = number<T>::from(b.sum[0] / b.total * scale);
+        } else {
+            float *p = mine + (size_t)chunk * PARTIAL;
+
+            p[dim] = b.sum[0];
+            if (dim == 0) {
+                p[HEAD] = b.high;
+                p[HEAD + 1] = b.total;
+            }
+        }
+    }
+    if (chunks > 1 && is_last(counters + pair, chunks) && dim < HEAD)
+        row_of<T>(out, row)[head * HEAD + dim] =
+            number<T>::from(merge_chunks(mine, chunks) * scale);
+}
+
 template <class T>
 __global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, struct kv kv,
                                                              const struct token_row *rows,
@@ -164,7 +272,7 @@ __global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, st
 {
     constexpr int DIMS = 16 / sizeof(T), LANES = HEAD / DIMS, KEYS = 32 / LANES;
     constexpr int STEP = WARPS * KEYS; /* keys that the block reads by one access */
-    __shared__ float sums[WARPS][HEAD], highs[WARPS], totals[WARPS];
+    __shared__ struct shares shared;
     const int chunk = (int)blockIdx.x, head = (int)blockIdx.y, row = (int)blockIdx.z;
     const struct token_row who = rows[row];
     if (who.slot < 0) /* nobody's row: all its blocks, before its numbers mean anything */
@@ -199,49 +307,75 @@ __global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, st
             load_here(&k[i], at);
             load_here(&v[i], at + values_at);
         }
-        attend<T, DIMS, LANES>(a, query, k, v, there);
+        attend<LANES>(a, query, k, v, there);
     }
-#pragma unroll
-    for (int lanes = LANES; lanes < 32; lanes *= 2)
-        merge(a, other(a, lanes));
-    if (lane < LANES) {
-        if (lane == 0) {
-            highs[warp] = a.high;
-            totals[warp] = a.total;
-        }
+    finish_chunk<T, LANES>(a, shared, chunk, chunks, row, head, out, NULL, counters, partials);
+}
+
+/* Of 8 bits, the first `keys` keys of slots rows[].cross. The first row of those beside it that
+ * look at the same slot has the block that serves them all. */
+template <class T>
+__global__ __launch_bounds__(32 * WARPS, 6) void attend_eight(struct tensor q, struct kv kv,
+                                                              const struct token_row *rows,
+                                                              int keys, struct tensor out,
+                                                              int32_t *counters, float *partials)
+{
+    constexpr int DIMS = 16, LANES = HEAD / DIMS, KEYS = 32 / LANES, STEP = WARPS * KEYS;
+    constexpr int PACKS = HEAD / DIMS; /* of a key */
+    __shared__ sixteen near[2][CHUNK * PACKS];
+    __shared__ struct shares shared;
+    const int chunk = (int)blockIdx.x, head = (int)blockIdx.y, row = (int)blockIdx.z;
+    const int thread = (int)threadIdx.x, warp = thread / 32, lane = thread % 32;
+    const int first = row / TOGETHER * TOGETHER, beside = first + lane % TOGETHER;
+    const int chunks = (keys + CHUNK - 1) / CHUNK, n = min(CHUNK, keys - chunk * CHUNK);
+    const struct token_row who = rows[row];
+    const bool same = beside < (int)q.rows && rows[min(beside, (int)q.rows - 1)].slot >= 0 &&
+                      rows[min(beside, (int)q.rows - 1)].cross == who.cross;
+    uint32_t served = __ballot_sync(ALL_LANES, same) & ((1u << TOGETHER) - 1u);
+
+    if (who.slot < 0 || chunk >= chunks || (served & ((1u << (row - first)) - 1u)) != 0)
+        return; /* the whole block: nobody's row, no such keys, or an earlier row serves this one */
+    const char *pair = static_cast<const char *>(kv.data) + (size_t)who.cross * kv.slot_stride +
+                       (size_t)head * head_bytes<int8_t>(kv.capacity);
+    const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
+    const sixteen *far = reinterpret_cast<const sixteen *>(pair + (size_t)chunk * CHUNK * HEAD);
+    const float *scales = reinterpret_cast<const float *>(pair + 2 * half);
+
+    for (int i = thread; i < n * PACKS; i += 32 * WARPS) {
+        copy_ahead(&near[0][i], far + i);
+        copy_ahead(&near[1][i], far + half / sizeof(sixteen) + i);
+    }
+    wait_for_copies();
+    __syncthreads();
+    for (int r = first; served != 0; r++, served >>= 1) {
+        if ((served & 1u) == 0)
+            continue;
+        const T *from = row_of<T>(q, r) + head * HEAD + lane % LANES * DIMS;
+        part<DIMS> a = {NO_SCORE, 0.0f, {}};
+        float query[DIMS];
+
 #pragma unroll
         for (int d = 0; d < DIMS; d++)
-            sums[warp][lane * DIMS + d] = a.sum[d];
-    }
-    __syncthreads();
-
-    const size_t pair = (size_t)row * gridDim.y + head;
-    float *mine = partials + pair * gridDim.x * PARTIAL;
-    const int dim = (int)threadIdx.x;
-
-    if (dim < HEAD) {
-        part<1> b = {highs[0], totals[0], {sums[0][dim]}};
+            query[d] = to_f32(from[d]) * SCALE * scales[lane % LANES * DIMS + d];
+        for (int key = warp * KEYS + lane / LANES, at = 0; at < n;
+             at += STEP * DEEP, key += STEP * DEEP) {
+            sixteen k[DEEP], v[DEEP];
+            bool there[DEEP];
 
 #pragma unroll
-        for (int w = 1; w < WARPS; w++) {
-            part<1> c = {highs[w], totals[w], {sums[w][dim]}};
+            for (int i = 0; i < DEEP; i++) {
+                const int seen = min(key + i * STEP, n - 1) * PACKS + lane % LANES;
 
-            merge(b, c);
-        }
-        if (chunks == 1) {
-            row_of<T>(out, row)[head * HEAD + dim] = number<T>::from(b.sum[0] / b.total);
-        } else {
-            float *p = mine + (size_t)chunk * PARTIAL;
-
-            p[dim] = b.sum[0];
-            if (dim == 0) {
-                p[HEAD] = b.high;
-                p[HEAD + 1] = b.total;
+                there[i] = key + i * STEP < n;
+                k[i] = near[0][seen];
+                v[i] = near[1][seen];
             }
+            attend<LANES>(a, query, k, v, there);
         }
+        finish_chunk<T, LANES>(a, shared, chunk, chunks, r, head, out, scales + HEAD, counters,
+                               partials);
+        __syncthreads(); /* the shares are read before the next row's are there */
     }
-    if (chunks > 1 && is_last(counters + pair, chunks) && dim < HEAD)
-        row_of<T>(out, row)[head * HEAD + dim] = merge_chunks<T>(mine, chunks);
 }
 
 } // namespace
@@ -255,6 +389,14 @@ int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct
         return 0;
     if (q.rows > 65535)
         return (int)cudaErrorInvalidValue;
+    if (kv.type == DTYPE_I8)
+        return keys == 0 ? (int)cudaErrorInvalidValue : by_type(q.type, [&](auto a) {
+            auto kernel = attend_eight<decltype(a)>;
+
+            LAUNCH(kernel, grid, dim3(32 * WARPS), 0, s)
+            (q, kv, rows, (int)keys, out, counters, partials);
+            return launched();
+        });
     return by_type(kv.type, [&](auto a) {
         auto kernel = attend_rows<decltype(a)>;
 

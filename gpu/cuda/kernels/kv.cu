@@ -2,8 +2,12 @@
  * head, [keys][64]. A lane moves 16 bytes of a key and 16 of a value.
  *
  * From slot to slot: the first keys of a head lie together, as do its values, so each of those
- * stretches is copied by blocks of COPY_THREADS, COPY_DEEP times 16 bytes a thread. Not yet run on
- * a GPU. */
+ * stretches is copied by blocks of COPY_THREADS, COPY_DEEP times 16 bytes a thread.
+ *
+ * To 8 bits: a block for the keys or values of a head and window, [n][64], which it reads twice:
+ * each dimension's largest magnitude, then the values; the second time they come from the
+ * second-level cache (192 KB each at 16 bits, some 500 under way on an H200). Not yet run on a GPU.
+ */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
@@ -14,6 +18,8 @@ constexpr int HEAD = BACKEND_HEAD_SIZE;
 constexpr int COPY_THREADS = 128;
 constexpr int COPY_DEEP = 4;
 constexpr int COPY_PACKS = COPY_THREADS * COPY_DEEP; /* of a block: 8 KiB */
+
+constexpr int FILL_THREADS = 256;
 
 typedef pack<uint32_t, 4> sixteen;
 
@@ -96,6 +102,82 @@ int store_any(cudaStream_t s, const struct kv &kv, const struct token_row *rows,
         });
 }
 
+/* blockIdx.x: the head; y: the window; z: keys or values. */
+template <class T, int N>
+__global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct slot_list slots,
+                                                           int n, struct tensor k, struct tensor v)
+{
+    constexpr int ACROSS = HEAD / N, ROWS = FILL_THREADS / ACROSS; /* of the block's threads */
+    __shared__ float highs[ROWS][HEAD], factors[HEAD];
+    const int thread = (int)threadIdx.x, part = thread % ACROSS * N, first = thread / ACROSS;
+    const struct tensor &t = blockIdx.z ? v : k;
+    const int64_t column = (int64_t)blockIdx.x * HEAD + part, row = (int64_t)blockIdx.y * n;
+    char *pair = static_cast<char *>(kv.data) + (size_t)slots.slot[blockIdx.y] * kv.slot_stride +
+                 blockIdx.x * head_bytes<int8_t>(kv.capacity);
+    const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
+    int8_t *to = reinterpret_cast<int8_t *>(pair + blockIdx.z * half) + part;
+    float high[N] = {}, factor[N];
+
+#pragma unroll 4
+    for (int i = first; i < n; i += ROWS) {
+        const pack<T, N> x = *reinterpret_cast<const pack<T, N> *>(row_of<T>(t, row + i) + column);
+
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float a = fabsf(to_f32(x.v[j]));
+
+            high[j] = fmaxf(high[j], a <= FLT_MAX ? a : INFINITY); /* NaN too */
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        highs[first][part + j] = high[j];
+    __syncthreads();
+    if (thread < HEAD) {
+        float most = highs[0][thread];
+
+        for (int i = 1; i < ROWS; i++)
+            most = fmaxf(most, highs[i][thread]);
+        reinterpret_cast<float *>(pair + 2 * half)[blockIdx.z * HEAD + thread] =
+            most <= FLT_MAX ? most / 127.0f : NAN;
+        factors[thread] = most >= 1e-36f && most <= FLT_MAX ? 127.0f / most : 0.0f;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        factor[j] = factors[part + j];
+#pragma unroll 4
+    for (int i = first; i < n; i += ROWS) {
+        const pack<T, N> x = *reinterpret_cast<const pack<T, N> *>(row_of<T>(t, row + i) + column);
+        pack<int8_t, N> y;
+
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int r = __float2int_rn(to_f32(x.v[j]) * factor[j]); /* NaN: 0 */
+
+            y.v[j] = (int8_t)min(max(r, -127), 127);
+        }
+        *reinterpret_cast<pack<int8_t, N> *>(to + (size_t)i * HEAD) = y;
+    }
+}
+
+/* slots: of one launch. */
+int fill_eight_any(cudaStream_t s, const struct kv &kv, const struct slot_list &slots,
+                   uint32_t windows, int64_t n, const struct tensor &k, const struct tensor &v)
+{
+    return by_type(
+        k.type,
+        [&](auto a) {
+            using T = decltype(a);
+            constexpr int N = width<T, T>::wide;
+            auto kernel = in_packs(k, N) && in_packs(v, N) ? fill_eight<T, N> : fill_eight<T, 1>;
+
+            LAUNCH(kernel, dim3(kv.heads, windows, 2), dim3(FILL_THREADS), 0, s)
+            (kv, slots, (int)n, k, v);
+            return launched();
+        });
+}
+
 /* blockIdx.y: keys or values of a head; z: the move. half: bytes of all keys of a head; packs: of
  * those that are copied. */
 __global__ __launch_bounds__(COPY_THREADS) void copy_slots(struct kv kv, struct move_list moves,
@@ -143,8 +225,11 @@ int k_kv_fill(cudaStream_t s, struct kv kv, const uint32_t *slots, uint32_t wind
 
         for (uint32_t i = 0; i < some; i++)
             list.slot[i] = slots[from + i];
-        rc = store_any(s, kv, NULL, list, n, part(k, from * n, some * n),
-                       part(v, from * n, some * n));
+        const struct tensor some_k = part(k, from * n, some * n),
+                            some_v = part(v, from * n, some * n);
+
+        rc = kv.type == DTYPE_I8 ? fill_eight_any(s, kv, list, some, n, some_k, some_v)
+                                 : store_any(s, kv, NULL, list, n, some_k, some_v);
         if (rc != 0)
             return rc;
     }

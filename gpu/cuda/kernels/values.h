@@ -11,6 +11,7 @@
 #define ALL_LANES 0xffffffffu
 
 __device__ inline float to_f32(float v) { return v; }
+__device__ inline float to_f32(int8_t v) { return (float)v; }
 __device__ inline float to_f32(__half v) { return __half2float(v); }
 __device__ inline float to_f32(__nv_bfloat16 v) { return __bfloat162float(v); }
 
@@ -38,6 +39,13 @@ template <class T, class U> struct width {
 template <class T> __device__ inline T *row_of(const struct tensor &t, int64_t row)
 {
     return static_cast<T *>(t.data) + row * t.stride;
+}
+
+/* k_head_bytes of a cache of C. */
+template <class C> __device__ inline size_t head_bytes(uint32_t capacity)
+{
+    return 2 * (size_t)capacity * BACKEND_HEAD_SIZE * sizeof(C) +
+           (sizeof(C) == 1 ? 2 * BACKEND_HEAD_SIZE * sizeof(float) : 0);
 }
 
 /* The element of a tensor whose type is known only here: for the small operations. */
@@ -130,6 +138,8 @@ template <class F> static inline int by_type(enum dtype type, F f)
         return f(__half());
     case DTYPE_BF16:
         return f(__nv_bfloat16());
+    case DTYPE_I8: /* caches alone, whose kernels go by the queries' type */
+        break;
     }
     return (int)cudaErrorInvalidValue;
 }

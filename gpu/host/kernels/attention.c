@@ -154,6 +154,135 @@ void KERNEL(scores_f32)(const float *q, const float *k, size_t keys, float *out)
     }
 }
 
+/* --- 8 bits ------------------------------------------------------------------------------------
+ *
+ * A score and an output are each one chain, over the dimensions and over the keys, whatever else is
+ * computed beside them: a query alone takes several blocks of keys at once, so as not to wait for
+ * its own sums, and several queries share what was read and converted. */
+
+#define I8_SUMS 8 /* in registers: what two multiply-adds a cycle wait for */
+#define I8_ROWS                                                                      \
+    (LANES > 4 ? KERNEL_TOGETHER : 2) /* the plain set has sixteen registers of four \
+                                       */
+#define I8_BLOCKS (I8_SUMS / PARTS)   /* of a query alone */
+#define I8_SHARED (LANES > 8 ? 2 : 1) /* blocks of several queries */
+
+INLINE void score_i8(const float *q, size_t stride, const int rows, const int8_t *k,
+                     const int blocks, float *scores, size_t width)
+{
+    vreg acc[KERNEL_TOGETHER][I8_SUMS], key[I8_SUMS];
+    const int parts = blocks * PARTS;
+
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+        for (int p = 0; p < parts; p++)
+            acc[r][p] = r_all(0.0f);
+    }
+    for (int d = 0; d < HEAD; d++) {
+#pragma GCC unroll 8
+        for (int p = 0; p < parts; p++)
+            key[p] = r_load_i8(k + p / PARTS * HEAD * 16 + d * 16 + p % PARTS * LANES);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            vreg value = r_all(q[(size_t)r * stride + (size_t)d]);
+
+#pragma GCC unroll 8
+            for (int p = 0; p < parts; p++)
+                acc[r][p] += key[p] * value;
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+        for (int p = 0; p < parts; p++)
+            r_store(scores + (size_t)r * width + p * LANES, acc[r][p]);
+    }
+}
+
+/* `parts` registers of the 64 dimensions. */
+INLINE void gather_i8(const float *weights, size_t width, const float *factor, const int rows,
+                      const int8_t *v, const int parts, size_t keys, const float *scales,
+                      float *out, size_t stride)
+{
+    vreg acc[KERNEL_TOGETHER][I8_SUMS], value[I8_SUMS];
+
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+        for (int p = 0; p < parts; p++)
+            acc[r][p] = r_all(0.0f);
+    }
+    for (size_t t = 0; t < keys; t++) {
+#pragma GCC unroll 8
+        for (int p = 0; p < parts; p++)
+            value[p] = r_load_i8(v + t * HEAD + p * LANES);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            vreg weight = r_all(weights[(size_t)r * width + t]);
+
+#pragma GCC unroll 8
+            for (int p = 0; p < parts; p++)
+                acc[r][p] += value[p] * weight;
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+        for (int p = 0; p < parts; p++)
+            r_store(out + (size_t)r * stride + p * LANES,
+                    acc[r][p] * (r_load(scales + p * LANES) * r_all(factor[r])));
+    }
+}
+
+INLINE void scores_of_rows_i8(const float *q, size_t stride, const int rows, const int8_t *k,
+                              const int at_once, size_t blocks, float *scores, size_t width)
+{
+    size_t b = 0;
+
+    for (; b + (size_t)at_once <= blocks; b += (size_t)at_once)
+        score_i8(q, stride, rows, k + b * 16 * HEAD, at_once, scores + b * 16, width);
+    for (; at_once > 1 && b < blocks; b++)
+        score_i8(q, stride, rows, k + b * 16 * HEAD, 1, scores + b * 16, width);
+}
+
+#define I8_ALONE (HEAD / LANES < I8_SUMS ? HEAD / LANES : I8_SUMS) /* registers of values */
+#define I8_WITH (I8_SUMS / KERNEL_TOGETHER)                        /* of several queries */
+
+void KERNEL(queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,
+                        size_t keys, const float *v_scales, float *out, size_t out_stride)
+{
+    float scores[KERNEL_TOGETHER * BACKEND_MAX_KEYS], factor[KERNEL_TOGETHER];
+    size_t blocks = (keys + 15) / 16, width = blocks * 16, r = 0;
+
+    for (; r + I8_ROWS <= n; r += I8_ROWS)
+        scores_of_rows_i8(q + r * q_stride, q_stride, I8_ROWS, k, I8_SHARED, blocks,
+                          scores + r * width, width);
+    for (; r < n; r++)
+        scores_of_rows_i8(q + r * q_stride, q_stride, 1, k, I8_BLOCKS, blocks, scores + r * width,
+                          width);
+    for (r = 0; r < n; r++)
+        factor[r] = soften(scores + r * width, keys, NULL);
+    for (r = 0; r + KERNEL_TOGETHER <= n; r += KERNEL_TOGETHER)
+        for (int c = 0; c < HEAD; c += I8_WITH * LANES)
+            gather_i8(scores + r * width, width, factor + r, KERNEL_TOGETHER, v + c, I8_WITH, keys,
+                      v_scales + c, out + r * out_stride + c, out_stride);
+    for (; r < n; r++)
+        for (int c = 0; c < HEAD; c += I8_ALONE * LANES)
+            gather_i8(scores + r * width, width, factor + r, 1, v + c, I8_ALONE, keys, v_scales + c,
+                      out + r * out_stride + c, out_stride);
+}
+
+void KERNEL(scores_i8)(const float *q, const int8_t *k, size_t keys, float *out)
+{
+    float scores[16];
+
+    for (size_t at = 0; at < keys; at += 16) {
+        score_i8(q, HEAD, 1, k + at * HEAD, 1, scores, 16);
+        store_scores(out + at, keys - at, scores);
+    }
+}
+
 #if KERNEL_BF16
 INLINE __m512bh pair_all(const uint16_t *p)
 {

@@ -26,6 +26,9 @@ void KERNEL(query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v,
                         uint16_t *out);
 void KERNEL(scores_f32)(const float *q, const float *k, size_t keys, float *out);
 void KERNEL(scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out);
+void KERNEL(queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,
+                        size_t keys, const float *v_scales, float *out, size_t out_stride);
+void KERNEL(scores_i8)(const float *q, const int8_t *k, size_t keys, float *out);
 void KERNEL(softmax)(float *x, size_t n);
 void KERNEL(add_median)(const float *x, size_t n, float *sum);
 void KERNEL(lstm_step)(const float *in, const float *rec, size_t hidden, float *c, float *h);

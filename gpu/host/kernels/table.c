@@ -10,6 +10,8 @@ const struct kernels KERNEL(kernels) = {
     .attend_f32 = KERNEL(attend_f32),
     .query_f32 = KERNEL(query_f32),
     .scores_f32 = KERNEL(scores_f32),
+    .queries_i8 = KERNEL(queries_i8),
+    .scores_i8 = KERNEL(scores_i8),
 #if KERNEL_BF16
     .rows_bf16 = KERNEL(rows_bf16),
     .attend_bf16 = KERNEL(attend_bf16),

@@ -94,6 +94,16 @@ static inline float __int_as_float(int x)
 {
     return ::emulated::from_bits<float>(::emulated::bits(x));
 }
+/* Byte i of the result is the byte of (y, x) that nibble i of s names, by its three low bits. */
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s)
+{
+    const unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned r = 0;
+
+    for (unsigned i = 0; i < 4; i++)
+        r |= (unsigned)(both >> (s >> 4 * i & 7u) * 8 & 255u) << 8 * i;
+    return r;
+}
 static inline float __uint_as_float(unsigned x)
 {
     return ::emulated::from_bits<float>(::emulated::bits(x));

@@ -321,6 +321,98 @@ TEST(test_attention_nobodys_row)
     }
 }
 
+/* One head's dimension over the keys of a window, as a cache of 8 bits holds it. */
+static void round_column(std::vector<float> &x, size_t from, size_t n, size_t stride)
+{
+    float high = 0.0f;
+
+    for (size_t i = 0; i < n; i++)
+        high = fmaxf(high, fabsf(x[from + i * stride]));
+    for (size_t i = 0; i < n; i++)
+        x[from + i * stride] = rintf(x[from + i * stride] * (127.0f / high)) * (high / 127.0f);
+}
+
+/* 8 bits: filled and looked at by rows in runs of one window, over a multiple of eight and with
+ * nobody's among them; each with the bits that it has alone. */
+TEST(test_attention_of_eight_bits)
+{
+    const std::vector<int32_t> looks = {1, 1, 0, 1, 1, 1, 1, 1, 1, 1, -1, 0};
+    const uint32_t slots[] = {2, 0}, heads = 2, cols = 2 * (uint32_t)HEAD;
+
+    for (enum dtype type : ALL_TYPES)
+        for (uint32_t n : {1u, 37u, 256u, 300u, 1500u})
+            for (int64_t gap : {0, 3}) {
+                if (gap && n != 37)
+                    continue;
+                const size_t stride = (k_kv_bytes(DTYPE_I8, heads, n + 1) + 63) / 64 * 64;
+                std::vector<float> k = normals(2 * n * cols), v = normals(k.size());
+                std::vector<float> q = normals(looks.size() * cols);
+                matrix mk(type, 2 * n, cols, k, gap), mv(type, 2 * n, cols, v, gap);
+                matrix mq(type, (int64_t)looks.size(), cols, q),
+                    out(type, (int64_t)looks.size(), cols), one(type, 1, cols);
+                array<uint8_t> device(std::vector<uint8_t>(3 * stride, 0x81));
+                struct kv kv = {DTYPE_I8, heads, n + 1, 3, stride, device.p};
+                std::vector<struct token_row> rows;
+                std::vector<double> want;
+                array<int32_t> counters(looks.size() * heads, 0);
+                array<float> partials(
+                    k_attention_partials((uint32_t)looks.size(), heads, n + 1) + 1, NAN);
+
+                for (int32_t w : looks)
+                    rows.push_back({w < 0 ? -1 : 0, -1, -1, w < 0 ? INT32_MAX : (int32_t)slots[w]});
+                array<struct token_row> where(rows);
+                WELL(k_kv_fill(nullptr, kv, slots, 2, mk.tensor(), mv.tensor()));
+                WELL(k_attention_rows(nullptr, mq.tensor(), kv, where.p, n, out.tensor(),
+                                      counters.p, partials.p));
+                for (int32_t c : counters.get())
+                    assert_int_equal(c, 0);
+                k = mk.get();
+                v = mv.get();
+                q = mq.get();
+                for (size_t w = 0; w < 2; w++)
+                    for (size_t c = 0; c < cols; c++) {
+                        round_column(k, w * n * cols + c, n, cols);
+                        round_column(v, w * n * cols + c, n, cols);
+                    }
+                std::vector<float> got = out.get(), alone;
+                for (size_t r = 0; r < looks.size(); r++)
+                    for (size_t h = 0; h < heads; h++) {
+                        std::vector<double> w(n), sum((size_t)HEAD);
+                        double high = -INFINITY, total = 0;
+                        const size_t at = r * cols + h * (size_t)HEAD;
+                        const size_t from =
+                            (size_t)(looks[r] < 0 ? 0 : looks[r]) * n * cols + h * (size_t)HEAD;
+
+                        for (size_t i = 0; i < n; i++) {
+                            for (size_t d = 0; d < (size_t)HEAD; d++)
+                                w[i] += (double)q[at + d] * (double)k[from + i * cols + d] / 8.0;
+                            high = fmax(high, w[i]);
+                        }
+                        for (size_t i = 0; i < n; i++) {
+                            total += w[i] = exp(w[i] - high);
+                            for (size_t d = 0; d < (size_t)HEAD; d++)
+                                sum[d] += w[i] * (double)v[from + i * cols + d];
+                        }
+                        for (size_t d = 0; d < (size_t)HEAD; d++)
+                            want.push_back(looks[r] < 0 ? (double)got[at + d] : sum[d] / total);
+                    }
+                assert_near(got, want, precision_of(type), 3e-6, TYPE_NAMES[type]);
+                for (size_t r = 0; n >= 256 && r < looks.size(); r++) {
+                    matrix mine(
+                        type, 1, cols,
+                        {q.begin() + (int64_t)(r * cols), q.begin() + (int64_t)((r + 1) * cols)});
+                    array<struct token_row> my_row(std::vector<struct token_row>{rows[r]});
+
+                    if (looks[r] < 0)
+                        continue;
+                    WELL(k_attention_rows(nullptr, mine.tensor(), kv, my_row.p, n, one.tensor(),
+                                          counters.p, partials.p));
+                    alone = one.get();
+                    assert_memory_equal(alone.data(), &got[r * cols], cols * sizeof(float));
+                }
+            }
+}
+
 TEST(test_too_many_rows)
 {
     struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr};

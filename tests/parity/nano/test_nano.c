@@ -50,7 +50,7 @@ static int load_audio(const struct sample *sample, float **pcm, size_t *n)
                : fixture_ffmpeg(test_shared_path("samples/06_digits_real_8k.wav"), pcm, n);
 }
 
-static void open_bench(struct bench *b, enum precision precision)
+static void open_bench(struct bench *b, enum precision precision, enum cache_precision cache)
 {
     struct err e;
 
@@ -58,6 +58,8 @@ static void open_bench(struct bench *b, enum precision precision)
     assert_ok(
         whisper_load(test_source_path("workers/models/whisper-nano"), b->be, precision, &b->w, &e),
         e);
+    whisper_keep(b->w, cache);
+    assert_int_equal(whisper_kept(b->w), cache);
     assert_ok(whisper_session_new(b->w, (struct whisper_shape){.slots = 2}, &b->s, &e), e);
 }
 
@@ -189,12 +191,14 @@ static void check_tokens(struct bench *b, const struct sample *sample, double bo
     free(logits);
 }
 
-static void check_all(enum precision precision, double bound)
+/* bound: of the encoder's output; wide: of logits. */
+static void check_all(enum precision precision, enum cache_precision cache, double bound,
+                      double wide)
 {
     struct bench b;
     struct err e;
 
-    open_bench(&b, precision);
+    open_bench(&b, precision, cache);
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         const struct sample *sample = &samples[i];
         struct whisper_window window = {.slot = 1};
@@ -213,13 +217,72 @@ static void check_all(enum precision precision, double bound)
         assert_ok(whisper_encode(b.s, &window, 1, &e), e);
         check_mel(&b, sample);
         check_encoder(&b, sample, bound);
-        check_tokens(&b, sample, bound);
+        check_tokens(&b, sample, wide);
         free(pcm);
     }
     close_bench(&b);
 }
 
-TEST(float32_agrees) { check_all(PRECISION_F32, 1e-3); }
+TEST(float32_agrees) { check_all(PRECISION_F32, CACHE_16, 1e-3, 1e-3); }
+
+/* Windows' keys and values in 8 bits: the tokens are the very same, and logits within some
+ * multiples of what bf16 costs. */
+TEST(eight_bits_agree) { check_all(PRECISION_F32, CACHE_8, 1e-3, 3e-2); }
+
+/* How far logits of random weights are from those of float32 caches, of the largest value: eight
+ * tokens after noise. */
+static void random_weights(const char *model, double bound)
+{
+    enum { ROWS = 8, SAMPLES = 480000 };
+    float *pcm = malloc(SAMPLES * sizeof(*pcm)), *logits[2];
+    struct whisper_row rows[ROWS];
+    struct whisper_config config;
+    double high = 0.0, off = 0.0;
+    struct bench b = {0};
+    uint32_t seed = 1;
+    size_t n;
+    struct err e;
+
+    assert_non_null(pcm);
+    for (size_t i = 0; i < SAMPLES; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        pcm[i] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
+    }
+    for (uint32_t i = 0; i < ROWS; i++)
+        rows[i] = (struct whisper_row){.pos = i, .token = (int32_t)(17 * i + 1)};
+    assert_ok(whisper_preset(model, &config, &e), e);
+    assert_ok(backend_open_host(0, &b.be, &e), e);
+    assert_ok(whisper_random(&config, 3, b.be, PRECISION_F32, &b.w, &e), e);
+    n = ROWS * (size_t)config.vocab_size;
+    for (int i = 0; i < 2; i++) {
+        const struct whisper_window window = {.pcm = pcm, .n = SAMPLES};
+
+        whisper_keep(b.w, i ? CACHE_8 : CACHE_16);
+        assert_ok(whisper_session_new(b.w, (struct whisper_shape){.slots = 1}, &b.s, &e), e);
+        assert_ok(whisper_encode(b.s, &window, 1, &e), e);
+        logits[i] = malloc(n * sizeof(float));
+        assert_non_null(logits[i]);
+        assert_ok(whisper_step(b.s, rows, ROWS, logits[i], &e), e);
+        whisper_session_free(b.s);
+    }
+    for (size_t i = 0; i < n; i++) {
+        high = fmax(high, fabs((double)logits[0][i]));
+        off = fmax(off, fabs((double)logits[1][i] - (double)logits[0][i]));
+    }
+    print_message("  %-18s logits: %.1e of the largest value\n", model, off / high);
+    assert_true(off > 0.0 && off <= bound * high);
+    free(logits[0]);
+    free(logits[1]);
+    free(pcm);
+    whisper_free(b.w);
+    backend_close(b.be);
+}
+
+TEST(random_weights_agree)
+{
+    random_weights("tiny", 1e-2);
+    random_weights("base", 1e-2);
+}
 
 /* bf16 rounds at 2^-9; the sums of a few layers stay within some multiples of it. That the tokens
  * are the very same is what lets AUTO choose it. */
@@ -232,7 +295,8 @@ TEST(bf16_agrees)
         print_message("SKIPPED: this processor has no bf16\n");
         skip();
     }
-    check_all(PRECISION_BF16, 3e-2);
+    check_all(PRECISION_BF16, CACHE_16, 3e-2, 3e-2);
+    check_all(PRECISION_BF16, CACHE_8, 3e-2, 3e-2);
 }
 
 TEST_MAIN(NULL, NULL)

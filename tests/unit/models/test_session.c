@@ -38,7 +38,7 @@ static void near(uint64_t have, uint64_t want, const char *what)
 }
 
 /* One model, several sessions. */
-static void check_sizes(const char *model, enum precision precision)
+static void check_sizes(const char *model, enum precision precision, enum cache_precision cache)
 {
     static const struct whisper_shape shapes[] = {
         {1, 1, 1, 0}, {16, 0, 1, 0}, {5, 1, 4, 0}, {4, 5, 1, 0}, {3, 32, 1, 0}, {2, 2, 1, 6},
@@ -54,6 +54,7 @@ static void check_sizes(const char *model, enum precision precision)
     assert_ok(backend_open_host(0, &be, &e), e);
     be->info.deterministic = false; /* or there would be one window whatever is asked for */
     assert_ok(whisper_random(&config, 1, be, precision, &w, &e), e);
+    whisper_keep(w, cache);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         const struct whisper_shape *shape = &shapes[i];
         uint64_t before = be->allocated;
@@ -65,7 +66,7 @@ static void check_sizes(const char *model, enum precision precision)
         assert_int_equal(whisper_session_windows(s), shape->windows);
         assert_int_equal(whisper_session_slots(s), shape->slots);
         assert_true(whisper_session_rows(s) >= shape->slots * shape->branches);
-        near(whisper_predict_bytes(&config, precision, *shape), be->allocated, what);
+        near(whisper_predict_bytes(&config, precision, cache, *shape), be->allocated, what);
         if (shape->windows == 1) /* more of them may want more of the scratch memory, which stays */
             assert_int_equal(be->allocated - before, whisper_session_bytes(w, *shape));
         whisper_session_free(s);
@@ -84,8 +85,10 @@ TEST(sizes_are_foretold)
     for (int p = PRECISION_F32; p <= PRECISION_BF16; p++) {
         if (!(info.have & 1u << p))
             continue;
-        check_sizes("nano", (enum precision)p);
-        check_sizes("tiny", (enum precision)p);
+        for (int cache = CACHE_16; cache < CACHE_COUNT; cache++) {
+            check_sizes("nano", (enum precision)p, (enum cache_precision)cache);
+            check_sizes("tiny", (enum precision)p, (enum cache_precision)cache);
+        }
     }
 }
 
@@ -107,7 +110,8 @@ TEST(padding_needs_no_memory)
     recorder_install(be);
     assert_int_equal(whisper_session_bytes(w, shape), plain); /* padding has no cache */
     assert_ok(whisper_session_new(w, shape, &s, &e), e);
-    near(whisper_predict_bytes(&config, PRECISION_F32, shape), be->allocated, "all of it");
+    near(whisper_predict_bytes(&config, PRECISION_F32, CACHE_16, shape), be->allocated,
+         "all of it");
     whisper_session_free(s);
     whisper_free(w);
     backend_close(be);

@@ -49,4 +49,11 @@ const struct whisper_config *whisper_config(const struct whisper *w) { return &w
 
 enum precision whisper_precision(const struct whisper *w) { return w->precision; }
 
+void whisper_keep(struct whisper *w, enum cache_precision cache)
+{
+    w->cache = cache_precision_settle(cache, w->precision, w->be->info.threads == 0);
+}
+
+enum cache_precision whisper_kept(const struct whisper *w) { return w->cache; }
+
 uint64_t whisper_weight_bytes(const struct whisper *w) { return w->weight_bytes; }

@@ -53,6 +53,10 @@ int whisper_random(const struct whisper_config *config, uint64_t seed, struct ba
 void whisper_free(struct whisper *w);
 const struct whisper_config *whisper_config(const struct whisper *w);
 enum precision whisper_precision(const struct whisper *w); /* never AUTO */
+/* How its sessions keep the windows' keys and values; before the first one. AUTO, as it is at
+ * first: cache_precision_settle. */
+void whisper_keep(struct whisper *w, enum cache_precision cache);
+enum cache_precision whisper_kept(const struct whisper *w); /* never AUTO */
 /* Bytes of device memory: the weights, and what one slot of so many branches adds. */
 uint64_t whisper_weight_bytes(const struct whisper *w);
 uint64_t whisper_slot_bytes(const struct whisper *w, uint32_t branches);
@@ -77,9 +81,9 @@ struct whisper_shape {
  * whisper_session_new allocates. */
 uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
- * planning. Pure. windows 0: 1. */
+ * planning. cache: settled. Pure. windows 0: 1. */
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
-                               struct whisper_shape shape);
+                               enum cache_precision cache, struct whisper_shape shape);
 
 int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
                         struct err *err);

@@ -363,6 +363,7 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
     w->config = *config;
     w->precision = precision;
     w->type = precision_type(precision);
+    whisper_keep(w, CACHE_AUTO);
     if (be->ops->fork)
         rc = be->ops->fork(be, &w->encoder_be, err);
     if (rc == 0)

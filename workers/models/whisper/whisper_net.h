@@ -51,6 +51,7 @@ struct whisper {
     struct whisper_config config;
     enum precision precision;
     enum dtype type;
+    enum cache_precision cache;           /* of the windows' keys and values; settled */
     uint64_t weight_bytes;                /* and what the backend keeps to compute with them */
     uint64_t mel_bytes, mel_window_bytes; /* a session's log-mel: in any case, and per window */
     struct conv2d *conv1, *conv2;

@@ -12,7 +12,8 @@
 
 size_t whisper_cross_bytes(const struct whisper *w)
 {
-    return w->be->ops->kv_bytes(w->type, w->config.decoder_heads, WHISPER_POSITIONS);
+    return w->be->ops->kv_bytes(cache_precision_type(w->cache, w->precision),
+                                w->config.decoder_heads, WHISPER_POSITIONS);
 }
 
 size_t whisper_own_bytes(const struct whisper *w)
@@ -183,9 +184,12 @@ struct kv whisper_cross_kv(const struct whisper_session *s, uint32_t layer)
 {
     const struct whisper *w = s->w;
 
-    return (struct kv){w->type,           w->config.decoder_heads,
-                       WHISPER_POSITIONS, s->shape.slots,
-                       cross_stride(w),   s->cross + layer * whisper_cross_bytes(w)};
+    return (struct kv){.type = cache_precision_type(w->cache, w->precision),
+                       .heads = w->config.decoder_heads,
+                       .capacity = WHISPER_POSITIONS,
+                       .slots = s->shape.slots,
+                       .slot_stride = cross_stride(w),
+                       .data = s->cross + layer * whisper_cross_bytes(w)};
 }
 
 struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)

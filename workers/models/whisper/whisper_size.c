@@ -75,14 +75,16 @@ static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
 }
 
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
-                               struct whisper_shape shape)
+                               enum cache_precision cache, struct whisper_shape shape)
 {
+    enum dtype cross = cache_precision_type(cache, precision);
+    uint64_t scales = cross == DTYPE_I8 ? 2 * (uint64_t)c->d_model * sizeof(float) : 0;
     uint64_t size = dtype_size(precision_type(precision)), layers = c->decoder_layers;
     uint64_t branches = (uint64_t)shape.slots * (shape.branches ? shape.branches : 1);
     uint64_t rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
 
     return weight_bytes(c, precision) + scratch_bytes(c, size) +
-           shape.slots * layers * keys_bytes(c, WHISPER_POSITIONS, size) +
+           shape.slots * layers * (keys_bytes(c, WHISPER_POSITIONS, dtype_size(cross)) + scales) +
            branches * layers * keys_bytes(c, c->max_target_positions, size) +
            rows * row_bytes(c, size) + align_bytes(c, shape.align_heads) +
            (shape.windows ? shape.windows : 1) * window_bytes(c, size);
