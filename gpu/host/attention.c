@@ -226,7 +226,7 @@ int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct
         return host_shape(err, "attention");
     kv.slot_stride = host_kv_bytes(kv.type, kv.heads, kv.capacity);
     rc = host_grow(h, &h->packed, &h->packed_bytes, kv.slot_stride, err);
-    if (rc != 0)
+    if (rc != 0 || be->rehearsing)
         return rc;
     kv.data = h->packed;
     for (uint32_t i = 0; i < windows; i++) {
@@ -246,6 +246,8 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
     if (!fits(h, &kv, q) || !fits(h, &kv, out) || q.rows != out.rows ||
         !(keys ? cross_fits(&kv, rows, q.rows, keys) : rows_fit(&kv, rows, q.rows)))
         return host_shape(err, "attention_rows");
+    if (be->rehearsing)
+        return 0;
     for (int64_t r = 0; r < q.rows; r++)
         bytes += 2 * (size_t)(keys ? keys : (uint32_t)rows[r].pos + 1) * (size_t)q.cols *
                  dtype_size(q.type);

@@ -159,7 +159,7 @@ static int run_rows(struct host *h, const struct images *j, struct err *err)
     int threads = host_threads(h, (size_t)j->y.rows * row);
     int rc = host_grow(h, &h->scratch, &h->scratch_bytes, (size_t)threads * part, err);
 
-    if (rc != 0)
+    if (rc != 0 || h->base.rehearsing)
         return rc;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t i = 0; i < chunks; i++) {

@@ -189,7 +189,7 @@ int host_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct ten
     p.count = GATES_BYTES / step > 8 ? GATES_BYTES / step : 8;
     p.count = p.count < p.steps ? p.count : p.steps;
     rc = host_grow(host, &host->scratch, &host->scratch_bytes, (size_t)(p.count * step), err);
-    if (rc != 0)
+    if (rc != 0 || be->rehearsing)
         return rc;
     p.gates = host->scratch;
     omp_set_num_threads(host->threads);

@@ -340,9 +340,11 @@ static int warm(struct whisper *w, struct err *err)
 
     if (rc != 0)
         return rc;
+    w->be->rehearsing = w->encoder_be->rehearsing = true;
     rc = whisper_warm_encoder(s, err);
     if (rc == 0)
         rc = whisper_warm_decoder(s, err);
+    w->be->rehearsing = w->encoder_be->rehearsing = false;
     whisper_session_free(s);
     return rc;
 }
