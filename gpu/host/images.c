@@ -58,7 +58,8 @@ static int pack_rows(struct host *h, struct conv2d *c, struct err *err)
         rc = images_unpack(h, c, back, err);
     if (rc == 0) {
         turn(&c->spec, back ? back : c->source, turned);
-        rc = host_rows_new(&h->base, c->type, c->spec.out, seen, turned, c->bias, &c->rows, err);
+        rc = host_rows_new(&h->base, c->type, false, c->spec.out, seen, turned, c->bias, &c->rows,
+                           err);
     }
     free(turned);
     free(back);

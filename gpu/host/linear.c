@@ -165,7 +165,7 @@ int host_linear_new(struct backend *be, enum precision precision, enum linear_us
         return err_set(err, ERR_NOMEM, "out of memory for weights");
     *l = (struct linear){.type = type, .use = use, .out = out, .in = in};
     if (use == LINEAR_ROWS)
-        rc = host_rows_new(be, type, out, in, w, bias, &l->rows, err);
+        rc = host_rows_new(be, type, true, out, in, w, bias, &l->rows, err);
     else
         rc = linear_new_wide(h, l, rows, w, bias, err);
     if (rc != 0) {

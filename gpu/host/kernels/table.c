@@ -10,6 +10,9 @@ const struct kernels KERNEL(kernels) = {
     .attend_f32 = KERNEL(attend_f32),
     .query_f32 = KERNEL(query_f32),
     .scores_f32 = KERNEL(scores_f32),
+#if KERNEL_F16
+    .rows_f16 = KERNEL(rows_f16),
+#endif
 #if KERNEL_BF16
     .rows_bf16 = KERNEL(rows_bf16),
     .attend_bf16 = KERNEL(attend_bf16),
