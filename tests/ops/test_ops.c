@@ -91,20 +91,20 @@ static uint64_t half_linear(struct tensor x, const float *w, int64_t out, struct
     struct linear *l;
     struct err e;
 
-    assert_ok(be->ops->linear_new(be, PRECISION_F32, LINEAR_ROWS, x.rows, out, x.cols, w, NULL, &l,
-                                  &e),
-              e);
+    assert_ok(
+        be->ops->linear_new(be, PRECISION_F32, LINEAR_ROWS, x.rows, out, x.cols, w, NULL, &l, &e),
+        e);
     took = be->allocated - before;
     assert_ok(be->ops->linear(be, l, x, EPILOGUE_NONE, y, &e), e);
     be->ops->linear_free(be, l);
     return took;
 }
 
-/* Weights that are float16 numbers may be kept as such, where one more that is none keeps all of them
- * as they are: a row's products have the same bits, whatever rows come with it. */
+/* Weights that are float16 numbers may be kept as such, where one more that is none keeps all of
+ * them as they are: a row's products have the same bits, whatever rows come with it. */
 TEST(weights_of_float16)
 {
-    static const float edges[] = {65504.0f, -65504.0f,        0x1p-14f, -0x1.ff8p-15f,
+    static const float edges[] = {65504.0f, -65504.0f,   0x1p-14f, -0x1.ff8p-15f,
                                   0x1p-24f, -0x1.8p-23f, 0.0f,     -0.0f};
     const size_t in = 320, out = 64, rows = 27;
     float *w = values((out + 1) * in, DTYPE_F16, 0.2f, 3);
