@@ -27,6 +27,12 @@ set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL program)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME nightshift)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION sound)
+# dpkg-shlibdeps sees what the program is linked to; FFmpeg it opens (workers/media/ffmpeg.h).
+foreach(ns_library avformat avcodec swresample avutil)
+  string(REGEX REPLACE "\\..*" "" ns_major "${FFMPEG_lib${ns_library}_VERSION}")
+  list(APPEND ns_ffmpeg "lib${ns_library}${ns_major}")
+endforeach()
+list(JOIN ns_ffmpeg ", " CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "sqlite3, ca-certificates")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "nightshift-cuda, mpv | ffmpeg")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA

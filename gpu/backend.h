@@ -388,6 +388,9 @@ struct backend {
     uint64_t allocated; /* bytes of device memory held now: tensors, packed weights, plans */
     uint64_t peak;      /* the most that it was */
     uint64_t budget;    /* allocated may not pass it (ERR_VRAM); 0: no bound of ours */
+    /* Set by a model that warms up: operations prepare what they prepare at first use, and need not
+     * compute, so that what they leave behind means nothing. */
+    bool rehearsing;
 };
 
 /* The processor itself. threads 0: as many as this process may run on. Closed with

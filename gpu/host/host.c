@@ -4,15 +4,53 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
 
-/* Before each allocation, so that release can give the count back. */
+/* Before each block: what release gives back, and to whom. */
 union block {
-    size_t bytes;
+    struct {
+        size_t bytes;
+        void *whole;
+    };
     char pad[64];
 };
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* 64-byte aligned zeros, which the system gives as they are touched: most of a session's caches are
+ * never touched in a short run, and clearing them all took longer than it. Large blocks ask for
+ * large pages: weights are read once a step, in order, and with small ones every 4 KiB waits for a
+ * page's address. NULL: there is no memory. */
+static void *block_new(size_t bytes)
+{
+    union block *b;
+    size_t total;
+    char *whole;
+
+    if (__builtin_add_overflow(bytes, sizeof(*b) + 63, &total))
+        return NULL;
+    whole = calloc(1, total);
+    if (!whole)
+        return NULL;
+    if (bytes >= 2 * HUGE_PAGE) {
+        char *from = whole + (HUGE_PAGE - (uintptr_t)whole % HUGE_PAGE) % HUGE_PAGE;
+
+        madvise(from, (bytes - (size_t)(from - whole)) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    }
+    b = (union block *)(whole + (64 - (uintptr_t)whole % 64) % 64);
+    b->bytes = bytes;
+    b->whole = whole;
+    return b + 1;
+}
+
+static void block_free(void *p)
+{
+    if (p)
+        free(((union block *)p - 1)->whole);
+}
 
 /* Counts bytes as allocated, if the budget allows them. */
 static int take(struct backend *be, size_t bytes, struct err *err)
@@ -29,20 +67,17 @@ static int take(struct backend *be, size_t bytes, struct err *err)
 
 int host_alloc(struct backend *be, size_t bytes, void **ret, struct err *err)
 {
-    union block *b = NULL;
-    size_t total;
     int rc = take(be, bytes, err);
+    void *p;
 
     if (rc != 0)
         return rc;
-    if (__builtin_add_overflow(bytes, sizeof(*b) + 63, &total) ||
-        !(b = aligned_alloc(64, total / 64 * 64))) {
+    p = block_new(bytes);
+    if (!p) {
         be->allocated -= bytes;
         return err_set(err, ERR_VRAM, "out of memory: %zu more bytes were needed", bytes);
     }
-    memset(b, 0, total / 64 * 64);
-    b->bytes = bytes;
-    *ret = b + 1;
+    *ret = p;
     return 0;
 }
 
@@ -51,7 +86,7 @@ void host_release(struct backend *be, void *p)
     if (!p)
         return;
     be->allocated -= ((union block *)p - 1)->bytes;
-    free((union block *)p - 1);
+    block_free(p);
 }
 
 int host_grow(struct host *h, void **scratch, size_t *have, size_t bytes, struct err *err)
@@ -65,13 +100,12 @@ int host_grow(struct host *h, void **scratch, size_t *have, size_t bytes, struct
     rc = take(&h->base, bytes - *have, err);
     if (rc != 0)
         return rc;
-    p = aligned_alloc(64, bytes);
+    p = block_new(bytes);
     if (!p) {
         h->base.allocated -= bytes - *have;
         return err_set(err, ERR_VRAM, "out of memory: %zu bytes of scratch were needed", bytes);
     }
-    memset(p, 0, bytes);
-    free(*scratch);
+    block_free(*scratch);
     *scratch = p;
     *have = bytes;
     return 0;
@@ -177,8 +211,8 @@ static void host_close(struct backend *be)
 {
     struct host *h = host_of(be);
 
-    free(h->scratch);
-    free(h->packed);
+    block_free(h->scratch);
+    block_free(h->packed);
     if (h->stream)
         dnnl_stream_destroy(h->stream);
     if (h->engine)

@@ -59,15 +59,19 @@ int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, onednn_layout from
 /* Weights of products of few rows, each of which is one chain of multiply-adds over `in`: a row of
  * y has the same bits whatever rows are computed with it. */
 struct row_weights {
-    enum dtype type;
+    enum dtype type; /* of x */
+    enum dtype
+        kept; /* as which they lie in memory: type, or F16 beside F32 when none loses by it */
     int64_t out, in; /* bf16: in is rounded up to an even number, by a zero */
     void *w;
     float *bias; /* [out rounded up to KERNEL_COLUMNS], zeros when there is none */
 };
 
-/* w: [out][in], bias: [out] or NULL; copied. */
-int host_rows_new(struct backend *be, enum dtype type, int64_t out, int64_t in, const float *w,
-                  const float *bias, struct row_weights *ret, struct err *err);
+/* w: [out][in], bias: [out] or NULL; copied. narrow: float32 ones are kept as float16 where they
+ * are such numbers, as most published models' are; the products have the same bits, and read half
+ * as much: for weights that are read from memory each time. */
+int host_rows_new(struct backend *be, enum dtype type, bool narrow, int64_t out, int64_t in,
+                  const float *w, const float *bias, struct row_weights *ret, struct err *err);
 void host_rows_free(struct backend *be, struct row_weights *l); /* back to {0} */
 int64_t host_rows_blocks(const struct row_weights *l);
 /* Columns of one block of y, in this thread; x has l->in columns of l->type. */

@@ -58,7 +58,8 @@ static int pack_rows(struct host *h, struct conv2d *c, struct err *err)
         rc = images_unpack(h, c, back, err);
     if (rc == 0) {
         turn(&c->spec, back ? back : c->source, turned);
-        rc = host_rows_new(&h->base, c->type, c->spec.out, seen, turned, c->bias, &c->rows, err);
+        rc = host_rows_new(&h->base, c->type, false, c->spec.out, seen, turned, c->bias, &c->rows,
+                           err);
     }
     free(turned);
     free(back);
@@ -159,7 +160,7 @@ static int run_rows(struct host *h, const struct images *j, struct err *err)
     int threads = host_threads(h, (size_t)j->y.rows * row);
     int rc = host_grow(h, &h->scratch, &h->scratch_bytes, (size_t)threads * part, err);
 
-    if (rc != 0)
+    if (rc != 0 || h->base.rehearsing)
         return rc;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int64_t i = 0; i < chunks; i++) {

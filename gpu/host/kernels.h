@@ -5,7 +5,8 @@
  * table by what the processor has. Kernels are single-threaded, allocate nothing and check nothing:
  * their callers divide the work and have checked the shapes.
  *
- * Layout of packed row weights: blocks of 32 outputs, within a block [in][32], for bf16
+ * Layout of packed row weights: blocks of 32 outputs, within a block [in][32] (float32, or float16
+ * where no weight loses anything by that), for bf16
  * [in / 2][32][2]; missing outputs are zero. Layout of a head's keys: blocks of 16 keys, within a
  * block [64][16], for bf16 [32][16][2]. Layout of a head's values: [keys][64], for bf16
  * [keys / 2][64][2]. So that every inner loop reads memory in order, and bf16 pairs are adjacent as
@@ -21,7 +22,7 @@
 #include "gpu/backend.h"
 
 #define KERNEL_COLUMNS 32 /* outputs of a block of row weights */
-#define KERNEL_ROWS 8     /* rows that share one reading of them from L1 */
+#define KERNEL_ROWS 8     /* rows that bf16 and the LSTM take through them together */
 #define KERNEL_KEYS 16    /* keys of a block */
 #define KERNEL_QUERIES 12 /* queries that share one reading of keys and values */
 #define KERNEL_TOGETHER 4 /* the same for keys and values of 8 bits */
@@ -80,6 +81,9 @@ struct span_job {
 struct kernels {
     const char *name;
     void (*rows_f32)(const struct row_job *job);
+    /* As rows_f32, to the same bits, of weights that are kept as float16; NULL: the processor does
+     * not convert them. */
+    void (*rows_f16)(const struct row_job *job);
     void (*rows_bf16)(const struct row_job *job); /* NULL: the processor has no bf16 */
 
     /* n <= KERNEL_QUERIES queries of one head over all its keys. */

@@ -165,7 +165,7 @@ int host_linear_new(struct backend *be, enum precision precision, enum linear_us
         return err_set(err, ERR_NOMEM, "out of memory for weights");
     *l = (struct linear){.type = type, .use = use, .out = out, .in = in};
     if (use == LINEAR_ROWS)
-        rc = host_rows_new(be, type, out, in, w, bias, &l->rows, err);
+        rc = host_rows_new(be, type, true, out, in, w, bias, &l->rows, err);
     else
         rc = linear_new_wide(h, l, rows, w, bias, err);
     if (rc != 0) {
@@ -229,7 +229,7 @@ static int run_wide(struct host *h, struct linear *l, struct tensor x, enum epil
     if (x.stride != x.cols || y.stride != y.cols)
         return host_shape(err, "a wide linear");
     rc = wide_find(h, l, x.rows, epilogue, y.type, &d, err);
-    if (rc != 0)
+    if (rc != 0 || h->base.rehearsing)
         return rc;
     dnnl_memory_set_data_handle(d->x, x.data);
     dnnl_memory_set_data_handle(d->y, y.data);
@@ -270,6 +270,7 @@ int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epil
     omp_set_num_threads(h->threads);
     if (l->use == LINEAR_WIDE)
         return run_wide(h, l, x, epilogue, y, err);
-    run_rows(h, l, x, epilogue, y);
+    if (!be->rehearsing)
+        run_rows(h, l, x, epilogue, y);
     return 0;
 }

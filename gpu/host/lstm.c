@@ -45,9 +45,10 @@ int host_lstm_new(struct backend *be, int64_t in, int64_t hidden, const float *w
     *l = (struct lstm){.in = in, .hidden = hidden};
     for (int64_t i = 0; i < 4 * hidden; i++)
         bias[i] = (b_ih ? b_ih[i] : 0.0f) + (b_hh ? b_hh[i] : 0.0f);
-    rc = host_rows_new(be, DTYPE_F32, 4 * hidden, in, w_ih, bias, &l->input, err);
+    rc = host_rows_new(be, DTYPE_F32, false, 4 * hidden, in, w_ih, bias, &l->input, err);
     if (rc == 0)
-        rc = host_rows_new(be, DTYPE_F32, 4 * hidden, hidden, w_hh, NULL, &l->recurrent, err);
+        rc =
+            host_rows_new(be, DTYPE_F32, false, 4 * hidden, hidden, w_hh, NULL, &l->recurrent, err);
     if (rc != 0) {
         host_lstm_free(be, l);
         return rc;
@@ -189,7 +190,7 @@ int host_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct ten
     p.count = GATES_BYTES / step > 8 ? GATES_BYTES / step : 8;
     p.count = p.count < p.steps ? p.count : p.steps;
     rc = host_grow(host, &host->scratch, &host->scratch_bytes, (size_t)(p.count * step), err);
-    if (rc != 0)
+    if (rc != 0 || be->rehearsing)
         return rc;
     p.gates = host->scratch;
     omp_set_num_threads(host->threads);

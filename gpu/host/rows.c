@@ -6,39 +6,90 @@
 
 static int64_t blocks_of(int64_t out) { return (out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS; }
 
+/* The float16 that is exactly f; false when there is none. */
+static bool f16_exactly(float f, uint16_t *ret)
+{
+    uint32_t bits, sign, size, shift;
+
+    memcpy(&bits, &f, sizeof(bits));
+    sign = bits >> 16 & 0x8000u;
+    size = bits & 0x7fffffffu;
+    if (size == 0) {
+        *ret = (uint16_t)sign;
+        return true;
+    }
+    if (size >= 0x47800000u || size < 0x33800000u) /* 65536, 2^-24 */
+        return false;
+    if (size >= 0x38800000u) { /* 2^-14: a normal one */
+        *ret = (uint16_t)(sign | (size - 0x38000000u) >> 13);
+        return (size & 0x1fffu) == 0;
+    }
+    shift = 126 - (size >> 23);
+    size = (size & 0x7fffffu) | 0x800000u;
+    *ret = (uint16_t)(sign | size >> shift);
+    return (size & ((1u << shift) - 1)) == 0;
+}
+
+static bool all_f16(const float *w, int64_t n)
+{
+    uint16_t ignored;
+
+    for (int64_t i = 0; i < n; i++)
+        if (!f16_exactly(w[i], &ignored))
+            return false;
+    return true;
+}
+
+/* Outputs [first, first + count) of w, whose rows have `in` values. */
+static void pack_block(struct row_weights *l, int64_t first, int64_t count, const float *w,
+                       int64_t in)
+{
+    int64_t at = first * l->in;
+
+    for (int64_t i = 0; i < in; i++) {
+        for (int64_t c = 0; c < count; c++) {
+            float value = w[(first + c) * in + i];
+            int64_t place = at + i * KERNEL_COLUMNS + c;
+
+            if (l->kept == DTYPE_F16)
+                f16_exactly(value, &((uint16_t *)l->w)[place]);
+            else if (l->kept == DTYPE_BF16)
+                ((uint16_t *)l->w)[at + i / 2 * 64 + c * 2 + i % 2] = f32_to_bf16(value);
+            else
+                ((float *)l->w)[place] = value;
+        }
+    }
+}
+
 static void pack(struct row_weights *l, const float *w, int64_t in)
 {
     int64_t blocks = blocks_of(l->out);
 
 #pragma omp parallel for schedule(static)
     for (int64_t b = 0; b < blocks; b++) {
-        for (int64_t c = 0; c < KERNEL_COLUMNS && b * KERNEL_COLUMNS + c < l->out; c++) {
-            const float *row = w + (b * KERNEL_COLUMNS + c) * in;
+        int64_t first = b * KERNEL_COLUMNS, left = l->out - first;
 
-            for (int64_t i = 0; i < in; i++)
-                if (l->type == DTYPE_BF16)
-                    ((uint16_t *)l->w)[b * KERNEL_COLUMNS * l->in + i / 2 * 64 + c * 2 + i % 2] =
-                        f32_to_bf16(row[i]);
-                else
-                    ((float *)l->w)[(b * l->in + i) * KERNEL_COLUMNS + c] = row[i];
-        }
+        pack_block(l, first, left < KERNEL_COLUMNS ? left : KERNEL_COLUMNS, w, in);
     }
 }
 
-int host_rows_new(struct backend *be, enum dtype type, int64_t out, int64_t in, const float *w,
-                  const float *bias, struct row_weights *ret, struct err *err)
+int host_rows_new(struct backend *be, enum dtype type, bool narrow, int64_t out, int64_t in,
+                  const float *w, const float *bias, struct row_weights *ret, struct err *err)
 {
-    struct row_weights l = {.type = type, .out = out, .in = type == DTYPE_BF16 ? in + in % 2 : in};
+    struct row_weights l = {
+        .type = type, .kept = type, .out = out, .in = type == DTYPE_BF16 ? in + in % 2 : in};
     int64_t blocks = blocks_of(out);
     void *p = NULL;
     int rc = host_alloc(be, (size_t)(blocks * KERNEL_COLUMNS) * sizeof(float), &p, err);
 
     if (rc != 0)
         return rc;
+    if (narrow && type == DTYPE_F32 && host_of(be)->kernels->rows_f16 && all_f16(w, out * in))
+        l.kept = DTYPE_F16;
     l.bias = p;
     if (bias)
         memcpy(l.bias, bias, (size_t)out * sizeof(float));
-    rc = host_alloc(be, (size_t)(blocks * KERNEL_COLUMNS * l.in) * dtype_size(type), &l.w, err);
+    rc = host_alloc(be, (size_t)(blocks * KERNEL_COLUMNS * l.in) * dtype_size(l.kept), &l.w, err);
     if (rc != 0) {
         host_release(be, l.bias);
         return rc;
@@ -67,7 +118,7 @@ void host_rows_block(const struct host *h, const struct row_weights *l, int64_t 
         .x_stride = (size_t)x.stride,
         .rows = (size_t)x.rows,
         .in = (size_t)l->in,
-        .w = (const char *)l->w + (size_t)(first * l->in) * dtype_size(l->type),
+        .w = (const char *)l->w + (size_t)(first * l->in) * dtype_size(l->kept),
         .bias = l->bias + first,
         .epilogue = epilogue,
         .y = (char *)y.data + (size_t)first * dtype_size(y.type),
@@ -78,6 +129,8 @@ void host_rows_block(const struct host *h, const struct row_weights *l, int64_t 
 
     if (l->type == DTYPE_BF16)
         h->kernels->rows_bf16(&job);
+    else if (l->kept == DTYPE_F16)
+        h->kernels->rows_f16(&job);
     else
         h->kernels->rows_f32(&job);
 }

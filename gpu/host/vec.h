@@ -48,7 +48,18 @@ INLINE vreg r_load_i8(const int8_t *p)
     return __builtin_convertvector(b, vreg);
 }
 INLINE void r_store(float *p, vreg v) { *(vreg_loose *)p = v; }
-INLINE vreg r_all(float x) { return (vreg){0} + x; }
+/* Not zeros + x: that is an addition and a shuffle (minus zero would have to become zero), where
+ * this is a load that broadcasts. */
+INLINE vreg r_all(float x)
+{
+#if LANES == 16
+    return (vreg){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+#elif LANES == 8
+    return (vreg){x, x, x, x, x, x, x, x};
+#else
+    return (vreg){x, x, x, x};
+#endif
+}
 INLINE vreg r_pick(ireg mask, vreg a, vreg b)
 {
     return (vreg)(((ireg)a & mask) | ((ireg)b & ~mask));
@@ -57,7 +68,7 @@ INLINE vreg r_max(vreg a, vreg b) { return r_pick(a > b, a, b); }
 
 INLINE v16 v_load(const float *p) { return *(const v16_loose *)p; }
 INLINE void v_store(float *p, v16 v) { *(v16_loose *)p = v; }
-INLINE v16 v_all(float x) { return (v16){0} + x; }
+INLINE v16 v_all(float x) { return (v16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 INLINE i16 i_all(int32_t x) { return (i16){0} + x; }
 
 /* a where mask (all ones), else b. */
@@ -161,22 +172,34 @@ INLINE v16 v_exp2(v16 x)
 }
 
 /* erf(x), absolute error 1.5e-7 (Abramowitz and Stegun 7.1.26). */
-INLINE v16 v_erf(v16 x)
+INLINE vreg r_erf(vreg x)
 {
-    v16 a = v_abs(x), t = v_all(1.0f) / (a * v_all(0.3275911f) + v_all(1.0f)), p;
+    const ireg sign = (ireg){0} + (int32_t)0x80000000u;
+    vreg a = (vreg)((ireg)x & ~sign), t = r_all(1.0f) / (a * r_all(0.3275911f) + r_all(1.0f)), p;
 
-    p = v_all(1.061405429f);
-    p = p * t + v_all(-1.453152027f);
-    p = p * t + v_all(1.421413741f);
-    p = p * t + v_all(-0.284496736f);
-    p = p * t + v_all(0.254829592f);
-    p = v_all(1.0f) - p * t * v_exp2(a * a * v_all(-1.4426950408889634f));
-    return (v16)((i16)p | ((i16)x & i_all((int32_t)0x80000000u)));
+    p = r_all(1.061405429f);
+    p = p * t + r_all(-1.453152027f);
+    p = p * t + r_all(1.421413741f);
+    p = p * t + r_all(-0.284496736f);
+    p = p * t + r_all(0.254829592f);
+    p = r_all(1.0f) - p * t * r_exp2(a * a * r_all(-1.4426950408889634f));
+    return (vreg)((ireg)p | ((ireg)x & sign));
+}
+
+INLINE vreg r_gelu(vreg x)
+{
+    return x * r_all(0.5f) * (r_all(1.0f) + r_erf(x * r_all(0.70710678118654752f)));
 }
 
 INLINE v16 v_gelu(v16 x)
 {
-    return x * v_all(0.5f) * (v_all(1.0f) + v_erf(x * v_all(0.70710678118654752f)));
+    vreg part[PARTS];
+
+    memcpy(part, &x, sizeof(x));
+    for (int i = 0; i < PARTS; i++)
+        part[i] = r_gelu(part[i]);
+    memcpy(&x, part, sizeof(x));
+    return x;
 }
 
 /* log10(x) for normal positive x: exponent and a series in s = (m-1)/(m+1), m in [0.7, 1.42). */

@@ -84,6 +84,61 @@ TEST(linears)
     }
 }
 
+/* The first `out` outputs of x by these weights. Returns what they take of the device's memory. */
+static uint64_t half_linear(struct tensor x, const float *w, int64_t out, struct tensor y)
+{
+    uint64_t before = be->allocated, took;
+    struct linear *l;
+    struct err e;
+
+    assert_ok(
+        be->ops->linear_new(be, PRECISION_F32, LINEAR_ROWS, x.rows, out, x.cols, w, NULL, &l, &e),
+        e);
+    took = be->allocated - before;
+    assert_ok(be->ops->linear(be, l, x, EPILOGUE_NONE, y, &e), e);
+    be->ops->linear_free(be, l);
+    return took;
+}
+
+/* Weights that are float16 numbers may be kept as such, where one more that is none keeps all of
+ * them as they are: a row's products have the same bits, whatever rows come with it. */
+TEST(weights_of_float16)
+{
+    static const float edges[] = {65504.0f, -65504.0f,   0x1p-14f, -0x1.ff8p-15f,
+                                  0x1p-24f, -0x1.8p-23f, 0.0f,     -0.0f};
+    const size_t in = 320, out = 64, rows = 27;
+    float *w = values((out + 1) * in, DTYPE_F16, 0.2f, 3);
+    float *x = values(rows * in, DTYPE_F32, 1.0f, 4), *got[2];
+    bool narrows = strstr(be->info.features, "avx") != NULL;
+
+    memcpy(w + 5 * in, edges, sizeof(edges));
+    w[out * in] = 0.1f;
+    for (size_t i = 0; i < 2; i++)
+        got[i] = malloc(rows * (out + 1) * sizeof(float));
+    for (size_t n = 1; n <= rows; n++) {
+        struct tensor tx = tensor_new(DTYPE_F32, n, in, x);
+        struct tensor half = tensor_new(DTYPE_F32, n, out, NULL);
+        struct tensor whole = tensor_new(DTYPE_F32, n, out + 1, NULL);
+        uint64_t little = half_linear(tx, w, (int64_t)out, half);
+        uint64_t much = half_linear(tx, w, (int64_t)out + 1, whole);
+        struct err e;
+
+        assert_true(!narrows || little < (out * in + out) * sizeof(float));
+        assert_true(!narrows || much > out * in * sizeof(float));
+        assert_ok(be->ops->get(be, got[0], half, &e), e);
+        assert_ok(be->ops->get(be, got[1], whole, &e), e);
+        for (size_t r = 0; strcmp(be->info.id, "cpu") == 0 && r < n; r++)
+            assert_memory_equal(got[0] + r * out, got[1] + r * (out + 1), out * sizeof(float));
+        tensor_free(tx);
+        tensor_free(half);
+        tensor_free(whole);
+    }
+    free(w);
+    free(x);
+    free(got[0]);
+    free(got[1]);
+}
+
 TEST(norms)
 {
     static const size_t shapes[][2] = {{1, 64}, {3, 192}, {100, 384}, {7, 1280}, {2, 70}};

@@ -5,11 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include <libavutil/dict.h>
-#include <libavutil/intreadwrite.h>
-#include <libavutil/mathematics.h>
-
 #include "base/utf8.h"
+#include "workers/media/ffmpeg.h"
 #include "workers/media/ixml.h"
 
 /* Of the file's make, not of the recording: brands, names of handlers, ID3's private frames, which

@@ -46,7 +46,7 @@ struct decode {
 /* Bytes of the input that went by since the first packet, whose place is known. */
 static double audio_share(const struct decode *d)
 {
-    int64_t passed = avio_tell(d->media.io) - d->first_pos;
+    int64_t passed = avio_seek(d->media.io, 0, SEEK_CUR) - d->first_pos;
 
     return passed > 0 ? (double)d->packet_bytes / (double)passed : 1.0;
 }
@@ -453,9 +453,12 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
 int decode_stream(struct stream *in, const struct decode_task *task, int64_t *total_samples,
                   char damage[DECODE_DAMAGE_MAX], struct err *err)
 {
-    struct decode *d = av_mallocz(sizeof(*d));
-    int rc;
+    struct decode *d = NULL;
+    int rc = ffmpeg_open(err);
 
+    if (rc != 0)
+        return rc;
+    d = av_mallocz(sizeof(*d));
     if (!d || !(d->packet = av_packet_alloc()) || !(d->frame = av_frame_alloc())) {
         rc = err_set(err, ERR_NOMEM, "out of memory");
         goto out;

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "workers/wire/frame.h"
 #include "workers/media/decode.h"
+#include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
 #include "workers/media/stream/fingerprint.h"
 #include "workers/media/sandbox.h"
@@ -238,6 +239,8 @@ static int run_list(struct session *s, struct err *err)
 
 /* --- the process --- */
 
+static struct err no_ffmpeg; /* why it could not be opened; code 0: it is */
+
 /* Everything that opens files at its first use is used once before the doors close. Names of
  * members come as UTF-8 where an archive states their encoding, and untouched where it does not;
  * times without a zone are UTC, so that the same archive says the same everywhere. */
@@ -247,6 +250,7 @@ static void warm_up(void)
     tzset();
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "en_US.UTF-8");
+    ffmpeg_open(&no_ffmpeg);
 }
 
 /* While the sandbox still allows it: the C library asks for a size by a call that takes names too.
@@ -288,7 +292,9 @@ static int run(struct session *s, struct sandbox_report *report, struct err *err
     }
     s->unpack.max_bytes = limits->max_unpacked_bytes ? limits->max_unpacked_bytes
                                                      : unpack_default_bytes(s->file_size);
-    return s->request.task == WIRE_TASK_LIST ? run_list(s, err) : run_decode(s, err);
+    if (s->request.task == WIRE_TASK_LIST)
+        return run_list(s, err);
+    return no_ffmpeg.code ? err_set(err, no_ffmpeg.code, "%s", no_ffmpeg.msg) : run_decode(s, err);
 }
 
 static int decode_once(void)

@@ -5,14 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <libavutil/avstring.h>
-#include <libavutil/dict.h>
-#include <libavutil/intreadwrite.h>
-#include <libavutil/log.h>
-#include <libavutil/opt.h>
-
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "workers/media/ffmpeg.h"
 
 #define IO_BYTES (64 << 10)
 #define PROBE_BYTES (1u << 20)

@@ -7,11 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
-
 #include "base/err.h"
 #include "workers/media/decoder.h"
+#include "workers/media/ffmpeg.h"
 #include "workers/media/stream/riff_chunk.h"
 #include "workers/media/stream/stream.h"
 

@@ -1,9 +1,9 @@
 #include "workers/media/opus_file.h"
 
-#include <libavcodec/avcodec.h>
-#include <libavformat/avformat.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "workers/media/ffmpeg.h"
 
 #define RATE_HZ 16000
 #define IO_BYTES 16384
@@ -120,9 +120,11 @@ static int make_frame(struct opus_file *o, struct err *err)
 
 int opus_file_new(opus_file_write write, void *arg, struct opus_file **ret, struct err *err)
 {
-    struct opus_file *o = calloc(1, sizeof(*o));
-    int rc = o ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    struct opus_file *o = NULL;
+    int rc = ffmpeg_open(err);
 
+    if (rc == 0 && !(o = calloc(1, sizeof(*o))))
+        rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0) {
         o->write = write;
         o->arg = arg;

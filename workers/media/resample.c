@@ -1,11 +1,8 @@
 #include "workers/media/resample.h"
 
-#include <libavutil/channel_layout.h>
-#include <libavutil/mem.h>
-#include <libavutil/opt.h>
-
 #include "workers/audio/hearing.h"
 #include "workers/media/decoder.h"
+#include "workers/media/ffmpeg.h"
 
 #define MIN_RATE_HZ 1000
 #define MAX_RATE_HZ 6144000 /* DSD counts its bits as samples */

@@ -10,10 +10,8 @@
 
 #include <stdint.h>
 
-#include <libavutil/frame.h>
-#include <libswresample/swresample.h>
-
 #include "base/err.h"
+#include "workers/media/ffmpeg.h"
 
 struct resampler {
     struct SwrContext *swr;

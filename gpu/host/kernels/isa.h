@@ -8,14 +8,21 @@
 #define KERNEL_NAME(a, b) KERNEL_PASTE(a, b)
 #define KERNEL(name) KERNEL_NAME(name, NIGHTSHIFT_ISA)
 
-#if defined(__AVX512BF16__)
+#if defined(__F16C__)
 #include <immintrin.h>
+#define KERNEL_F16 1
+#else
+#define KERNEL_F16 0
+#endif
+
+#if defined(__AVX512BF16__)
 #define KERNEL_BF16 1
 #else
 #define KERNEL_BF16 0
 #endif
 
 void KERNEL(rows_f32)(const struct row_job *job);
+void KERNEL(rows_f16)(const struct row_job *job);
 void KERNEL(rows_bf16)(const struct row_job *job);
 void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
                         size_t keys, float *out, size_t out_stride);

@@ -1,86 +1,209 @@
 /* y = x W^T + b for few rows and one block of 32 outputs.
  *
- * Bound by reading W once from memory, so W is packed in reading order and up to eight rows use
- * each vector that was loaded. Each output is one chain of multiply-adds over `in`, ascending, in
- * every variant: a row gets the same bits whether it came alone or with others. */
+ * Bound by reading W once from memory, so W is packed in reading order, in 16 bits where it loses
+ * nothing by that, and all rows use what was loaded. Each output is one chain of multiply-adds over
+ * `in`, ascending, in every variant: a row gets the same bits whether it came alone or with others.
+ */
 #include "gpu/host/kernels/isa.h"
 #include "gpu/host/vec.h"
 
-INLINE_AFTER void finish(const struct row_job *job, size_t row, size_t column, v16 r)
+/* The epilogue of one register of outputs, which begins at `column`; sums are those of the row. */
+INLINE vreg finished(const struct row_job *job, const float *sums, size_t column)
 {
-    size_t left = column < job->columns ? job->columns - column : 0;
-    size_t at = row * job->y_stride + column;
-    float t[16];
+    vreg r = r_load(sums + column) + r_load(job->bias + column);
 
-    if (left == 0)
-        return;
-    r += v_load(job->bias + column);
     if (job->epilogue == EPILOGUE_GELU)
-        r = v_gelu(r);
+        return r_gelu(r);
     if (job->epilogue == EPILOGUE_RELU)
-        r = v_max(v_all(0.0f), r); /* a NaN stays one */
-    if (left > 16)
-        left = 16;
-    v_store(t, r);
+        return r_pick(r_all(0.0f) > r, r_all(0.0f), r); /* a NaN stays one */
+    return r;
+}
+
+/* The sums of a row to its outputs. */
+INLINE_AFTER void finish(const struct row_job *job, size_t row, const float *sums)
+{
+    bool add = job->epilogue == EPILOGUE_ADD, whole = job->columns == KERNEL_COLUMNS;
+    size_t at = row * job->y_stride;
+    float t[KERNEL_COLUMNS];
+
+    for (size_t c = 0; c < KERNEL_COLUMNS; c += LANES) {
+        vreg r = finished(job, sums, c);
+        float *y = (float *)job->y + at + c;
+
+        if (whole && !job->y_bf16)
+            r_store(y, add ? r_load(y) + r : r);
+        else
+            r_store(t + c, r);
+    }
     if (job->y_bf16) {
         uint16_t *y = (uint16_t *)job->y + at;
 
-        for (size_t i = 0; i < left; i++)
-            y[i] = f32_to_bf16(job->epilogue == EPILOGUE_ADD ? bf16_to_f32(y[i]) + t[i] : t[i]);
-    } else if (left == 16) {
+        for (size_t i = 0; i < job->columns; i++)
+            y[i] = f32_to_bf16(add ? bf16_to_f32(y[i]) + t[i] : t[i]);
+    } else if (!whole) {
         float *y = (float *)job->y + at;
 
-        v_store(y, job->epilogue == EPILOGUE_ADD ? v_load(y) + r : r);
-    } else {
-        float *y = (float *)job->y + at;
-
-        for (size_t i = 0; i < left; i++)
-            y[i] = job->epilogue == EPILOGUE_ADD ? y[i] + t[i] : t[i];
+        for (size_t i = 0; i < job->columns; i++)
+            y[i] = add ? y[i] + t[i] : t[i];
     }
 }
 
-/* Sums of rows x 2 registers of outputs at a time; 16 registers are full with six rows of them. */
-INLINE void tile_f32(const struct row_job *job, size_t row, const int rows)
+/* Rows and registers of one tile, whose sums stay in registers: 16 of AVX-512's 32, 12 of the
+ * others' 16. Of one or two rows AVX2 takes all four registers of a block's width, so that it reads
+ * memory in order and has chains enough to hide what an addition takes. */
+#define TILE_ROWS (LANES == 16 ? 8 : 6)
+#define TILE_PARTS 2
+#define FEW_ROWS 2
+#define FEW_PARTS (LANES == 8 ? 4 : 2)
+/* Steps over `in` in which a block's weights (16 KiB) and the rows stay in the first-level cache
+ * while all tiles use them, and rows that are taken through it together. The sums wait in memory
+ * meanwhile, which changes no bit of them. */
+#define DEPTH 128
+#define GROUP 24
+
+#if KERNEL_F16
+INLINE vreg r_half(const uint16_t *p)
 {
-    const float *x = (const float *)job->x + row * job->x_stride, *w = job->w;
-    float out[KERNEL_ROWS][KERNEL_COLUMNS];
+#if LANES == 16
+    return (vreg)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+#else
+    return (vreg)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
+#endif
+}
+#endif
 
-    for (int c = 0; c < KERNEL_COLUMNS; c += 2 * LANES) {
-        vreg acc[KERNEL_ROWS][2];
+/* Registers of weights at element `at` of a block. */
+INLINE vreg weights(const void *w, size_t at, const bool half)
+{
+#if KERNEL_F16
+    if (half)
+        return r_half((const uint16_t *)w + at);
+#endif
+    (void)half;
+    return r_load((const float *)w + at);
+}
+
+/* sums += x w over `depth` inputs: `rows` rows of x (x_stride apart) and of sums (32 apart),
+ * `parts` registers of columns. */
+INLINE void tile(const float *x, size_t x_stride, const int rows, const void *w, const bool half,
+                 size_t column, const int parts, size_t depth, float *sums)
+{
+    vreg acc[TILE_ROWS][4], weight[4];
 
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            acc[r][0] = acc[r][1] = r_all(0.0f);
-        for (size_t i = 0; i < job->in; i++) {
-            vreg w0 = r_load(w + i * 32 + c), w1 = r_load(w + i * 32 + c + LANES);
-
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++) {
-                vreg value = r_all(x[(size_t)r * job->x_stride + i]);
-
-                acc[r][0] += w0 * value;
-                acc[r][1] += w1 * value;
-            }
-        }
+    for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 4
+        for (int p = 0; p < parts; p++)
+            acc[r][p] = r_load(sums + (size_t)r * KERNEL_COLUMNS + p * LANES);
+    }
+    for (size_t i = 0; i < depth; i++) {
+#pragma GCC unroll 4
+        for (int p = 0; p < parts; p++)
+            weight[p] = weights(w, i * KERNEL_COLUMNS + column + (size_t)p * LANES, half);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            r_store(out[r] + c, acc[r][0]);
-            r_store(out[r] + c + LANES, acc[r][1]);
+            vreg value = r_all(x[(size_t)r * x_stride + i]);
+
+#pragma GCC unroll 4
+            for (int p = 0; p < parts; p++)
+                acc[r][p] += weight[p] * value;
         }
     }
+#pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
-        finish(job, row + (size_t)r, 0, v_load(out[r]));
-        finish(job, row + (size_t)r, 16, v_load(out[r] + 16));
+#pragma GCC unroll 4
+        for (int p = 0; p < parts; p++)
+            r_store(sums + (size_t)r * KERNEL_COLUMNS + p * LANES, acc[r][p]);
     }
 }
 
-INLINE void run_f32(const struct row_job *job, size_t row, const int rows)
-{
-    const int first = LANES < 16 && rows > 6 ? 4 : rows;
+#define TILES(rows)                                                            \
+    case rows:                                                                 \
+        for (size_t c = 0; c < KERNEL_COLUMNS; c += TILE_PARTS * LANES)        \
+            tile(x, x_stride, rows, w, false, c, TILE_PARTS, depth, sums + c); \
+        return
 
-    tile_f32(job, row, first);
-    if (first < rows)
-        tile_f32(job, row + (size_t)first, rows - first);
+/* All columns of at most TILE_ROWS rows; w float32. */
+static void tiles(const float *x, size_t x_stride, size_t rows, const float *w, size_t depth,
+                  float *sums)
+{
+    switch (rows) {
+        TILES(1);
+        TILES(2);
+        TILES(3);
+        TILES(4);
+        TILES(5);
+#if LANES == 16
+        TILES(6);
+        TILES(7);
+    default:
+        for (size_t c = 0; c < KERNEL_COLUMNS; c += TILE_PARTS * LANES)
+            tile(x, x_stride, 8, w, false, c, TILE_PARTS, depth, sums + c);
+#else
+    default:
+        for (size_t c = 0; c < KERNEL_COLUMNS; c += TILE_PARTS * LANES)
+            tile(x, x_stride, 6, w, false, c, TILE_PARTS, depth, sums + c);
+#endif
+    }
+}
+
+/* One row or two: bound by memory, through which they go once, whatever type the weights are of. */
+INLINE void few(const struct row_job *job, const int rows, const bool half, float *sums)
+{
+    for (size_t c = 0; c < KERNEL_COLUMNS; c += FEW_PARTS * LANES)
+        tile(job->x, job->x_stride, rows, job->w, half, c, FEW_PARTS, job->in, sums + c);
+}
+
+#if KERNEL_F16
+INLINE void widen(float *to, const uint16_t *from, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES)
+        r_store(to + i, r_half(from + i));
+}
+#endif
+
+/* Rows [row, row + n), n at most GROUP. */
+INLINE void many(const struct row_job *job, size_t row, size_t n, const bool half, float *sums)
+{
+#if KERNEL_F16
+    float wide[DEPTH * KERNEL_COLUMNS];
+#endif
+
+    for (size_t i = 0; i < job->in; i += DEPTH) {
+        size_t depth = job->in - i < DEPTH ? job->in - i : DEPTH, at = i * KERNEL_COLUMNS;
+        const float *x = (const float *)job->x + row * job->x_stride + i;
+        const float *w = (const float *)job->w + at;
+
+#if KERNEL_F16
+        if (half) {
+            widen(wide, (const uint16_t *)job->w + at, depth * KERNEL_COLUMNS);
+            w = wide;
+        }
+#endif
+        for (size_t r = 0; r < n; r += TILE_ROWS)
+            tiles(x + r * job->x_stride, job->x_stride, n - r < TILE_ROWS ? n - r : TILE_ROWS, w,
+                  depth, sums + r * KERNEL_COLUMNS);
+    }
+    (void)half;
+}
+
+INLINE void run_f32(const struct row_job *job, const bool half)
+{
+    float sums[GROUP * KERNEL_COLUMNS];
+
+    for (size_t row = 0; row < job->rows; row += GROUP) {
+        size_t n = job->rows - row < GROUP ? job->rows - row : GROUP;
+
+        memset(sums, 0, n * KERNEL_COLUMNS * sizeof(float));
+        if (job->rows == 1)
+            few(job, 1, half, sums);
+        else if (job->rows == FEW_ROWS)
+            few(job, FEW_ROWS, half, sums);
+        else
+            many(job, row, n, half, sums);
+        for (size_t r = 0; r < n; r++)
+            finish(job, row + r, sums + r * KERNEL_COLUMNS);
+    }
 }
 
 #if KERNEL_BF16
@@ -109,12 +232,22 @@ INLINE void run_bf16(const struct row_job *job, size_t row, const int rows)
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
-        finish(job, row + (size_t)r, 0, (v16)acc[r][0]);
-        finish(job, row + (size_t)r, 16, (v16)acc[r][1]);
+        float sums[KERNEL_COLUMNS];
+
+        _mm512_storeu_ps(sums, acc[r][0]);
+        _mm512_storeu_ps(sums + 16, acc[r][1]);
+        finish(job, row + (size_t)r, sums);
     }
 }
 #endif
 
+void KERNEL(rows_f32)(const struct row_job *job) { run_f32(job, false); }
+
+#if KERNEL_F16
+void KERNEL(rows_f16)(const struct row_job *job) { run_f32(job, true); }
+#endif
+
+#if KERNEL_BF16
 #define ROWS(run)                                               \
     for (size_t row = 0; row < job->rows; row += KERNEL_ROWS) { \
         switch (job->rows - row) {                              \
@@ -145,8 +278,5 @@ INLINE void run_bf16(const struct row_job *job, size_t row, const int rows)
         }                                                       \
     }
 
-void KERNEL(rows_f32)(const struct row_job *job) { ROWS(run_f32) }
-
-#if KERNEL_BF16
 void KERNEL(rows_bf16)(const struct row_job *job) { ROWS(run_bf16) }
 #endif

@@ -12,6 +12,9 @@ const struct kernels KERNEL(kernels) = {
     .scores_f32 = KERNEL(scores_f32),
     .queries_i8 = KERNEL(queries_i8),
     .scores_i8 = KERNEL(scores_i8),
+#if KERNEL_F16
+    .rows_f16 = KERNEL(rows_f16),
+#endif
 #if KERNEL_BF16
     .rows_bf16 = KERNEL(rows_bf16),
     .attend_bf16 = KERNEL(attend_bf16),

@@ -375,8 +375,11 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
         rc = clap_audio_take_memory(t, err);
     if (rc == 0)
         rc = load_weights(&l, err);
-    if (rc == 0)
+    if (rc == 0) {
+        t->be->rehearsing = true;
         rc = warm(t, err);
+        t->be->rehearsing = false;
+    }
     if (rc != 0) {
         clap_audio_free(t);
         return rc;

@@ -170,8 +170,11 @@ int clap_text_load(const char *dir, uint32_t size, const struct weights *w, stru
     t->be = be;
     t->size = size;
     rc = load(t, dir, w, precision, err);
-    if (rc == 0)
+    if (rc == 0) {
+        t->be->rehearsing = true;
         rc = warm(t, err);
+        t->be->rehearsing = false;
+    }
     if (rc != 0) {
         clap_text_free(t);
         return rc;

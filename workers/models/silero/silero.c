@@ -148,10 +148,12 @@ static int warm(struct silero *s, struct err *err)
 
     for (uint32_t i = 0; blocks && streams && i < s->blocks; i++)
         blocks[i] = (struct silero_block){&streams[i], pcm, SILERO_BLOCK, prob};
+    s->be->rehearsing = true;
     if (blocks && streams && pcm && prob)
         rc = silero_run(s, blocks, s->blocks, err);
     else
         rc = err_set(err, ERR_NOMEM, "no memory for the voice activity model");
+    s->be->rehearsing = false;
     free(blocks);
     free(streams);
     free(pcm);

@@ -14,7 +14,8 @@ struct source {
     uint64_t state;
 };
 
-/* Nearly normal, standard deviation 0.02: the sum of four 16-bit uniforms of one 64-bit number. */
+/* Nearly normal, standard deviation 0.02: the sum of four 16-bit uniforms of one 64-bit number.
+ * Multiples of 2^-14 below 2^-3 are float16 numbers, as the weights of published models are. */
 static float random_value(uint64_t *state)
 {
     uint64_t z = (*state += 0x9e3779b97f4a7c15u);
@@ -25,7 +26,7 @@ static float random_value(uint64_t *state)
     z ^= z >> 31;
     sum = (uint32_t)(z & 0xffff) + (uint32_t)(z >> 16 & 0xffff) + (uint32_t)(z >> 32 & 0xffff) +
           (uint32_t)(z >> 48);
-    return ((float)sum - 131070.0f) * (0.02f / 37837.0f);
+    return rintf(((float)sum - 131070.0f) * (0.02f / 37837.0f) * 0x1p14f) * 0x1p-14f;
 }
 
 static bool same_shape(const struct weight *t, const int64_t dim[3], uint32_t rank)
@@ -340,9 +341,11 @@ static int warm(struct whisper *w, struct err *err)
 
     if (rc != 0)
         return rc;
+    w->be->rehearsing = w->encoder_be->rehearsing = true;
     rc = whisper_warm_encoder(s, err);
     if (rc == 0)
         rc = whisper_warm_decoder(s, err);
+    w->be->rehearsing = w->encoder_be->rehearsing = false;
     whisper_session_free(s);
     return rc;
 }

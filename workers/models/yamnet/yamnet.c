@@ -163,8 +163,11 @@ static int warm(struct yamnet *y, struct err *err)
     size_t n = YAMNET_PATCH + (size_t)(y->patches - 1) * YAMNET_HOP;
     float *pcm = calloc(n, sizeof(*pcm));
     float *scores = malloc((size_t)y->patches * y->names.count * sizeof(*scores));
-    int rc = pcm && scores ? yamnet_run(y, pcm, n, scores, NULL, err) : no_memory(err);
+    int rc;
 
+    y->be->rehearsing = true;
+    rc = pcm && scores ? yamnet_run(y, pcm, n, scores, NULL, err) : no_memory(err);
+    y->be->rehearsing = false;
     free(pcm);
     free(scores);
     return rc;
