@@ -274,7 +274,8 @@ class Seen(Devices):
     def test_it_waits_while_others_compute(self):
         self.see("well", "sim:0 93 3000000000 4000000000 74 388000 1 2000000000:93")
         run = self.start_run("--idle", "--metrics", os.path.join(self.dir, "night.prom"), env=self.seen())
-        self.wait_for("the note", lambda: "waiting: others use sim:0" in self.nightshift("status").out, run)
+        self.wait_for("the note", lambda: "waiting: others use sim:0" in " ".join(self.nightshift("status").out.split()),
+                      run)
         out = " ".join(self.nightshift("status", status=0).out.split())
         self.assertIn("sim:0: left to others who use it", out)
         self.assertIn("load 93 %, 74 \u00b0C, 388 W, memory 3.0 GB of 4.0 GB in use", out)
