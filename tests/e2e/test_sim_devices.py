@@ -322,7 +322,7 @@ class Seen(Devices):
             self.one_sentence(self.run_to_end(f"--device-memory={option}", env=self.sim("sim:1GiB"),
                                               status=night.USAGE), words)
         answer = self.run_to_end("--device-memory=1M", env=self.sim("sim:1GiB"), status=None)
-        self.assertIn("0.00 gb are left", answer.err.lower())
+        self.assertIn("would pass the limit of 1048576", answer.err)
         self.run_to_end("--device-memory=sim:0=64M", env=self.sim("sim:1GiB"))
         self.assertEqual(self.expected(), self.results())
         (most,), = self.sql("SELECT max(memory_bytes) FROM run_sample")
