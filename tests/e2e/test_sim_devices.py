@@ -274,7 +274,8 @@ class Seen(Devices):
     def test_it_waits_while_others_compute(self):
         self.see("well", "sim:0 93 3000000000 4000000000 74 388000 1 2000000000:93")
         run = self.start_run("--idle", "--metrics", os.path.join(self.dir, "night.prom"), env=self.seen())
-        self.wait_for("the note", lambda: "waiting: others use sim:0" in self.nightshift("status").out, run)
+        self.wait_for("the note", lambda: "waiting: others use sim:0" in " ".join(self.nightshift("status").out.split()),
+                      run)
         out = " ".join(self.nightshift("status", status=0).out.split())
         self.assertIn("sim:0: left to others who use it", out)
         self.assertIn("load 93 %, 74 \u00b0C, 388 W, memory 3.0 GB of 4.0 GB in use", out)
@@ -321,7 +322,7 @@ class Seen(Devices):
             self.one_sentence(self.run_to_end(f"--device-memory={option}", env=self.sim("sim:1GiB"),
                                               status=night.USAGE), words)
         answer = self.run_to_end("--device-memory=1M", env=self.sim("sim:1GiB"), status=None)
-        self.assertIn("0.00 gb are left", answer.err.lower())
+        self.assertIn("would pass the limit of 1048576", answer.err)
         self.run_to_end("--device-memory=sim:0=64M", env=self.sim("sim:1GiB"))
         self.assertEqual(self.expected(), self.results())
         (most,), = self.sql("SELECT max(memory_bytes) FROM run_sample")
