@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 #define INLINE static inline __attribute__((always_inline))
 /* What a kernel does after its inner loop: with sanitizers a function, whose many inlined copies
@@ -39,13 +42,27 @@ typedef float vreg_loose __attribute__((vector_size(LANES * 4), aligned(4), may_
 typedef int8_t bytes __attribute__((vector_size(LANES)));
 
 INLINE vreg r_load(const float *p) { return *(const vreg_loose *)p; }
-/* LANES integers of 8 bits, as float32. */
+/* LANES integers of 8 bits, as float32. By hand, since GCC 12 converts such vectors one by one. */
 INLINE vreg r_load_i8(const int8_t *p)
 {
+#if LANES == 16
+    return (vreg)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+#elif LANES == 8
+    return (vreg)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+#elif defined(__SSE2__)
+    int32_t four;
+    __m128i x;
+
+    memcpy(&four, p, sizeof(four));
+    x = _mm_cvtsi32_si128(four);
+    x = _mm_unpacklo_epi8(x, x); /* each byte to the top of its 32 bits, and down with its sign */
+    return (vreg)_mm_cvtepi32_ps(_mm_srai_epi32(_mm_unpacklo_epi16(x, x), 24));
+#else
     bytes b;
 
     memcpy(&b, p, sizeof(b));
     return __builtin_convertvector(b, vreg);
+#endif
 }
 INLINE void r_store(float *p, vreg v) { *(vreg_loose *)p = v; }
 /* Not zeros + x: that is an addition and a shuffle (minus zero would have to become zero), where

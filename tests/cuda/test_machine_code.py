@@ -22,6 +22,8 @@ ARCH = "sm_90"
 # device memory. Of all instances (types, lengths) the worst counts. The bounds stand a little above what is there.
 HOT = [
     ("attend_rows", 72, 1200, 8, 0),
+    ("attend_eight", 72, 2400, 0, 0),
+    ("fill_eightI.*Li[48]E", 56, 1600, 4, 0),
     ("attend_spans", 84, 2800, 0, 0),
     ("score_rows", 36, 280, 4, 0),
     ("epilogue_rowsI.*Li[48]E", 56, 850, 4, 0),  # GELU's instructions are what bounds it

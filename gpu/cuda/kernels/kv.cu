@@ -110,8 +110,9 @@ __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct 
     constexpr int ACROSS = HEAD / N, ROWS = FILL_THREADS / ACROSS; /* of the block's threads */
     __shared__ float highs[ROWS][HEAD], factors[HEAD];
     const int thread = (int)threadIdx.x, part = thread % ACROSS * N, first = thread / ACROSS;
-    const struct tensor &t = blockIdx.z ? v : k;
     const int64_t column = (int64_t)blockIdx.x * HEAD + part, row = (int64_t)blockIdx.y * n;
+    const int64_t stride = blockIdx.z ? v.stride : k.stride;
+    const T *from = (blockIdx.z ? row_of<const T>(v, row) : row_of<const T>(k, row)) + column;
     char *pair = static_cast<char *>(kv.data) + (size_t)slots.slot[blockIdx.y] * kv.slot_stride +
                  blockIdx.x * head_bytes<int8_t>(kv.capacity);
     const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
@@ -120,7 +121,7 @@ __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct 
 
 #pragma unroll 4
     for (int i = first; i < n; i += ROWS) {
-        const pack<T, N> x = *reinterpret_cast<const pack<T, N> *>(row_of<T>(t, row + i) + column);
+        const pack<T, N> x = *reinterpret_cast<const pack<T, N> *>(from + i * stride);
 
 #pragma unroll
         for (int j = 0; j < N; j++) {
@@ -148,7 +149,7 @@ __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct 
         factor[j] = factors[part + j];
 #pragma unroll 4
     for (int i = first; i < n; i += ROWS) {
-        const pack<T, N> x = *reinterpret_cast<const pack<T, N> *>(row_of<T>(t, row + i) + column);
+        const pack<T, N> x = *reinterpret_cast<const pack<T, N> *>(from + i * stride);
         pack<int8_t, N> y;
 
 #pragma unroll
