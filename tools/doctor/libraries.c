@@ -5,6 +5,7 @@
 
 #include "store/store.h"
 #include "tools/doctor/doctor.h"
+#include "workers/media/decoder.h"
 
 /* Versions are asked of the libraries that this process has really loaded, by the name of the
  * function: their headers belong to other folders, and the file's name is found beside it. */
@@ -100,6 +101,9 @@ static void check_sqlite(struct doctor *d)
 
 void doctor_libraries(struct doctor *d)
 {
+    struct err ignored; /* what is not there is told of below, each by itself */
+
+    decoder_load(&ignored);
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
         check_library(d, &libraries[i]);
     check_sqlite(d);

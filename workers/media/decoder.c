@@ -19,6 +19,7 @@
 #include "base/spawn.h"
 #include "base/utf8.h"
 #include "workers/wire/frame.h"
+#include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/wire.h"
@@ -64,6 +65,8 @@ struct decoder {
 };
 
 void decoder_set_program(const char *path) { program = path; }
+
+int decoder_load(struct err *err) { return ffmpeg_open(err); }
 
 static int open_server(struct fork_server **ret)
 {
@@ -188,6 +191,8 @@ static int launch(struct decoder *d, int file, const struct wire_request *reques
 
         if (failed == EAGAIN)
             rc = err_set(err, ERR_NOMEM, "start a decoder: there are too many processes");
+        else if (failed == EPIPE)
+            rc = err_set(err, ERR_IO, "start a decoder: it ended before; the log has its reason");
         else
             rc = failed ? err_sys(err, failed, "start a decoder") : 0;
     }

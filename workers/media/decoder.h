@@ -126,6 +126,10 @@ void decoder_close(struct decoder *d); /* kills and reaps; NULL is fine */
 void decoder_share_server(void);
 void decoder_drop_server(void);
 
+/* Into this process the libraries that a decoder opens as it begins, for who wants to look at them.
+ * ERR_IO says which one is missing or not whole. */
+int decoder_load(struct err *err);
+
 /* The program to start instead of /proc/self/exe (tests); NULL restores. Before threads only. */
 void decoder_set_program(const char *path);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -239,18 +240,16 @@ static int run_list(struct session *s, struct err *err)
 
 /* --- the process --- */
 
-static struct err no_ffmpeg; /* why it could not be opened; code 0: it is */
-
 /* Everything that opens files at its first use is used once before the doors close. Names of
  * members come as UTF-8 where an archive states their encoding, and untouched where it does not;
  * times without a zone are UTC, so that the same archive says the same everywhere. */
-static void warm_up(void)
+static int warm_up(struct err *err)
 {
     setenv("TZ", "UTC0", 1);
     tzset();
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "en_US.UTF-8");
-    ffmpeg_open(&no_ffmpeg);
+    return ffmpeg_open(err);
 }
 
 /* While the sandbox still allows it: the C library asks for a size by a call that takes names too.
@@ -292,9 +291,7 @@ static int run(struct session *s, struct sandbox_report *report, struct err *err
     }
     s->unpack.max_bytes = limits->max_unpacked_bytes ? limits->max_unpacked_bytes
                                                      : unpack_default_bytes(s->file_size);
-    if (s->request.task == WIRE_TASK_LIST)
-        return run_list(s, err);
-    return no_ffmpeg.code ? err_set(err, no_ffmpeg.code, "%s", no_ffmpeg.msg) : run_decode(s, err);
+    return s->request.task == WIRE_TASK_LIST ? run_list(s, err) : run_decode(s, err);
 }
 
 static int decode_once(void)
@@ -333,11 +330,15 @@ static int decode_once(void)
 
 int decoder_main(int argc, char **argv)
 {
+    struct err err = {0};
     int rc;
 
     (void)argc;
     (void)argv;
-    warm_up();
+    if (warm_up(&err) != 0) {
+        log_error("decoder: %s", err.msg);
+        return EX_UNAVAILABLE; /* nobody gets a decoder, so that no recording is blamed */
+    }
     rc = fork_server_main(decode_once);
     if (rc < 0) {
         log_error("decoder: this command is started by `nightshift run`");

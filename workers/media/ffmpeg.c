@@ -36,7 +36,8 @@ static const struct library {
 
 static int open_library(const struct library *l, struct ffmpeg *ret, struct err *err)
 {
-    void *handle = dlopen(l->file, RTLD_LAZY | RTLD_LOCAL);
+    /* As if linked: who looks at what is loaded (doctor) finds it. */
+    void *handle = dlopen(l->file, RTLD_LAZY | RTLD_GLOBAL);
 
     if (!handle)
         return err_set(err, ERR_IO, "FFmpeg cannot be opened, install it: %.300s", dlerror());
