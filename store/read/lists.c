@@ -58,7 +58,9 @@ static const char sql_jobs[] =
     "SELECT j.job_id, j.created_at, j.ended_at, j.command, s.name, s.model, j.language, j.seen, "
     "j.added, j.places, j.changed, j.unchanged, j.vanished, j.tasks, "
     "ifnull(n.pending, 0), ifnull(n.done, 0), ifnull(n.failed, 0), ifnull(n.cancelled, 0), "
-    "ifnull(j.priority, -2) FROM job j JOIN stage s ON s.stage_id = j.stage_id "
+    "ifnull(j.priority, -2), sum(j.ended_at IS NULL OR "
+    "n.pending + n.done + n.failed + n.cancelled > 0) OVER () FROM job j JOIN stage s ON "
+    "s.stage_id = j.stage_id "
     "LEFT JOIN (SELECT job_id, sum(state = 'pending') AS pending, sum(state = 'done') AS done, "
     "sum(state = 'failed') AS failed, sum(state = 'cancelled' AND wanted) AS cancelled "
     "FROM task GROUP BY job_id) n ON n.job_id = j.job_id ORDER BY j.job_id";
@@ -87,7 +89,8 @@ int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err)
                                .tasks_done = U64(rows.stmt, 15),
                                .tasks_failed = U64(rows.stmt, 16),
                                .tasks_cancelled = U64(rows.stmt, 17),
-                               .priority = store_priority_name(sqlite3_column_int(rows.stmt, 18))};
+                               .priority = store_priority_name(sqlite3_column_int(rows.stmt, 18)),
+                               .with_tasks = U64(rows.stmt, 19)};
         rows.rc = fn(arg, &row);
     }
     return db_rows_end(&rows);

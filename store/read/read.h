@@ -212,6 +212,7 @@ struct read_job {
     const char *priority; /* "" : nothing was said */
     struct store_enqueue_counts counts;
     uint64_t tasks_pending, tasks_done, tasks_failed, tasks_cancelled; /* of the tasks it created */
+    uint64_t with_tasks; /* of all jobs, so many have such, or a walk that has not ended */
 };
 typedef int (*read_job_fn)(void *arg, const struct read_job *row);
 int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err);

@@ -109,11 +109,11 @@ int store_left_out(struct store *st, uint64_t *ret, struct err *err)
     return count_of(st, sql_left_out, ret, err);
 }
 
+/* Of a recording's transcriptions one is current, and others have no segments. */
 static const char sql_speechless[] =
-    "SELECT count(*) FROM media m WHERE EXISTS (SELECT 1 FROM task t JOIN stage s USING (stage_id) "
-    "WHERE t.media_id = m.media_id AND t.state = 'done' AND t.current AND s." DB_TRANSCRIBES ") "
-    "AND NOT EXISTS (SELECT 1 FROM task t JOIN segment g USING (task_id) "
-    "WHERE t.media_id = m.media_id AND t.current)";
+    "SELECT count(*) FROM task t WHERE t.state = 'done' AND t.current "
+    "AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = t.task_id) "
+    "AND (SELECT s." DB_TRANSCRIBES " FROM stage s WHERE s.stage_id = t.stage_id)";
 
 int store_speechless(struct store *st, uint64_t *ret, struct err *err)
 {

@@ -88,7 +88,7 @@ struct report {
     char holder[200]; /* who holds the catalog when it is no run; "" nobody */
     const struct wanted *wanted;
     /* While rows are read: */
-    uint64_t shown, skipped;
+    uint64_t shown, skipped, jobs;
     json_t *rows;
     bool no_memory;
     char *command; /* of the job command_of, and of those since */
@@ -384,14 +384,6 @@ static bool is_shown(const struct report *r, const struct read_job *j)
     return r->wanted->jobs || tasks_of(j) > 0 || j->ended_at[0] == 0;
 }
 
-static int count_job(void *arg, const struct read_job *j)
-{
-    struct report *r = arg;
-
-    r->skipped += is_shown(r, j);
-    return 0;
-}
-
 static const char *behind(const char *s, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -436,12 +428,8 @@ static int print_job(void *arg, const struct read_job *j)
     struct report *r = arg;
     char head[160], done[TEXT_LEN], all[TEXT_LEN];
 
-    if (!is_shown(r, j))
+    if (!is_shown(r, j) || (!r->wanted->jobs && r->jobs++ + JOBS_SHOWN < j->with_tasks))
         return 0;
-    if (r->skipped > 0) {
-        r->skipped--;
-        return 0;
-    }
     snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s%s",
              (long long)j->job_id, j->created_at,
              strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
@@ -568,12 +556,8 @@ static int json_device(void *arg, const struct store_tuning_row *row)
 
 static int print_jobs(struct report *r, struct err *err)
 {
-    int rc;
-
-    r->skipped = r->shown = 0;
-    rc = read_jobs(r->store, count_job, r, err);
-    r->skipped = !r->wanted->jobs && r->skipped > JOBS_SHOWN ? r->skipped - JOBS_SHOWN : 0;
-    return rc != 0 ? rc : read_jobs(r->store, print_job, r, err);
+    r->jobs = r->shown = 0;
+    return read_jobs(r->store, print_job, r, err);
 }
 
 static int print_ways_out(struct report *r, struct err *err)

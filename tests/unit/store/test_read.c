@@ -494,4 +494,36 @@ TEST(lists)
     catalog_close(st);
 }
 
+static uint64_t speechless(struct store *st)
+{
+    struct err e = {0};
+    uint64_t n;
+
+    assert_ok(store_speechless(st, &n, &e), e);
+    return n;
+}
+
+TEST(where_nobody_speaks)
+{
+    struct store *st = filled();
+    struct err e = {0};
+    int64_t job, again;
+
+    assert_int_equal(speechless(st), 0); /* one is done, and somebody speaks; others are not done */
+    shard_put(st, 4, 0, NULL, 0);
+    assert_int_equal(speechless(st), 0);
+    assert_ok(store_task_total(st, 4, 1, &e), e);
+    assert_int_equal(speechless(st), 1);
+    /* Another model hears nobody in the first: it is that model's word that counts. */
+    job = job_begin(st, &stage_tiny);
+    job_add1(st, job, "/a/1990/tape 1.wav", "", 1);
+    job_end(st, job, "/a/1990");
+    again = count_of("SELECT max(task_id) FROM task");
+    shard_put(st, again, 0, NULL, 0);
+    assert_ok(store_task_total(st, again, 1, &e), e);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done'"), 3);
+    assert_int_equal(speechless(st), 2);
+    catalog_close(st);
+}
+
 TEST_MAIN(NULL, NULL)
