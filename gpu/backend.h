@@ -34,6 +34,7 @@
 #define BACKEND_MAX_MOVED (1u << 18) /* slots of a cache that kv_copy copies in */
 
 struct backend;
+struct buf;       /* base/buf.h */
 struct linear;    /* packed weights of y = x W^T + b */
 struct mel;       /* plan and scratch of a log-mel spectrogram */
 struct rules;     /* which token may follow: tables on the device */
@@ -122,6 +123,17 @@ struct choice_ask {
     double uniform;    /* in [0, 1): what a draw is made with */
 };
 
+#define TOKEN_FOLLOWS (-2) /* of a token_row: what was chosen for its slot last; see follow */
+
+/* Where the last choice for a slot has left it. In device memory, [slots], zeroed at first: nothing
+ * follows there. */
+struct token_tail {
+    int32_t open;  /* 0: nothing follows: it has ended, or no token could be chosen */
+    int32_t token; /* chosen last: what a row that follows feeds */
+    int32_t count; /* of the question of such a row, as are: */
+    int32_t before, last_time;
+};
+
 /* The answer, in device memory. Ties go to the lowest id; logits that are NaN count as minus
  * infinity. CHOOSE_START looks at the logits before the rules have masked any. */
 struct choice {
@@ -140,6 +152,8 @@ struct candidate {
     double logprob; /* natural logarithm, at temperature 1 */
 };
 
+#define BACKEND_BOXES 2
+#define BACKEND_BOX_BYTES ((size_t)4 << 20)
 #define BACKEND_MAX_TOP 33 /* candidates of a row */
 
 /* A convolution over images that lie row by row, channels last. */
@@ -359,6 +373,24 @@ struct backend_ops {
                            struct tensor v, const struct attention_bias *bias, struct tensor out,
                            struct err *err);
 
+    /* NULL, all four, where a device gains nothing by it (the host): so that steps follow each
+     * other without the caller, who learns of a step's choices while the next one runs. follow: of
+     * rows i < n whose token is TOKEN_FOLLOWS that becomes the one in tails[rows[i].slot], and
+     * count, last, before and last_time of asks[i] become what they are with it. Where nothing
+     * follows the row is nobody's from then on, and asked for nothing. */
+    int (*follow)(struct backend *be, const struct token_tail *tails, struct token_row *rows,
+                  struct choice_ask *asks, uint32_t n, struct err *err);
+    /* After choose: the tails of the slots of rows that asked for a token; no slot has two such
+     * rows. Nothing follows eot, nor where no token was chosen or the row is not usable. */
+    int (*note)(struct backend *be, const struct rules *r, const struct token_row *rows,
+                const struct choice_ask *asks, const struct choice *choices, uint32_t n,
+                struct token_tail *tails, struct err *err);
+    /* A copy of device memory on its way to the host, after what was asked for before and while
+     * what comes later runs: into box < BACKEND_BOXES, at most BACKEND_BOX_BYTES. collect: sleeps
+     * until it is there; dst: host memory. Recorded sequences hold neither. */
+    int (*post)(struct backend *be, uint32_t box, const void *src, size_t bytes, struct err *err);
+    int (*collect)(struct backend *be, uint32_t box, void *dst, size_t bytes, struct err *err);
+
     /* NULL where a device gains nothing by it (the host). Between begin and end operations are
      * recorded, not run; only those above that neither wait nor prepare may be called. run: as if
      * they were called again, on whatever their device memory holds then. */
@@ -379,6 +411,19 @@ struct backend_ops {
     int (*after)(struct backend *be, struct backend *other, struct err *err);
     /* *ret: whether all that be was asked for has ended. Waits for nothing. */
     int (*idle)(struct backend *be, bool *ret, struct err *err);
+
+    /* NULL, all three, where an operation has one way (the host). Between rehearse(true) and
+     * rehearse(false) what operations compute is of no account: what a device has several ways of
+     * it may try in turn, and keep to the fastest. Not within a recording; a failed call ends it.
+     */
+    int (*rehearse)(struct backend *be, bool on, struct err *err);
+    /* Puts what rehearsals have found, forks' among it, behind ret's content: for a later process
+     * with this device. */
+    int (*recall)(struct backend *be, struct buf *ret, struct err *err);
+    /* Takes what `recall` gave, before the operations that it is about. The bytes need not be
+     * trusted. ERR_EMPTY: it is of another device or library, and nothing is taken; ERR_INPUT: it
+     * is no such thing. */
+    int (*learn)(struct backend *be, const void *data, size_t bytes, struct err *err);
 };
 
 /* What a backend's own struct begins with. */

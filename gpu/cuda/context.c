@@ -1,5 +1,5 @@
 /* Opening a GPU as a backend, closing it, and what its errors mean. */
-#include "gpu/cuda/cuda.h"
+#include "gpu/cuda/matmul.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +41,12 @@ static void close_stages(struct cuda *c)
     }
     if (c->down.data)
         (void)cudaFreeHost(c->down.data);
+    for (int i = 0; i < BACKEND_BOXES; i++) {
+        if (c->box[i].done)
+            (void)cudaEventDestroy(c->box[i].done);
+        if (c->box[i].data)
+            (void)cudaFreeHost(c->box[i].data);
+    }
 }
 
 static void close_streams(struct cuda *c)
@@ -79,6 +85,7 @@ static void cuda_close(struct backend *be)
     if (c->lt && c->home == c)
         (void)c->libs.lt.cublasLtDestroy(c->lt);
     close_stages(c);
+    algorithms_free(c);
     if (c->home != c)
         close_fork(c);
     for (size_t i = 0; i < c->block_count; i++)
@@ -192,7 +199,7 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
     c->device = ordinal;
     c->sm = d.major * 10 + d.minor;
     c->deterministic = options && options->deterministic;
-    c->tanh_gelu = gelu && strcmp(gelu, "tanh") == 0;
+    c->gelu = gelu ? gelu : "";
     rc = cuda_status(err, cudaSetDevice(ordinal), "opening the GPU");
     if (rc == 0)
         rc = open_libraries(c, err);
@@ -230,7 +237,7 @@ int cuda_fork(struct backend *be, struct backend **ret, struct err *err)
     c->device = home->device;
     c->sm = home->sm;
     c->deterministic = home->deterministic;
-    c->tanh_gelu = home->tanh_gelu;
+    c->gelu = home->gelu;
     c->libs = home->libs;
     c->lt = home->lt;
     rc = cuda_sdpa_open(c, err);
@@ -317,6 +324,10 @@ const struct backend_ops cuda_ops = {
     .rules_free = cuda_rules_free,
     .choose = cuda_choose,
     .top = cuda_top,
+    .follow = cuda_follow,
+    .note = cuda_note,
+    .post = cuda_post,
+    .collect = cuda_collect,
     .lstm_new = cuda_lstm_new,
     .lstm_free = cuda_lstm_free,
     .lstm = cuda_lstm,
@@ -338,4 +349,7 @@ const struct backend_ops cuda_ops = {
     .fork = cuda_fork,
     .after = cuda_after,
     .idle = cuda_idle,
+    .rehearse = cuda_rehearse,
+    .recall = cuda_recall,
+    .learn = cuda_learn,
 };

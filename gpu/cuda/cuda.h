@@ -22,14 +22,14 @@
  *   cudaFreeHost cudaMemcpyAsync cudaMemsetAsync cudaDeviceGetStreamPriorityRange
  *   cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamSynchronize cudaStreamQuery
  *   cudaStreamWaitEvent cudaEventCreateWithFlags cudaEventRecord cudaEventSynchronize
- *   cudaEventDestroy cudaGetLastError cudaGetErrorName cudaGetErrorString
- *   cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate cudaGraphLaunch
- *   cudaGraphDestroy cudaGraphExecDestroy cudaFuncSetAttribute
- * Of cuBLASLt and cuDNN: libs.h.
+ *   cudaEventElapsedTime cudaEventDestroy cudaGetLastError cudaGetErrorName
+ *   cudaGetErrorString cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate
+ * cudaGraphLaunch cudaGraphDestroy cudaGraphExecDestroy cudaFuncSetAttribute Of cuBLASLt and cuDNN:
+ * libs.h.
  *
- * Experiment: with NIGHTSHIFT_CUDA_GELU=tanh in the environment when the device is opened, 16-bit
- * matrix products take cuBLASLt's fused GELU, which is the tanh approximation, instead of the exact
- * one in a kernel of its own. For measuring what the difference costs; nothing sets it. */
+ * NIGHTSHIFT_CUDA_GELU in the environment when the device is opened, for measuring: "exact"
+ * computes GELU in a kernel of its own everywhere, "tanh" in the product's epilogue in fp16, too,
+ * not only in bf16 (linear.c says why not). */
 #ifndef NIGHTSHIFT_GPU_CUDA_CUDA_H
 #define NIGHTSHIFT_GPU_CUDA_CUDA_H
 
@@ -43,15 +43,24 @@
 #define CUDA_HEAD BACKEND_HEAD_SIZE
 #define CUDA_STAGES 4                     /* pinned buffers, used in turn */
 #define CUDA_STAGE_BYTES (4u << 20)       /* of each: longer copies go in pieces */
+#define CUDA_LAPS 3                       /* runs by which an algorithm is timed */
 #define CUDA_ATTENTION_BYTES (256u << 20) /* scores of the unfused attention, at most */
 
 struct plan;      /* a prepared matrix product: matmul.c */
+struct algorithm; /* by which a product is computed: algorithms.c */
 struct sdpa_plan; /* a prepared fused attention: sdpa.c */
 
 /* Pinned host memory through which the caller's pass. */
 struct cuda_stage {
     void *data;
     cudaEvent_t done; /* the copy that used it last */
+};
+
+/* And memory that a copy to the host lands in. */
+struct cuda_box {
+    void *data; /* NULL: not used yet */
+    size_t bytes;
+    cudaEvent_t done;
 };
 
 extern const struct backend_ops cuda_ops;
@@ -67,7 +76,7 @@ struct cuda {
     int device;          /* ordinal */
     int sm;              /* 10 * major + minor: 75 ... 120 */
     bool deterministic;
-    bool tanh_gelu; /* the experiment above */
+    const char *gelu; /* "exact", "tanh"; "": by the type */
     bool recording;
     uint32_t recordings; /* alive */
 
@@ -87,6 +96,7 @@ struct cuda {
     size_t old_count;
 
     struct cuda_stage up[CUDA_STAGES], down;
+    struct cuda_box box[BACKEND_BOXES];
     uint32_t next_up;
 
     struct cuda_block *blocks; /* home: what alloc gave, by address */
@@ -94,7 +104,11 @@ struct cuda {
 
     struct plan **plans; /* a hash table by shape */
     size_t plan_count, plan_cap;
-    struct sdpa_plan **sdpa; /* a list by shape */
+    struct algorithm *algorithms; /* home: what was timed or learned */
+    size_t algorithm_count;
+    bool rehearsing;
+    cudaEvent_t lap[CUDA_LAPS + 1]; /* while rehearsing: with times */
+    struct sdpa_plan **sdpa;        /* a list by shape */
     size_t sdpa_count;
 };
 
@@ -143,6 +157,8 @@ int cuda_put(struct backend *be, struct tensor dst, const float *src, struct err
 int cuda_get(struct backend *be, float *dst, struct tensor src, struct err *err);
 int cuda_write(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
 int cuda_read(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
+int cuda_post(struct backend *be, uint32_t box, const void *src, size_t bytes, struct err *err);
+int cuda_collect(struct backend *be, uint32_t box, void *dst, size_t bytes, struct err *err);
 
 /* --- device.c ----------------------------------------------------------------------------- */
 
@@ -166,7 +182,7 @@ struct product {
     int64_t rows, out, in;
     int64_t x_stride, w_stride, y_stride;
     int64_t batch, x_step, w_step, y_step;
-    enum epilogue epilogue; /* GELU: the tanh one, for c->tanh_gelu alone; RELU: not of 8 bit */
+    enum epilogue epilogue; /* GELU: the tanh one; RELU: not of 8 bit */
     const void *x, *w, *bias;
     void *y;
     float alpha;
@@ -176,6 +192,12 @@ struct product {
 int cuda_product(struct cuda *c, const struct product *p, const char *doing, struct err *err);
 void cuda_plans_free(struct cuda *c);
 cudaDataType_t cuda_type(enum dtype type);
+
+/* --- algorithms.c --------------------------------------------------------------------------- */
+
+int cuda_rehearse(struct backend *be, bool on, struct err *err);
+int cuda_recall(struct backend *be, struct buf *ret, struct err *err);
+int cuda_learn(struct backend *be, const void *data, size_t bytes, struct err *err);
 
 /* --- check.c ------------------------------------------------------------------------------ */
 
@@ -228,6 +250,11 @@ int cuda_rules_new(struct backend *be, const struct rules_spec *spec, struct rul
 void cuda_rules_free(struct backend *be, struct rules *r);
 int cuda_choose(struct backend *be, const struct rules *r, struct tensor logits,
                 const struct choice_ask *ask, struct choice *ret, struct err *err);
+int cuda_follow(struct backend *be, const struct token_tail *tails, struct token_row *rows,
+                struct choice_ask *asks, uint32_t n, struct err *err);
+int cuda_note(struct backend *be, const struct rules *r, const struct token_row *rows,
+              const struct choice_ask *asks, const struct choice *choices, uint32_t n,
+              struct token_tail *tails, struct err *err);
 int cuda_top(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
              struct err *err);
 

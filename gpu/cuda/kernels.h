@@ -168,6 +168,15 @@ struct rules_device {
 int k_choose(cudaStream_t s, struct rules_device r, struct tensor logits,
              const struct choice_ask *ask, struct choice *ret);
 
+/* --- follow.cu ------------------------------------------------------------------------------ */
+
+/* See the operations of the same names. */
+int k_follow(cudaStream_t s, const struct token_tail *tails, struct token_row *rows,
+             struct choice_ask *asks, uint32_t n);
+int k_note(cudaStream_t s, struct rules_device r, const struct token_row *rows,
+           const struct choice_ask *asks, const struct choice *choices, uint32_t n,
+           struct token_tail *tails);
+
 /* --- top.cu --------------------------------------------------------------------------------- */
 
 /* The k largest of each row of logits (float32), k <= BACKEND_MAX_TOP; ret: [rows][k]. Of equals

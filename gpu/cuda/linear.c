@@ -8,8 +8,12 @@
  * fp8:  x to e4m3 with the scale 1, saturating (layer norms keep it well within 448; a scale over
  *       the batch would make a window depend on its neighbours); W with one scale, which is alpha.
  *
- * GELU is a kernel of its own after the product, exact; cuBLASLt's is the tanh approximation. ReLU
- * is cuBLASLt's, but in 8 bit, where our kernels come after the product anyway, or its table of
+ * GELU is cuBLASLt's in bf16, the tanh approximation, and else a kernel of its own after the
+ * product, exact. The approximation is at most 4.7e-4 off (at -2.7). In bf16 that is less than what
+ * rounding does: over inputs of any spread from 0.3 to 4 around 0 and -1 the result's RMS error is
+ * 0.7 to 0.97 times that of the exact kernel, before which the sum is rounded once more. In fp16 it
+ * would be up to 4 times that, and always to the same side (docs/gpu.md has the table). ReLU is
+ * cuBLASLt's, but in 8 bit, where our kernels come after the product anyway, or its table of
  * epilogues promises none. Where it refuses an epilogue, which its table does not tell for every
  * device, a kernel does it after the plain product.
  *
@@ -40,7 +44,6 @@ struct linear {
     void *half_bias;      /* [out] of the 16-bit type, for 16-bit results */
     float *column_scales; /* int8: [out] */
     float alpha;          /* fp8: W's scale */
-    bool bare[2];         /* cuBLASLt refused an epilogue into 16 bits, into float32 */
 };
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -202,8 +205,8 @@ static const void *bias_for(const struct linear *l, enum dtype y_type)
     return y_type != DTYPE_F32 ? l->half_bias : l->bias;
 }
 
-/* y = gelu(y + bias), or ReLU of it, in place: the one place where GELU's exactness is decided. The
- * bias comes here, in float32, so that y is rounded to 16 bits once before, not twice. */
+/* y = gelu(y + bias), or ReLU of it, in place. The bias comes here, in float32, so that y is
+ * rounded to 16 bits once before, not twice. */
 static int activate(struct cuda *c, const struct linear *l, enum epilogue epilogue, struct tensor y,
                     struct err *err)
 {
@@ -217,9 +220,13 @@ static int add_bias(struct cuda *c, const struct linear *l, struct tensor y, str
     return cuda_status(err, k_epilogue(c->work, y, l->bias, EPILOGUE_NONE, y), "adding the bias");
 }
 
+/* The one place where GELU's exactness is decided. */
 static bool fused_gelu(const struct cuda *c, const struct linear *l)
 {
-    return c->tanh_gelu && precision_type(l->precision) != DTYPE_F32;
+    enum dtype type = precision_type(l->precision);
+
+    return strcmp(c->gelu, "exact") != 0 &&
+           (type == DTYPE_BF16 || (type == DTYPE_F16 && strcmp(c->gelu, "tanh") == 0));
 }
 
 /* With or without the epilogue: without, y is plain x W^T. */
@@ -243,8 +250,8 @@ static struct product product_of(const struct linear *l, const void *x, int64_t 
 }
 
 /* x: of the weights' type, already. What cuBLASLt has no epilogue for, or refuses one for, is a
- * plain product and a kernel after it; a refusal is remembered, for it takes a search each time. */
-static int multiply(struct cuda *c, struct linear *l, const void *x, int64_t x_stride,
+ * plain product and a kernel after it; cuda_product remembers what was refused. */
+static int multiply(struct cuda *c, const struct linear *l, const void *x, int64_t x_stride,
                     cudaDataType_t type, enum epilogue epilogue, struct tensor y, struct err *err)
 {
     struct product p = product_of(l, x, x_stride, type, y);
@@ -253,14 +260,13 @@ static int multiply(struct cuda *c, struct linear *l, const void *x, int64_t x_s
     int rc;
 
     /* From e4m3 into float32, cuBLASLt has no epilogue with a bias. */
-    if (!l->bare[wide] && !(type == CUDA_R_8F_E4M3 && (wide || epilogue == EPILOGUE_RELU)) &&
+    if (!(type == CUDA_R_8F_E4M3 && (wide || epilogue == EPILOGUE_RELU)) &&
         !(epilogue == EPILOGUE_GELU && !fused_gelu(c, l))) {
         p.bias = bias_for(l, y.type);
         p.epilogue = epilogue;
         rc = cuda_product(c, &p, "multiplying matrices", err);
         if (rc != ERR_MODEL || (!p.bias && !activates))
             return rc;
-        l->bare[wide] = true;
     }
     p.bias = NULL;
     p.epilogue = activates ? EPILOGUE_NONE : epilogue;
@@ -272,8 +278,8 @@ static int multiply(struct cuda *c, struct linear *l, const void *x, int64_t x_s
     return l->bias ? add_bias(c, l, y, err) : 0;
 }
 
-static int run_plain(struct cuda *c, struct linear *l, struct tensor x, enum epilogue epilogue,
-                     struct tensor y, struct err *err)
+static int run_plain(struct cuda *c, const struct linear *l, struct tensor x,
+                     enum epilogue epilogue, struct tensor y, struct err *err)
 {
     return multiply(c, l, x.data, x.stride, cuda_type(x.type), epilogue, y, err);
 }
@@ -316,7 +322,7 @@ static int run_int8(struct cuda *c, const struct linear *l, struct tensor x, enu
 }
 
 /* Where the padded product does not fit y's rows, it goes by way of the scratch memory. */
-static int run_fp8(struct cuda *c, struct linear *l, struct tensor x, enum epilogue epilogue,
+static int run_fp8(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
                    struct tensor y, struct err *err)
 {
     size_t input = (size_t)round_up(x.rows * l->w_in, 256);
@@ -344,7 +350,7 @@ static int run_fp8(struct cuda *c, struct linear *l, struct tensor x, enum epilo
     return cuda_status(err, k_epilogue(c->work, sum, l->bias, epilogue, y), "adding the bias");
 }
 
-static int run(struct cuda *c, struct linear *l, struct tensor x, enum epilogue epilogue,
+static int run(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
                struct tensor y, struct err *err)
 {
     if (l->precision == PRECISION_INT8)

@@ -6,27 +6,12 @@
  *     Y = op(W) X  (out, rows) = op(W) (in, rows)
  * where W is (in, out) and op transposes it: the one arrangement that 8-bit products have too. For
  * weights that lie [in][out] (the values of attention), W is (out, in) and op does nothing. */
-#include "gpu/cuda/cuda.h"
+#include "gpu/cuda/matmul.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define PLANS_MAX 4096 /* then all are made again: a night has some hundred shapes */
-#define HEURISTICS 4   /* candidates to ask for; the first that will do is taken */
-
-/* What a plan depends on; zeroed as a whole, and compared as bytes. */
-struct plan_key {
-    int64_t rows, out, in, x_stride, w_stride, y_stride, batch, x_step, w_step, y_step;
-    int32_t type, y_type, tf32, w_by_input, epilogue, biased;
-    int32_t x_align, w_align, y_align, unused;
-};
-
-struct plan {
-    struct plan_key key;
-    cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t x, w, y;
-    cublasLtMatmulAlgo_t algo;
-};
 
 cudaDataType_t cuda_type(enum dtype type)
 {
@@ -84,10 +69,8 @@ static uint64_t hash_of(const struct plan_key *key)
     return h;
 }
 
-static void plan_free(struct cuda *c, struct plan *plan)
+static void plan_empty(struct cuda *c, struct plan *plan)
 {
-    if (!plan)
-        return;
     if (plan->desc)
         (void)c->libs.lt.cublasLtMatmulDescDestroy(plan->desc);
     if (plan->x)
@@ -96,6 +79,14 @@ static void plan_free(struct cuda *c, struct plan *plan)
         (void)c->libs.lt.cublasLtMatrixLayoutDestroy(plan->w);
     if (plan->y)
         (void)c->libs.lt.cublasLtMatrixLayoutDestroy(plan->y);
+    plan->desc = NULL;
+    plan->x = plan->w = plan->y = NULL;
+}
+
+static void plan_free(struct cuda *c, struct plan *plan)
+{
+    if (plan)
+        plan_empty(c, plan);
     free(plan);
 }
 
@@ -207,7 +198,9 @@ static cublasStatus_t make_preference(struct cuda *c, const struct plan_key *key
     return status;
 }
 
-static cublasStatus_t choose_algorithm(struct cuda *c, struct plan *plan)
+/* cuBLASLt's proposals that the workspace suffices for, best first. None: NOT_SUPPORTED. */
+static cublasStatus_t ask_heuristic(struct cuda *c, const struct plan *plan,
+                                    cublasLtMatmulAlgo_t *ret, int *n)
 {
     cublasLtMatmulHeuristicResult_t found[HEURISTICS];
     cublasLtMatmulPreference_t preference = NULL;
@@ -221,28 +214,42 @@ static cublasStatus_t choose_algorithm(struct cuda *c, struct plan *plan)
                                                            found, &count);
     if (preference)
         (void)c->libs.lt.cublasLtMatmulPreferenceDestroy(preference);
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return status;
-    for (int i = 0; i < count; i++) {
-        if (found[i].state == CUBLAS_STATUS_SUCCESS &&
-            found[i].workspaceSize <= c->workspace_bytes) {
-            plan->algo = found[i].algo;
-            return CUBLAS_STATUS_SUCCESS;
-        }
-    }
-    return CUBLAS_STATUS_NOT_SUPPORTED;
+    *n = 0;
+    for (int i = 0; i < count && status == CUBLAS_STATUS_SUCCESS; i++)
+        if (found[i].state == CUBLAS_STATUS_SUCCESS && found[i].workspaceSize <= c->workspace_bytes)
+            ret[(*n)++] = found[i].algo;
+    return status == CUBLAS_STATUS_SUCCESS && *n == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : status;
+}
+
+static cublasStatus_t choose_algorithm(struct cuda *c, const struct product *p, struct plan *plan)
+{
+    cublasLtMatmulAlgo_t found[HEURISTICS];
+    cublasStatus_t status;
+    int n;
+
+    if (algorithms_find(c, plan))
+        return CUBLAS_STATUS_SUCCESS;
+    status = ask_heuristic(c, plan, found, &n);
+    return status == CUBLAS_STATUS_SUCCESS ? algorithms_choose(c, p, plan, found, n) : status;
+}
+
+/* Not a lack of memory, nor of the device: it will say the same again. */
+static bool is_refusal(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE;
 }
 
 /* What is refused before anything ran, the device cannot do; it is not lost. */
 static int refused(cublasStatus_t status, const char *doing, struct err *err)
 {
-    if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
+    if (!is_refusal(status))
         return failed(status, doing, err);
     return err_set(err, ERR_MODEL, "cuBLASLt has no way of %s: %s", doing,
                    libs_cublas_name(status));
 }
 
-/* NULL: err says why. */
+/* NULL: err says why. A refusal is a plan, too: the search for one takes long, and what is refused
+ * is asked for with each window. */
 static struct plan *plan_new(struct cuda *c, const struct product *p, const struct plan_key *key,
                              const char *doing, struct err *err)
 {
@@ -258,13 +265,15 @@ static struct plan *plan_new(struct cuda *c, const struct product *p, const stru
     if (status == CUBLAS_STATUS_SUCCESS)
         status = make_layouts(c, p, plan);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = choose_algorithm(c, plan);
+        status = choose_algorithm(c, p, plan);
     if (status == CUBLAS_STATUS_SUCCESS)
         return plan;
-    plan_free(c, plan);
+    plan_empty(c, plan);
+    plan->refused = status;
+    if (is_refusal(status))
+        return plan;
+    free(plan);
     (void)refused(status, doing, err);
-    (void)err_prefix(err, "preparing a product of %lld x %lld by %lld x %lld", (long long)p->rows,
-                     (long long)p->in, (long long)p->in, (long long)p->out);
     return NULL;
 }
 
@@ -318,23 +327,34 @@ static struct plan *find_plan(struct cuda *c, const struct product *p, const cha
     return *slot;
 }
 
-int cuda_product(struct cuda *c, const struct product *p, const char *doing, struct err *err)
+cublasStatus_t matmul_run(struct cuda *c, const struct product *p, const struct plan *plan,
+                          const cublasLtMatmulAlgo_t *algo)
 {
     const float alpha = p->alpha, beta = p->epilogue == EPILOGUE_ADD ? 1.0f : 0.0f;
     const int32_t one = 1, zero = 0;
     const bool whole = p->type == CUDA_R_8I;
+
+    return c->libs.lt.cublasLtMatmul(c->lt, plan->desc, whole ? (const void *)&one : &alpha, p->w,
+                                     plan->w, p->x, plan->x, whole ? (const void *)&zero : &beta,
+                                     p->y, plan->y, p->y, plan->y, algo, c->workspace,
+                                     c->workspace_bytes, c->work);
+}
+
+int cuda_product(struct cuda *c, const struct product *p, const char *doing, struct err *err)
+{
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     struct plan *plan = find_plan(c, p, doing, err);
 
-    if (!plan)
-        return err->code;
+    if (plan && plan->refused != CUBLAS_STATUS_SUCCESS)
+        (void)refused(plan->refused, doing, err);
+    if (!plan || plan->refused != CUBLAS_STATUS_SUCCESS)
+        return err_prefix(err, "preparing a product of %lld x %lld by %lld x %lld",
+                          (long long)p->rows, (long long)p->in, (long long)p->in,
+                          (long long)p->out);
     if (p->bias)
         status = set_desc(c, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof(p->bias));
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = c->libs.lt.cublasLtMatmul(
-            c->lt, plan->desc, whole ? (const void *)&one : &alpha, p->w, plan->w, p->x, plan->x,
-            whole ? (const void *)&zero : &beta, p->y, plan->y, p->y, plan->y, &plan->algo,
-            c->workspace, c->workspace_bytes, c->work);
+        status = matmul_run(c, p, plan, &plan->algo);
     if (status != CUBLAS_STATUS_SUCCESS)
         return failed(status, doing, err);
     return cuda_status(err, cudaGetLastError(), doing);

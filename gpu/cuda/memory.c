@@ -222,6 +222,59 @@ int cuda_read(struct backend *be, void *dst, const void *src, size_t bytes, stru
     return rc;
 }
 
+/* Pinned memory for a box, at its first use and where it was less: nothing of it is under way then,
+ * or it was collected. */
+static int make_box(struct cuda_box *b, size_t bytes, struct err *err)
+{
+    size_t whole = (bytes + 65535) / 65536 * 65536;
+    cudaError_t status = cudaSuccess;
+    void *more = NULL;
+
+    if (!b->done)
+        status = cudaEventCreateWithFlags(&b->done, cudaEventDisableTiming | cudaEventBlockingSync);
+    if (status == cudaSuccess && whole > b->bytes)
+        status = cudaHostAlloc(&more, whole, cudaHostAllocDefault);
+    if (status == cudaSuccess && more) {
+        if (b->data)
+            (void)cudaFreeHost(b->data);
+        b->data = more;
+        b->bytes = whole;
+    }
+    return cuda_status(err, status, "making pinned memory");
+}
+
+int cuda_post(struct backend *be, uint32_t box, const void *src, size_t bytes, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    int rc = cuda_not_recording(c, "post", err);
+    cudaError_t status;
+
+    if (rc == 0 && (box >= BACKEND_BOXES || bytes < 1 || bytes > BACKEND_BOX_BYTES))
+        rc = cuda_shape(err, "post");
+    if (rc == 0)
+        rc = make_box(&c->box[box], bytes, err);
+    if (rc != 0)
+        return rc;
+    status = cudaMemcpyAsync(c->box[box].data, src, bytes, cudaMemcpyDeviceToHost, c->work);
+    if (status == cudaSuccess)
+        status = cudaEventRecord(c->box[box].done, c->work);
+    return cuda_status(err, status, "copying from the GPU");
+}
+
+int cuda_collect(struct backend *be, uint32_t box, void *dst, size_t bytes, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    int rc = cuda_not_recording(c, "collect", err);
+
+    if (rc == 0 && (box >= BACKEND_BOXES || bytes > c->box[box].bytes || !c->box[box].done))
+        rc = cuda_shape(err, "collect");
+    if (rc == 0)
+        rc = cuda_status(err, cudaEventSynchronize(c->box[box].done), "waiting for the GPU");
+    if (rc == 0)
+        memcpy(dst, c->box[box].data, bytes);
+    return rc;
+}
+
 static bool is_plain(struct tensor t)
 {
     return t.type == DTYPE_F32 && (t.stride == t.cols || t.rows == 1);

@@ -124,3 +124,21 @@ int cuda_top(struct backend *be, struct tensor logits, uint32_t k, struct candid
         return cuda_shape(err, "top");
     return cuda_status(err, k_top(c->work, logits, k, ret), "finding the likeliest tokens");
 }
+
+int cuda_follow(struct backend *be, const struct token_tail *tails, struct token_row *rows,
+                struct choice_ask *asks, uint32_t n, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+
+    return cuda_status(err, k_follow(c->work, tails, rows, asks, n), "following chosen tokens");
+}
+
+int cuda_note(struct backend *be, const struct rules *r, const struct token_row *rows,
+              const struct choice_ask *asks, const struct choice *choices, uint32_t n,
+              struct token_tail *tails, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+
+    return cuda_status(err, k_note(c->work, r->device, rows, asks, choices, n, tails),
+                       "noting chosen tokens");
+}

@@ -344,6 +344,182 @@ static void run_beside(struct bench *b, enum precision p)
     close_bench(b);
 }
 
+/* ---- steps ahead of their answers */
+
+#define MOST 40
+
+/* A window that is decoded to its end, or to `limit` tokens. */
+struct text {
+    uint32_t slot;
+    int32_t tokens[MOST];
+    double logprobs[MOST];
+    int count, limit;
+    bool ended;
+};
+
+static void text_row(const struct text *t, int count, struct whisper_row *row,
+                     struct choice_ask *ask)
+{
+    *row = (struct whisper_row){t->slot, 0, (uint32_t)(3 + count),
+                                count ? t->tokens[count - 1] : prompt[3]};
+    *ask = (struct choice_ask){.count = count,
+                               .last = count ? t->tokens[count - 1] : -1,
+                               .before = count > 1 ? t->tokens[count - 2] : -1,
+                               .last_time = -1,
+                               .what = CHOOSE_TOKEN | CHOOSE_NO_TIMES};
+}
+
+static void take(struct text *t, const struct choice *c)
+{
+    if (t->ended)
+        return;
+    t->ended = c->token == EOT;
+    if (t->ended)
+        return;
+    t->tokens[t->count] = c->token;
+    t->logprobs[t->count++] = c->logprob;
+    t->ended = t->count == t->limit;
+}
+
+static void feed_prompts(struct bench *b, const struct text *t, uint32_t n)
+{
+    struct whisper_row row;
+    struct err e;
+
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t pos = 0; pos < 3; pos++) {
+            row = (struct whisper_row){t[i].slot, 0, pos, prompt[pos]};
+            assert_ok(whisper_step(b->s, &row, 1, NULL, &e), e);
+        }
+}
+
+/* Each step's answers before the next one. */
+static void decode_behind(struct bench *b, struct text *t, uint32_t n)
+{
+    for (bool going = true; going;) {
+        struct whisper_row rows[4];
+        struct choice_ask asks[4];
+        struct choice choices[4];
+        uint32_t k = 0;
+        struct err e;
+
+        for (uint32_t i = 0; i < n; i++)
+            if (!t[i].ended)
+                text_row(&t[i], t[i].count, &rows[k], &asks[k]), k++;
+        going = k > 0;
+        if (going)
+            assert_ok(whisper_choose(b->s, rows, asks, k, choices, NULL, &e), e);
+        k = 0;
+        for (uint32_t i = 0; i < n && going; i++)
+            if (!t[i].ended)
+                take(&t[i], &choices[k++]);
+    }
+}
+
+/* A step is begun before the one before has its answers: all that it feeds is chosen on the device.
+ * Every text has a row until it is known to have ended, in the order n - 1 .. 0, then 0 .. n - 1.
+ */
+static void decode_ahead(struct bench *b, struct text *t, uint32_t n)
+{
+    uint32_t who[2][4], rows_of[2] = {0};
+    uint64_t begun = 0, done = 0;
+    struct err e;
+
+    for (bool going = true; going || begun > done;) {
+        struct whisper_row rows[4];
+        struct choice_ask asks[4];
+        struct choice choices[4];
+        uint32_t k = 0, at = begun % 2;
+
+        for (uint32_t j = 0; j < n; j++) {
+            uint32_t i = begun % 3 ? j : n - 1 - j;
+
+            if (t[i].ended || t[i].count + (int)(begun - done) >= t[i].limit)
+                continue;
+            text_row(&t[i], t[i].count + (int)(begun - done), &rows[k], &asks[k]);
+            if (begun > done) {
+                rows[k].token = WHISPER_FOLLOWS;
+                asks[k] = (struct choice_ask){
+                    .count = -5, .last = -5, .before = -5, .last_time = -5, .what = asks[k].what};
+            }
+            who[at][k++] = i;
+        }
+        going = k > 0;
+        if (going) {
+            assert_ok(whisper_choose_begin(b->s, rows, asks, k, false, &e), e);
+            rows_of[at] = k;
+            begun++;
+        }
+        if (begun - done < 2 && going)
+            continue;
+        if (begun == done)
+            break;
+        assert_ok(whisper_choose_end(b->s, choices, NULL, &e), e);
+        for (uint32_t i = 0; i < rows_of[done % 2]; i++)
+            take(&t[who[done % 2][i]], &choices[i]);
+        done++;
+    }
+}
+
+static void refused_rows(struct bench *b)
+{
+    struct whisper_row row = {.slot = 2, .pos = 3, .token = WHISPER_FOLLOWS};
+    struct choice_ask ask = {.what = CHOOSE_TOKEN | CHOOSE_NO_TIMES};
+    struct choice choice;
+    struct err e;
+
+    /* A prompt's rows chose nothing. */
+    assert_int_equal(whisper_choose_begin(b->s, &row, &ask, 1, false, &e), ERR_DEVICE);
+    assert_int_equal(whisper_step(b->s, &row, 1, NULL, &e), ERR_MODEL);
+    assert_int_equal(whisper_choose_end(b->s, &choice, NULL, &e), ERR_DEVICE);
+}
+
+/* The same tokens with the same bits of their probabilities, whether the host looks at each step's
+ * choices before the next one or not: three texts, one to its end, one cut off, in rows that change
+ * places; and then as if nothing had been begun too much. */
+static void ahead(void **state)
+{
+    struct bench b = {.be = open_device(getenv("NIGHTSHIFT_EMULATED_ASYNC") == NULL)};
+    const struct text fresh[3] = {
+        {.slot = 0, .limit = MOST}, {.slot = 1, .limit = 7}, {.slot = 2, .limit = MOST}};
+    struct text behind[3], before[3], twice[3];
+    struct whisper_window w[3];
+    int64_t races = cuda.count("races");
+    struct err e;
+
+    (void)state;
+    assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b.be, PRECISION_F32,
+                           &b.w, &e),
+              e);
+    assert_ok(whisper_session_new(b.w, (struct whisper_shape){.slots = 3, .windows = 1}, &b.s, &e),
+              e);
+    set_rules(&b);
+    assert_true(whisper_goes_ahead(b.s));
+    for (uint32_t i = 0; i < 3; i++)
+        w[i] = (struct whisper_window){i, i == 1 ? pcm + samples / 2 : pcm,
+                                       i == 2 ? samples / 3 : samples};
+    assert_ok(whisper_encode(b.s, w, 3, &e), e);
+    memcpy(behind, fresh, sizeof(fresh));
+    memcpy(before, fresh, sizeof(fresh));
+    memcpy(twice, fresh, sizeof(fresh));
+    feed_prompts(&b, fresh, 3);
+    refused_rows(&b);
+    decode_behind(&b, behind, 3);
+    feed_prompts(&b, fresh, 3);
+    decode_ahead(&b, before, 3);
+    decode_behind(&b, twice, 3); /* over what was begun too much */
+    assert_true(behind[0].count > 8 && behind[0].count < MOST && behind[1].count == 7);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(before[i].count, behind[i].count);
+        assert_memory_equal(before[i].tokens, behind[i].tokens, sizeof(behind[i].tokens));
+        assert_memory_equal(before[i].logprobs, behind[i].logprobs, sizeof(behind[i].logprobs));
+        assert_memory_equal(twice[i].tokens, behind[i].tokens, sizeof(behind[i].tokens));
+    }
+    assert_int_equal(cuda.count("races") - races, 0);
+    close_bench(&b);
+    backend_close(b.be);
+}
+
 static void on_drilled(void *arg, const struct stage_result *r, const struct err *err)
 {
     (void)err;
@@ -373,7 +549,7 @@ static void drilled(void **state)
 {
     const struct whisper_shape shape = {.branches = 1};
     struct bench b = {.be = open_device(false)};
-    int64_t before = cuda.count("races");
+    int64_t before = cuda.count("races"), unaligned = cuda.count("unaligned");
     struct drill_meter m;
     struct stage *s;
     struct err e;
@@ -395,6 +571,8 @@ static void drilled(void **state)
     drill_meter(s, &m);
     assert_int_equal(m.times.windows, 6);
     assert_int_equal(m.times.tokens, 36);
+    /* The logits of a vocabulary of 2151 among them. */
+    assert_int_equal(cuda.count("unaligned") - unaligned, 0);
     assert_int_equal(cuda.count("races") - before, 0);
     stage_close(s);
     close_bench(&b);
@@ -527,16 +705,18 @@ int main(int argc, char **argv)
         {cmocka_unit_test(precisions)},
         {cmocka_unit_test(beside)},
         {cmocka_unit_test(drilled)},
+        {cmocka_unit_test(ahead)},
         {cmocka_unit_test(memory_fails), cmocka_unit_test(others_stay),
          cmocka_unit_test(device_goes)},
     };
-    static const char *const names[] = {"reference", "precisions", "beside", "drill", "failures"};
+    static const char *const names[] = {"reference", "precisions", "beside",
+                                        "drill",     "ahead",      "failures"};
 
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         if (argc == 2 && strcmp(argv[1], names[i]) == 0)
-            return _cmocka_run_group_tests(names[i], groups[i], i < 4 ? 1 : 3, open_module,
+            return _cmocka_run_group_tests(names[i], groups[i], i < 5 ? 1 : 3, open_module,
                                            close_all);
     }
-    fprintf(stderr, "usage: %s reference|precisions|beside|drill|failures\n", argv[0]);
+    fprintf(stderr, "usage: %s reference|precisions|beside|drill|ahead|failures\n", argv[0]);
     return 64;
 }

@@ -55,12 +55,15 @@ static int measure_room(struct tuner *t, bool both, double *ret, struct err *err
     return 0;
 }
 
-/* *ret 0: so many do not fit. */
+/* *ret 0: so many do not fit. What a device prepares for a size (an attention is compiled for
+ * seconds) is no part of the time for measuring: else the larger sizes would not be tried. */
 static int sample(struct tuner *t, uint32_t slots, uint32_t windows, bool both, double *ret,
                   struct err *err)
 {
+    int64_t start = clock_mono_ns();
     int rc = drill_resize(t->drill, slots, windows, err);
 
+    t->deadline_ns += clock_mono_ns() - start;
     *ret = 0;
     if (rc == 0)
         rc = measure_room(t, both, ret, err);
@@ -99,7 +102,7 @@ static int measure(struct tuner *t, bool grouped, struct worker_tuning *ret, str
     t->deadline_ns = start + INT64_C(1000000) * WORKER_TUNE_MS / 2;
     if (grouped)
         rc = search(t, 0, &windows, &rate, err);
-    t->deadline_ns = start + INT64_C(1000000) * WORKER_TUNE_MS;
+    t->deadline_ns += INT64_C(1000000) * WORKER_TUNE_MS / 2;
     if (rc == 0 && windows)
         rc = search(t, windows, &slots, &rate, err);
     if (rc != 0 || slots == 0)

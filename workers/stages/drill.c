@@ -9,14 +9,24 @@
 
 #define FED_FIRST 1 /* any token */
 #define TIMES 1501  /* timestamps of a window */
-#define BATCHES 8   /* that the slots' windows are replaced in, at least: as a flight's are */
+#define BATCHES 4   /* that the slots' windows are replaced in, at least: as a flight's are */
 
 /* A window; on a run's full course one is followed by the next. */
 struct drill_lane {
     stage_done done;
     void *done_arg;
-    uint32_t pos;  /* the next, of the window in its slot */
-    uint32_t left; /* positions to go */
+    uint32_t pos;     /* the next, of the window in its slot */
+    uint32_t left;    /* positions to go */
+    uint32_t windows; /* that it has begun */
+    bool asked;       /* a step under way chooses the token before `pos` */
+};
+
+/* Rows that are computed together. */
+struct drill_step {
+    struct whisper_row *row;
+    struct choice_ask *asks;
+    uint32_t *window; /* of its lane when it was begun */
+    uint32_t n;
 };
 
 /* By slots, or by slots and rows. */
@@ -25,26 +35,27 @@ struct room {
     struct drill_lane *lanes;
     struct whisper_window *windows;
     struct whisper_move *moves;
-    struct whisper_row *row;
-    struct choice_ask *course; /* of each hypothesis; of those of a step: */
-    struct choice_ask *asks;
-    struct choice *choices;
-    struct candidate *top; /* branches + 1 of each row; NULL: one branch */
-    float *pcm;            /* a window's noise, for all */
+    struct choice_ask *course; /* of each hypothesis */
+    struct drill_step step[WHISPER_AHEAD];
+    struct choice *choices; /* of a step: */
+    struct candidate *top;  /* branches + 1 of each row; NULL: one branch */
+    float *pcm;             /* a window's noise, for all */
 };
 
 struct drill {
     struct whisper *model;
-    bool owned;                 /* the model is to be freed */
-    struct whisper_shape shape; /* of the session */
-    uint32_t rows;              /* of a slot */
-    struct room room;           /* all NULL: there is none */
-    uint32_t lanes;             /* in slots 0 and on */
-    struct stage_drill work;    /* of each */
-    uint32_t steps;             /* taken with them */
-    uint32_t begun;             /* lanes whose encoding was begun, */
-    uint32_t coming;            /*   of which so many, the last ones, are not there yet */
-    uint32_t seen; /* positions of the windows that all slots hold at their end; 0: they do not */
+    bool owned;                       /* the model is to be freed */
+    struct whisper_shape shape;       /* of the session */
+    uint32_t rows;                    /* of a slot */
+    struct room room;                 /* all NULL: there is none */
+    uint32_t lanes;                   /* in slots 0 and on */
+    struct stage_drill work;          /* of each */
+    uint32_t steps;                   /* taken with them */
+    uint64_t steps_begun, steps_done; /* of the decoder */
+    int32_t eot;
+    uint32_t begun;  /* lanes whose encoding was begun, */
+    uint32_t coming; /*   of which so many, the last ones, are not there yet */
+    uint32_t seen;   /* positions of the windows that all slots hold at their end; 0: they do not */
 };
 
 /* ---- room */
@@ -57,14 +68,33 @@ static void vacate(struct drill *d)
     free(r->lanes);
     free(r->windows);
     free(r->moves);
-    free(r->row);
+    for (int i = 0; i < WHISPER_AHEAD; i++) {
+        free(r->step[i].row);
+        free(r->step[i].asks);
+        free(r->step[i].window);
+    }
     free(r->course);
-    free(r->asks);
     free(r->choices);
     free(r->top);
     free(r->pcm);
     *r = (struct room){0};
     d->shape.slots = d->lanes = d->steps = d->seen = 0;
+    d->steps_begun = d->steps_done = 0;
+}
+
+static bool make_steps(struct room *r, size_t rows)
+{
+    bool made = true;
+
+    for (int i = 0; i < WHISPER_AHEAD; i++) {
+        struct drill_step *s = &r->step[i];
+
+        s->row = calloc(rows, sizeof(*s->row));
+        s->asks = calloc(rows, sizeof(*s->asks));
+        s->window = calloc(rows, sizeof(*s->window));
+        made = made && s->row && s->asks && s->window;
+    }
+    return made;
 }
 
 static int make_arrays(struct drill *d, struct err *err)
@@ -76,14 +106,12 @@ static int make_arrays(struct drill *d, struct err *err)
     r->lanes = calloc(slots, sizeof(*r->lanes));
     r->windows = calloc(slots, sizeof(*r->windows));
     r->moves = calloc(slots, sizeof(*r->moves));
-    r->row = calloc(rows, sizeof(*r->row));
     r->course = calloc(rows, sizeof(*r->course));
-    r->asks = calloc(rows, sizeof(*r->asks));
     r->choices = calloc(rows, sizeof(*r->choices));
     r->top = branches > 1 ? calloc(rows * (branches + 1), sizeof(*r->top)) : NULL;
     r->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*r->pcm));
-    if (!r->lanes || !r->windows || !r->moves || !r->row || !r->course || !r->asks || !r->choices ||
-        !r->pcm || (branches > 1 && !r->top))
+    if (!make_steps(r, rows) || !r->lanes || !r->windows || !r->moves || !r->course ||
+        !r->choices || !r->pcm || (branches > 1 && !r->top))
         return err_set(err, ERR_NOMEM, "no memory to measure %u windows at once", slots);
     for (size_t i = 0; i < WHISPER_WINDOW_SAMPLES; i++)
         r->pcm[i] = (float)number_uniform(7, i) * 0.2f - 0.1f;
@@ -110,6 +138,7 @@ static int set_rules(struct drill *d, struct err *err)
         .never_first_count = 1,
     };
 
+    d->eot = spec.eot;
     if (times < 1 || begin < 1)
         return err_set(err, ERR_MODEL, "a vocabulary of %d tokens cannot be measured", vocab);
     return whisper_session_rules(d->room.session, &spec, err);
@@ -172,6 +201,8 @@ static uint32_t batch_of(const struct drill *d)
 static void begin_window(struct drill *d, uint32_t i, uint32_t pos)
 {
     d->room.lanes[i].pos = pos;
+    d->room.lanes[i].windows++;
+    d->room.lanes[i].asked = false;
     for (uint32_t b = 0; b < d->rows; b++)
         d->room.course[i * d->rows + b] =
             (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
@@ -242,70 +273,108 @@ static bool goes(const struct drill *d, uint32_t i)
     return l->left > 0 && l->pos < positions(d) && (i >= d->begun || i < d->begun - d->coming);
 }
 
-/* The rows of the next step. What is fed is the token that was chosen, of those that can be fed. */
-static uint32_t gather(struct drill *d, uint32_t *moves)
+/* The row of a hypothesis. What is fed is the token that was chosen, of those that can be fed; or,
+ * while that is not known, whatever it will be. */
+static void put_row(const struct drill *d, struct drill_step *s, uint32_t lane, uint32_t b)
+{
+    const struct choice_ask *course = &d->room.course[lane * d->rows + b];
+    const struct drill_lane *l = &d->room.lanes[lane];
+    uint32_t k = s->n++;
+
+    s->row[k] = (struct whisper_row){lane, b, l->pos, course->last > 0 ? course->last : FED_FIRST};
+    if (l->asked)
+        s->row[k].token = WHISPER_FOLLOWS;
+    s->asks[k] = *course;
+    s->asks[k].what = l->pos >= d->work.prompt ? CHOOSE_TOKEN : 0;
+    s->window[k] = l->windows;
+}
+
+static void gather(struct drill *d, struct drill_step *s, uint32_t *moves)
 {
     struct room *r = &d->room;
-    uint32_t n = 0;
 
+    s->n = 0;
     for (uint32_t i = 0; i < d->lanes; i++) {
-        uint32_t pos = r->lanes[i].pos;
-
         if (!goes(d, i))
             continue;
-        for (uint32_t b = 0; b < d->rows; b++, n++) {
-            const struct choice_ask *course = &r->course[i * d->rows + b];
-
-            r->row[n] =
-                (struct whisper_row){i, b, pos, course->last > 0 ? course->last : FED_FIRST};
-            r->asks[n] = *course;
-            r->asks[n].what = pos >= d->work.prompt ? CHOOSE_TOKEN : 0;
-        }
-        if (d->rows > 1 && pos > 0)
+        for (uint32_t b = 0; b < d->rows; b++)
+            put_row(d, s, i, b);
+        if (d->rows > 1 && r->lanes[i].pos > 0)
             r->moves[(*moves)++] = (struct whisper_move){.slot = i, .from = 0, .to = 1};
     }
-    return n;
 }
 
-static void take_choice(struct choice_ask *course, const struct choice *choice)
+/* Positions go on as rows are begun; tokens when they are known. */
+static void go_on(struct drill *d, const struct drill_step *s)
 {
-    course->before = course->last;
-    course->last = choice->token > 0 ? choice->token : FED_FIRST;
-    course->count++;
+    for (uint32_t k = 0; k < s->n; k++) {
+        struct drill_lane *l = &d->room.lanes[s->row[k].slot];
+
+        if (s->row[k].branch != 0)
+            continue;
+        l->pos++;
+        l->left--;
+        l->asked = s->asks[k].what && whisper_goes_ahead(d->room.session);
+    }
 }
 
-static void take_choices(struct drill *d, uint32_t n)
+/* A window that would have ended goes on with another token, which the device has to be told. */
+static void take_choices(struct drill *d, const struct drill_step *s)
 {
     struct room *r = &d->room;
 
-    for (uint32_t k = 0; k < n; k++) {
-        uint32_t lane = r->row[k].slot, b = r->row[k].branch;
+    for (uint32_t k = 0; k < s->n; k++) {
+        struct drill_lane *l = &r->lanes[s->row[k].slot];
+        struct choice_ask *course = &r->course[s->row[k].slot * d->rows + s->row[k].branch];
+        int32_t token = r->choices[k].token;
 
-        if (r->asks[k].what)
-            take_choice(&r->course[lane * d->rows + b], &r->choices[k]);
-        if (b == 0) {
-            r->lanes[lane].pos++;
-            r->lanes[lane].left--;
-        }
+        if (!s->asks[k].what || s->window[k] != l->windows)
+            continue;
+        course->before = course->last;
+        course->last = token > 0 ? token : FED_FIRST;
+        course->count++;
+        l->asked = l->asked && token >= 0 && token != d->eot;
     }
 }
 
-/* Where nothing can be stepped, windows are waited for. */
+static uint32_t under_way(const struct drill *d)
+{
+    return (uint32_t)(d->steps_begun - d->steps_done);
+}
+
+static int take_step(struct drill *d, struct err *err)
+{
+    struct room *r = &d->room;
+    const struct drill_step *s = &r->step[d->steps_done % WHISPER_AHEAD];
+    int rc = whisper_choose_end(r->session, r->choices, r->top, err);
+
+    d->steps_done++;
+    if (rc == 0)
+        take_choices(d, s);
+    return rc;
+}
+
+/* A step is begun before the one before has its answers, where the device goes ahead. Where nothing
+ * can be stepped, windows are waited for. */
 static int decode(struct drill *d, struct err *err)
 {
     struct room *r = &d->room;
-    uint32_t moves = 0, n = gather(d, &moves);
+    struct drill_step *s = &r->step[d->steps_begun % WHISPER_AHEAD];
+    uint32_t most = whisper_goes_ahead(r->session) ? WHISPER_AHEAD : 1, moves = 0;
     int rc = 0;
 
-    if (n == 0)
-        return land(d, true, err);
+    gather(d, s, &moves);
+    if (s->n == 0)
+        return under_way(d) ? take_step(d, err) : land(d, true, err);
     if (moves)
         rc = whisper_branch(r->session, r->moves, moves, err);
     if (rc == 0)
-        rc = whisper_choose(r->session, r->row, r->asks, n, r->choices, r->top, err);
-    if (rc == 0)
-        take_choices(d, n);
-    return rc;
+        rc = whisper_choose_begin(r->session, s->row, s->asks, s->n, r->top != NULL, err);
+    if (rc != 0)
+        return rc;
+    d->steps_begun++;
+    go_on(d, s);
+    return under_way(d) == most ? take_step(d, err) : 0;
 }
 
 static bool ended(const struct drill *d)
@@ -342,9 +411,12 @@ static int drill_step(void *self, bool *progress, struct err *err)
         rc = encode(d, err);
     if (rc == 0 && (!encodes || d->work.beside))
         rc = decode(d, err);
-    if (rc != 0)
+    while (rc == 0 && ended(d) && under_way(d))
+        rc = take_step(d, err);
+    if (rc != 0) {
         d->lanes = d->steps = d->seen = 0;
-    else if (ended(d))
+        d->steps_done = d->steps_begun;
+    } else if (ended(d))
         tell_all(d);
     return rc;
 }

@@ -18,6 +18,7 @@ NEVER(cublasLtMatmulPreferenceCreate)
 NEVER(cublasLtMatmulPreferenceDestroy)
 NEVER(cublasLtMatmulPreferenceSetAttribute)
 NEVER(cublasLtMatmulAlgoGetHeuristic)
+NEVER(cublasLtMatmulAlgoCheck)
 #ifndef LACKS_MATMUL
 NEVER(cublasLtMatmul)
 #endif

@@ -44,12 +44,13 @@ struct preference {
 
 /* What an algorithm was chosen for, in its opaque words. */
 struct chosen {
-    uint64_t magic, workspace;
-    uint32_t align_a, align_b, align_c, align_d;
+    uint32_t magic, workspace;
+    uint32_t align_a, align_b, align_d;
+    float ms; /* that it takes, by the emulator's clock */
     int64_t m, n, k;
 };
 static_assert(sizeof(chosen) <= sizeof(cublasLtMatmulAlgo_t), "fits");
-constexpr uint64_t MAGIC = 0x6e69676874736866;
+constexpr uint32_t MAGIC = 0x6e696768;
 
 struct problem {
     matmul op;
@@ -196,7 +197,58 @@ cublasStatus_t check(problem &p)
     return check_float(p);
 }
 
-uint64_t workspace_for(const problem &p) { return p.k >= 256 && p.n >= 16 ? 65536 : 0; }
+bool columns_aligned(const layout &l)
+{
+    return l.cols < 2 || (size_t)l.ld * number_size(l.type) % 16 == 0;
+}
+
+/* NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES, read at each question, names by commas. What the table of
+ * supported types leaves open, and devices and versions differ in:
+ *   epilogues    all but the plain product
+ *   mixed        an epilogue where D is not of A's type (a bias with 16 bits into float32)
+ *   activations  GELU and ReLU, with or without a bias
+ *   products     all
+ *   silently     not a refusal of its own: the answer is success, and no algorithm */
+bool told(const char *name)
+{
+    const char *all = getenv("NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES");
+    const std::string list = std::string(",") + (all ? all : "") + ",";
+
+    return list.find(std::string(",") + name + ",") != std::string::npos;
+}
+
+bool told_to_refuse(const problem &p)
+{
+    if (told("products"))
+        return true;
+    if (p.op.epilogue == CUBLASLT_EPILOGUE_DEFAULT)
+        return false;
+    return told("epilogues") || (told("mixed") && p.d.type != p.a.type) ||
+           (told("activations") && (gelu(p.op) || relu(p.op)));
+}
+
+uint32_t workspace_for(const problem &p) { return p.k >= 256 && p.n >= 16 ? 65536 : 0; }
+
+/* NIGHTSHIFT_EMULATED_CUBLASLT_MS, read at each question: "2,1,3" are three proposals, best first
+ * as the heuristic has it, and what they take. */
+std::vector<float> proposals(void)
+{
+    const char *at = getenv("NIGHTSHIFT_EMULATED_CUBLASLT_MS");
+    std::vector<float> ms;
+
+    for (char *end; at && *at; at = *end == ',' ? end + 1 : end) {
+        ms.push_back(strtof(at, &end));
+        if (end == at)
+            fail("NIGHTSHIFT_EMULATED_CUBLASLT_MS is no list of numbers");
+    }
+    return ms.empty() ? std::vector<float>{1.0f, 1.0f} : ms;
+}
+
+/* Whether an algorithm is this product's. */
+bool is_of(const chosen &how, const problem &p)
+{
+    return how.magic == MAGIC && how.m == p.m && how.n == p.n && how.k == p.k;
+}
 
 /* The whole piece that a matrix covers, which must be device memory and aligned as promised. */
 void check_memory(const char *what, const void *p, const layout &l, uint32_t align)
@@ -466,24 +518,26 @@ EMULATED_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     problem p = problem_of(op, a, b, c, d);
     const preference &q = of(pref);
     cublasStatus_t status = check(p);
-    uint64_t workspace = workspace_for(p);
+    std::vector<float> ms = proposals();
+    uint32_t workspace = workspace_for(p);
     uint32_t least = p.a.type == CUDA_R_8I ? 4 : p.a.type == CUDA_R_8F_E4M3 ? 16 : 1;
 
     ask(p, q);
     *count = 0;
-    const char *told = getenv("NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES"); /* for tests: "epilogues" */
-    if (told && strcmp(told, "epilogues") == 0 && p.op.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
-        return refuse("told to refuse");
+    the_machine().heuristics++;
+    the_machine().unaligned +=
+        !columns_aligned(p.a) || !columns_aligned(p.b) || !columns_aligned(p.d);
+    if (told_to_refuse(p))
+        return told("silently") ? CUBLAS_STATUS_SUCCESS : refuse("told to refuse");
     if (status == CUBLAS_STATUS_SUCCESS &&
         (q.align_a < least || q.align_b < least || q.align_d < least))
         status = refuse("8-bit matrices that are not aligned");
     if (status != CUBLAS_STATUS_SUCCESS || wanted < 1)
         return status;
-    /* The first needs a workspace, the second one does not. */
-    for (int i = 0; i < 2 && *count < wanted; i++) {
+    /* The first needs a workspace, the others do not. */
+    for (size_t i = 0; i < ms.size() && *count < wanted; i++) {
         chosen algo = {
-            MAGIC, i == 0 ? workspace : 0, q.align_a, q.align_b, q.align_c, q.align_d, p.m, p.n,
-            p.k};
+            MAGIC, i == 0 ? workspace : 0, q.align_a, q.align_b, q.align_d, ms[i], p.m, p.n, p.k};
 
         if (algo.workspace > q.workspace)
             continue;
@@ -495,6 +549,28 @@ EMULATED_API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
         r.state = CUBLAS_STATUS_SUCCESS;
         r.wavesCount = 1.0f;
     }
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+EMULATED_API cublasStatus_t cublasLtMatmulAlgoCheck(
+    cublasLtHandle_t, cublasLtMatmulDesc_t op, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+    cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+    cublasLtMatmulHeuristicResult_t *ret)
+{
+    guard g(the_machine().lock);
+    problem p = problem_of(op, a, b, c, d);
+    cublasStatus_t status = check(p);
+    chosen how;
+
+    the_machine().algorithm_checks++;
+    memcpy(&how, algo, sizeof(how));
+    if (status == CUBLAS_STATUS_SUCCESS && !is_of(how, p))
+        status = invalid("the algorithm is another product's");
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
+    memset(ret, 0, sizeof(*ret));
+    ret->workspaceSize = how.workspace;
+    ret->state = CUBLAS_STATUS_SUCCESS;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -517,7 +593,7 @@ EMULATED_API cublasStatus_t cublasLtMatmul(
     if (algo == nullptr)
         fail("cublasLtMatmul: without an algorithm one is searched at every call");
     memcpy(&how, algo, sizeof(how));
-    if (how.magic != MAGIC || how.m != p.m || how.n != p.n || how.k != p.k)
+    if (!is_of(how, p))
         return invalid("the algorithm is another product's");
     if (how.workspace > workspace_bytes ||
         (how.workspace > 0 &&
@@ -538,7 +614,7 @@ EMULATED_API cublasStatus_t cublasLtMatmul(
     check_memory("B", b, p.b, how.align_b);
     check_memory("D", d, p.d, how.align_d);
     if (fb != 0.0f)
-        check_memory("C", c, p.c, how.align_c);
+        check_memory("C", c, p.c, how.align_d);
     if (c == d && (p.c.ld != p.d.ld || p.c.step != p.d.step))
         return invalid("in place, with different layouts");
     if (biased(p.op) && !on_device(p.op.bias, (size_t)p.m * number_size(bias_type(p))))
@@ -554,6 +630,7 @@ EMULATED_API cublasStatus_t cublasLtMatmul(
         touch_matrix(d, p.d, true);
         if (how.workspace > 0)
             memset(workspace, 0xff, how.workspace);
+        the_machine().clock_ms += (double)how.ms;
         compute(p, fa, (const char *)a, (const char *)b, fb, (const char *)c, (char *)d);
     });
     return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -14,6 +14,10 @@
  * - NIGHTSHIFT_EMULATED_FAIL="malloc:17": the 17th cudaMalloc fails; "hostalloc:N" the same of
  *   pinned memory; "launch:N" an illegal address from the Nth kernel on, for good; "nodriver";
  *   "nodevice"; "olddriver"
+ * - NIGHTSHIFT_EMULATED_CUBLASLT_REFUSES="mixed": which epilogues cuBLASLt refuses beyond its table
+ *   (cublaslt.cpp has the names); this one is read each time
+ * - NIGHTSHIFT_EMULATED_CUBLASLT_MS="2,1,3": its proposals for a product, and what they take by the
+ *   emulator's clock; read each time
  * - CUDA_VISIBLE_DEVICES: as the real run time takes it
  *
  * All state is behind one lock, which is held while kernels run: several threads may use several
@@ -37,8 +41,11 @@
 
 /* For tests. A spec as in NIGHTSHIFT_EMULATED_FAIL, counted from now; "" for none. */
 EMULATED_API void nightshift_emulated_fail(const char *spec);
-/* "mallocs", "hostallocs", "launches", "races": how many there were; "blocks", "pinned", "streams",
- * "events", "graphs": how many there are; "bytes": device memory held. -1: no such thing. */
+/* "mallocs", "hostallocs", "launches", "races", "heuristics" (searches of cuBLASLt), "unaligned"
+ * (those of them with a matrix whose columns do not all begin at multiples of 16 bytes),
+ * "algorithm checks": how many there were; "clock us": the clock that its products move; "blocks",
+ * "pinned", "streams", "events", "graphs": how many there are; "bytes": device memory held. -1: no
+ * such thing. */
 EMULATED_API int64_t nightshift_emulated_count(const char *what);
 
 namespace emulated
@@ -80,6 +87,8 @@ struct machine {
     std::vector<struct CUstream_st *> streams;
     std::map<const void *, size_t> shared_limit; /* by kernel: cudaFuncSetAttribute */
     int64_t mallocs, hostallocs, launches, events, graphs;
+    int64_t heuristics, unaligned, algorithm_checks;  /* of cuBLASLt */
+    double clock_ms;                                  /* what took time so far: its products */
     int64_t fail_malloc, fail_hostalloc, fail_launch; /* 0: never */
     int running; /* depth of operations: device memory may be touched */
 };
@@ -156,6 +165,7 @@ struct CUevent_st {
     struct CUgraph_st *capture;
     int device;
     bool timing;
+    std::shared_ptr<double> ms; /* the clock when it was reached */
 };
 
 struct CUgraph_st {

@@ -28,6 +28,14 @@ struct fake_slot {
     bool begun;
     bool encoding; /* not there yet */
     struct fake_prompt prompt;
+    struct token_tail tail; /* as of the backend's operations follow and note */
+};
+
+/* Computed when it was begun. */
+struct fake_step {
+    struct choice *choices; /* [rows] */
+    struct candidate *top;  /* [rows][branches + 1] */
+    uint32_t n;
 };
 
 struct whisper_session {
@@ -36,6 +44,8 @@ struct whisper_session {
     struct rules *rules;
     float *logits; /* [slots][VOCAB] */
     uint32_t asks; /* to go; 0: nothing is under way */
+    struct fake_step step[WHISPER_AHEAD];
+    uint64_t begun, ended;
     struct fake_slot slot[64];
 };
 
@@ -80,6 +90,15 @@ int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct wh
     s->windows = windows < slots ? windows : slots;
     s->branches = shape.branches ? shape.branches : 1;
     s->logits = malloc(whisper_session_rows(s) * sizeof(float) * VOCAB);
+    for (int i = 0; i < WHISPER_AHEAD; i++) {
+        s->step[i].choices = calloc(whisper_session_rows(s), sizeof(struct choice));
+        s->step[i].top =
+            calloc((size_t)whisper_session_rows(s) * (s->branches + 1), sizeof(struct candidate));
+        if (!s->step[i].choices || !s->step[i].top) {
+            whisper_session_free(s);
+            return err_set(err, ERR_NOMEM, "no memory for a session");
+        }
+    }
     rc = s->logits ? backend_open_host(1, &s->be, err) : err_set(err, ERR_NOMEM, "no memory");
     if (rc != 0) {
         whisper_session_free(s);
@@ -105,6 +124,10 @@ void whisper_session_free(struct whisper_session *s)
     if (s) {
         backend_close(s->be);
         free(s->logits);
+        for (int i = 0; i < WHISPER_AHEAD; i++) {
+            free(s->step[i].choices);
+            free(s->step[i].top);
+        }
     }
     free(s);
 }
@@ -220,11 +243,67 @@ static int play(struct fake_slot *slot, const struct whisper_row *row, float *lo
     return 0;
 }
 
-int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
-                   const struct choice_ask *asks, uint32_t n, struct choice *ret,
-                   struct candidate *top, struct err *err)
+/* $NIGHTSHIFT_FAKE_AHEAD: as on a device that does not wait for the host. */
+bool whisper_goes_ahead(const struct whisper_session *s)
 {
+    return s->branches == 1 && getenv("NIGHTSHIFT_FAKE_AHEAD") != NULL;
+}
+
+/* A row that follows is completed from its slot's tail; false: nothing follows. */
+static bool follow(struct whisper_session *s, struct whisper_row *row, struct choice_ask *ask)
+{
+    const struct token_tail *tail = &s->slot[row->slot].tail;
+
+    if (row->token != WHISPER_FOLLOWS)
+        return true;
+    row->token = ask->last = tail->token;
+    ask->count = tail->count;
+    ask->before = tail->before;
+    ask->last_time = tail->last_time;
+    return tail->open;
+}
+
+static void note(struct token_tail *tail, const struct choice_ask *ask, const struct choice *c)
+{
+    if (!(ask->what & CHOOSE_TOKEN))
+        return;
+    *tail = (struct token_tail){
+        .open = c->usable && c->token >= 0 && c->token != 640,
+        .token = c->token,
+        .count = ask->count + 1,
+        .before = ask->last,
+        .last_time = c->token >= 650 ? c->token : ask->last_time,
+    };
+}
+
+static int compute(struct whisper_session *s, struct whisper_row row, struct choice_ask ask,
+                   struct choice *ret, struct candidate *top, struct err *err)
+{
+    struct tensor logits = tensor_of(DTYPE_F32, s->logits, 1, VOCAB);
+    struct fake_slot *slot = &s->slot[row.slot];
     int rc;
+
+    *ret = (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
+    if (!follow(s, &row, &ask))
+        return 0;
+    for (int k = 0; k < VOCAB; k++)
+        s->logits[k] = 0;
+    if ((rc = play(slot, &row, s->logits, err)))
+        return rc;
+    for (int k = 0; slot->script->broken && k < VOCAB; k++)
+        s->logits[k] = NAN;
+    rc = s->be->ops->choose(s->be, s->rules, logits, &ask, ret, err);
+    note(&slot->tail, &ask, ret);
+    if (!rc && top)
+        rc = s->be->ops->top(s->be, logits, s->branches + 1, top, err);
+    return rc;
+}
+
+int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *rows,
+                         const struct choice_ask *asks, uint32_t n, bool top, struct err *err)
+{
+    struct fake_step *step = &s->step[s->begun % WHISPER_AHEAD];
+    int rc = 0;
 
     fake.step_calls++;
     if (fake.device_fails_at >= 0 && fake.step_calls > (uint64_t)fake.device_fails_at)
@@ -233,25 +312,29 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
         return err_set(err, ERR_VRAM, "no room for %u rows", n);
     if (n > fake.largest_step)
         fake.largest_step = n;
-    if (n > whisper_session_rows(s) || (top && s->branches == 1))
+    if (n > whisper_session_rows(s) || (top && s->branches == 1) ||
+        s->begun - s->ended >= (whisper_goes_ahead(s) ? WHISPER_AHEAD : 1))
         return err_set(err, ERR_DEVICE, "%u rows that cannot be", n);
-    for (uint32_t i = 0; i < n; i++) {
-        float *row = s->logits + (size_t)i * VOCAB;
-        struct fake_slot *slot = &s->slot[rows[i].slot];
-
-        for (int k = 0; k < VOCAB; k++)
-            row[k] = 0;
-        if ((rc = play(slot, &rows[i], row, err)))
-            return rc;
-        for (int k = 0; slot->script->broken && k < VOCAB; k++)
-            row[k] = NAN;
-    }
-    rc = s->be->ops->choose(s->be, s->rules, tensor_of(DTYPE_F32, s->logits, n, VOCAB), asks, ret,
-                            err);
-    if (!rc && top)
-        rc = s->be->ops->top(s->be, tensor_of(DTYPE_F32, s->logits, n, VOCAB), s->branches + 1, top,
-                             err);
+    for (uint32_t i = 0; !rc && i < n; i++)
+        rc = compute(s, rows[i], asks[i], &step->choices[i],
+                     top ? step->top + (size_t)i * (s->branches + 1) : NULL, err);
+    step->n = n;
+    s->begun += !rc;
     return rc;
+}
+
+int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct candidate *top,
+                       struct err *err)
+{
+    const struct fake_step *step = &s->step[s->ended % WHISPER_AHEAD];
+
+    if (s->begun == s->ended)
+        return err_set(err, ERR_DEVICE, "choices that nobody asked for");
+    s->ended++;
+    memcpy(ret, step->choices, step->n * sizeof(*ret));
+    if (top)
+        memcpy(top, step->top, (size_t)step->n * (s->branches + 1) * sizeof(*top));
+    return 0;
 }
 
 int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,

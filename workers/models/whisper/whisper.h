@@ -70,7 +70,7 @@ struct whisper_shape {
     uint32_t branches; /* hypotheses of a window, each with its own decoder cache: beams, or
                           candidates of a sampling; 1 .. WHISPER_MAX_BRANCHES; 0 is taken as 1 */
     uint32_t windows;  /* that the encoder takes at once (1 where the device gains nothing by more,
-                          and with `deterministic`); 0: chosen */
+                          and with `deterministic`); 0: chosen. Fewer go one by one */
     uint32_t align_heads; /* > 0: whisper_align is going to be called with at most so many heads */
 };
 
@@ -139,6 +139,28 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
 int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
                    const struct choice_ask *asks, uint32_t n, struct choice *ret,
                    struct candidate *top, struct err *err);
+
+/* The same in two parts: `begin` sets a step going, `end` gives the choices of the oldest one that
+ * has no answer yet, and sleeps until it is there. On devices that record steps, in sessions of one
+ * branch (whisper_goes_ahead), two may be under way, so that the device need not wait for the host:
+ * else one. Between the two no other call of the session but whisper_encode_begin, whisper_encoded
+ * and whisper_align; an error of theirs ends all steps under way.
+ *
+ * Ahead of the answer, a row's token may be WHISPER_FOLLOWS: the one that is chosen for this slot
+ * in the step before, which asked for one. Of its question only what, temperature and uniform are
+ * given. Where that step has ended the slot's text (with <|endoftext|>, or no usable choice) the
+ * row is computed for nobody, and its choice has token -1.
+ *
+ * A slot's cache has a row's position from `begin` on. Rows that turn out not to be wanted need not
+ * be taken back: a later row at a lower position overwrites them. */
+#define WHISPER_FOLLOWS (-2)
+#define WHISPER_AHEAD 2 /* steps under way at most */
+bool whisper_goes_ahead(const struct whisper_session *s);
+int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *rows,
+                         const struct choice_ask *asks, uint32_t n, bool top, struct err *err);
+/* ret and top: as of whisper_choose, for the rows of that step; top NULL unless it was begun so. */
+int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct candidate *top,
+                       struct err *err);
 
 /* Branch `to` of a slot goes on from where branch `from` is: its cache becomes a copy. */
 struct whisper_move {

@@ -149,6 +149,7 @@ int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *token
     if (rc != 0)
         return rc;
     s->branch[slot * s->shape.branches].seen = 0;
+    s->branch[slot * s->shape.branches].asked = false;
     for (uint32_t i = 0; i < n; i++)
         logprob[i] = 0;
     for (; rc == 0 && look.at < n; look.at += look.rows) {

@@ -163,17 +163,12 @@ static int encode_some(struct whisper_session *s, const uint32_t *slots, uint32_
     return rc;
 }
 
-/* The next batch out of n windows: whole ones, and what is left in powers of two, because devices
- * prepare themselves for each number of rows. */
+/* The next batch out of n windows: a whole one, or a single window. A device prepares itself for
+ * each number of windows, an attention for seconds; these two are prepared when the session is
+ * made, and no others come later. */
 static uint32_t batch(const struct whisper_session *s, uint32_t n)
 {
-    uint32_t size = 1;
-
-    if (n >= s->shape.windows)
-        return s->shape.windows;
-    while (size * 2 <= n)
-        size *= 2;
-    return size;
+    return n >= s->shape.windows ? s->shape.windows : 1;
 }
 
 /* Slots that are in the call have no window from then on, until it has succeeded. */
@@ -190,8 +185,12 @@ static int check_windows(struct whisper_session *s, const struct whisper_window 
     }
     for (uint32_t i = 0; i < n; i++) {
         s->encoded[windows[i].slot] = false;
-        for (uint32_t b = 0; b < s->shape.branches; b++)
-            s->branch[windows[i].slot * s->shape.branches + b].seen = 0;
+        for (uint32_t b = 0; b < s->shape.branches; b++) {
+            struct branch *branch = &s->branch[windows[i].slot * s->shape.branches + b];
+
+            branch->seen = 0;
+            branch->asked = false;
+        }
     }
     return 0;
 }
@@ -268,26 +267,38 @@ int whisper_encode(struct whisper_session *s, const struct whisper_window *windo
     return rc == 0 ? whisper_encoded(s, true, &done, err) : rc;
 }
 
+/* n windows of silence, through a layer of each kind. */
+static int rehearse(struct whisper_session *s, uint32_t n, struct err *err)
+{
+    int rc = encode_mel(s, n, err);
+
+    if (rc == 0)
+        rc = encode_front(s, n, err);
+    if (rc == 0)
+        rc = encode_layers(s, n, 1, err);
+    return rc == 0 ? encode_cross(s, s->window_slots, n, 1, err) : rc;
+}
+
+/* Where the backend has several ways of a product it finds the fastest one meanwhile. */
 int whisper_warm_encoder(struct whisper_session *s, struct err *err)
 {
+    struct backend *be = s->w->encoder_be;
     static const float silence[1];
-    int rc = 0;
+    struct err ignored;
+    int rc = be->ops->rehearse ? be->ops->rehearse(be, true, err) : 0;
 
     for (uint32_t i = 0; i < s->shape.windows; i++) {
         s->audio[i] = (struct audio){silence, 1};
         s->window_slots[i] = i;
     }
-    for (uint32_t n = s->shape.windows; rc == 0 && n > 0; n = n > 1 ? batch(s, n - 1) : 0) {
-        rc = encode_mel(s, n, err);
-        if (rc == 0)
-            rc = encode_front(s, n, err);
-        if (rc == 0)
-            rc = encode_layers(s, n, 1, err);
-        if (rc == 0)
-            rc = encode_cross(s, s->window_slots, n, 1, err);
-    }
     if (rc == 0)
-        rc = s->w->encoder_be->ops->sync(s->w->encoder_be, err);
+        rc = rehearse(s, s->shape.windows, err);
+    if (rc == 0 && s->shape.windows > 1)
+        rc = rehearse(s, 1, err);
+    if (rc == 0)
+        rc = be->ops->sync(be, err);
+    if (be->ops->rehearse)
+        (void)be->ops->rehearse(be, false, &ignored);
     s->times = (struct whisper_times){0};
     return rc;
 }

@@ -24,23 +24,26 @@ int whisper_check_token(const struct whisper_session *s, int32_t token, struct e
                    token, s->w->config.vocab_size);
 }
 
-static int check_row(struct whisper_session *s, const struct whisper_row *r, uint32_t i,
+static int check_row(struct whisper_session *s, const struct whisper_row *r, uint32_t i, bool ahead,
                      struct err *err)
 {
     struct branch *b = branch_of(s, r->slot, r->branch);
     bool again = b && b->call == s->calls;
+    bool follows = ahead && r->token == WHISPER_FOLLOWS;
 
     if (!b || !s->encoded[r->slot] || r->pos >= s->w->config.max_target_positions ||
         (again ? r->pos != b->next : r->pos > b->seen))
         return err_set(err, ERR_DEVICE, "row %u: branch %u of slot %u has no position %u%s", i,
                        r->branch, r->slot, r->pos, again ? " after the one before" : "");
+    if (follows && (again || !b->asked || r->pos != b->seen))
+        return err_set(err, ERR_DEVICE, "row %u: slot %u has no choice to follow", i, r->slot);
     b->call = s->calls;
     b->next = r->pos + 1;
-    return whisper_check_token(s, r->token, err);
+    return follows ? 0 : whisper_check_token(s, r->token, err);
 }
 
 int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                       struct err *err)
+                       bool ahead, struct err *err)
 {
     int rc = 0;
 
@@ -48,7 +51,7 @@ int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows
         return err_set(err, ERR_DEVICE, "a step of %u rows in a session of %u", n, s->rows_max);
     s->calls++;
     for (uint32_t i = 0; rc == 0 && i < n; i++)
-        rc = check_row(s, &rows[i], i, err);
+        rc = check_row(s, &rows[i], i, ahead, err);
     return rc;
 }
 
@@ -67,10 +70,15 @@ int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows
     return s->w->be->ops->write(s->w->be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
 }
 
-void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n)
+void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows,
+                         const struct choice_ask *asks, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        branch_of(s, rows[i].slot, rows[i].branch)->seen = rows[i].pos + 1;
+    for (uint32_t i = 0; i < n; i++) {
+        struct branch *b = branch_of(s, rows[i].slot, rows[i].branch);
+
+        b->seen = rows[i].pos + 1;
+        b->asked = asks && asks[i].what & CHOOSE_TOKEN;
+    }
 }
 
 /* ---- branches ---- */

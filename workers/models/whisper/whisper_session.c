@@ -61,7 +61,11 @@ uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches)
     return fit < 1 ? 1 : (uint32_t)(fit < most ? fit : most);
 }
 
-/* Gives every scratch tensor its place; with base NULL only counts. */
+#define ROW_ALIGN 4 /* float32: 16 bytes, which products and copies take at once */
+
+/* Gives every scratch tensor its place; with base NULL only counts. Rows of logits begin at
+ * multiples of 16 bytes: a vocabulary of 51,866 is none, and products into rows that are not
+ * aligned take slower kernels. All other rows are of whole heads. */
 static size_t place_tensors(struct whisper_session *s, char *base)
 {
     const struct whisper_config *c = &s->w->config;
@@ -69,6 +73,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
     int64_t frames = (int64_t)s->shape.windows * WHISPER_FRAMES;
     int64_t positions = (int64_t)s->shape.windows * WHISPER_POSITIONS;
     int64_t aligned = s->shape.align_heads ? c->max_target_positions : 0; /* tokens */
+    int64_t vocab = (c->vocab_size + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
     enum dtype t = s->w->type;
     const struct {
         struct tensor *tensor;
@@ -91,7 +96,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         {&s->step_q, t, n, d},
         {&s->step_qkv, t, n, 3 * d},
         {&s->step_ffn, t, n, c->decoder_ffn},
-        {&s->logits, DTYPE_F32, n, c->vocab_size},
+        {&s->logits, DTYPE_F32, n, vocab},
         {&s->scores, DTYPE_F32, s->shape.align_heads * aligned, WHISPER_POSITIONS},
         {&s->aligned, DTYPE_F32, aligned, WHISPER_POSITIONS},
     };
@@ -103,6 +108,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         {(void **)&s->asks, sizeof(*s->asks)},
         {(void **)&s->choices, sizeof(*s->choices)},
         {(void **)&s->candidates, sizeof(*s->candidates) * s->top},
+        {(void **)&s->tails, sizeof(*s->tails)},
     };
     size_t at = 0;
 
@@ -114,6 +120,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
                 tensor_of(tensors[i].type, base + at, tensors[i].rows, tensors[i].cols);
         at += (bytes + 255) / 256 * 256;
     }
+    s->logits.cols = c->vocab_size; /* of a longer stride */
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
         if (base)
             *arrays[i].place = base + at;
@@ -273,6 +280,8 @@ int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct wh
     s->w = w;
     size_session(s, settle_shape(w, shape));
     s->records = w->be->ops->record_begin != NULL;
+    s->ahead = s->records && w->be->ops->follow && s->shape.branches == 1 &&
+               s->rows_max * sizeof(*s->choices) <= BACKEND_BOX_BYTES;
     s->staged = w->be->info.threads != 0; /* the host's operations have run when they return */
     s->peek = -1;
     rc = make_arrays(s, err);

@@ -13,6 +13,7 @@
 
 struct branch {
     uint32_t seen; /* tokens in its cache */
+    bool asked;    /* the last of them asked for a token: a row may follow it */
     /* What a call says of it is checked with these. */
     uint64_t call; /* the last one that named it */
     uint32_t next; /* rows: the position that may follow */
@@ -23,6 +24,13 @@ struct branch {
 struct bucket {
     bool prepared;
     struct recording *recording; /* NULL: not yet */
+};
+
+/* A step whose choices the caller does not have yet. */
+struct under_way {
+    uint32_t n, answered; /* rows */
+    bool top;
+    int64_t start; /* clock_mono_ns */
 };
 
 struct whisper_session {
@@ -45,8 +53,12 @@ struct whisper_session {
     bool staged; /* the stages of the encoder are timed one by one */
     struct bucket bucket[WHISPER_BUCKETS];
     bool records; /* the device records steps, and has had memory for it so far */
-    char *cross;  /* [slots][layers][whisper_cross_bytes]: keys and values of the windows */
-    char *own;    /* [own_slots][layers][whisper_own_bytes]: and of the branches */
+    bool ahead;   /* steps may follow each other without the host */
+    struct under_way under_way[WHISPER_AHEAD]; /* step i in place i % WHISPER_AHEAD, */
+    uint64_t begun, ended;                     /*   for i from `ended` to begun - 1 */
+    int64_t ended_at;                          /* clock_mono_ns */
+    char *cross; /* [slots][layers][whisper_cross_bytes]: keys and values of the windows */
+    char *own;   /* [own_slots][layers][whisper_own_bytes]: and of the branches */
     void *workspace;
 
     /* Scratch tensors, of `windows` windows (here W) */
@@ -61,11 +73,12 @@ struct whisper_session {
     /* and of `rows_max` rows (here R). */
     struct tensor step_x; /* [R][d] float32 */
     struct tensor step_h, step_attended, step_q, step_qkv, step_ffn;
-    struct tensor logits;         /* [R][vocabulary] float32 */
+    struct tensor logits;         /* [R][vocabulary] float32, rows at multiples of 16 bytes */
     struct token_row *rows;       /* [R] */
     struct choice_ask *asks;      /* [R] */
     struct choice *choices;       /* [R] */
     struct candidate *candidates; /* [R][top] */
+    struct token_tail *tails;     /* [R], by own slot */
     /* Of as many tokens as a window has at most (here T). */
     struct tensor scores;  /* [align_heads * T][1500] float32 */
     struct tensor aligned; /* [T][1500] float32 */
@@ -96,17 +109,18 @@ static inline struct tensor head_rows(struct tensor t, uint32_t n)
     return t;
 }
 
-/* Whether these rows may be a step: whisper.h, whisper_step. Changes nothing that a later call
- * would see. */
+/* Whether these rows may be a step: whisper.h, whisper_step; ahead: some may follow the step
+ * before. Changes nothing that a later call would see. */
 int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                       struct err *err);
+                       bool ahead, struct err *err);
 /* ERR_MODEL: not in the vocabulary. */
 int whisper_check_token(const struct whisper_session *s, int32_t token, struct err *err);
 /* n rows to the device, and padding up to `width`. */
 int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                        uint32_t width, struct err *err);
-/* Their caches hold them from now on. */
-void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n);
+/* Their caches hold them from now on. asks: or NULL, none. */
+void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows,
+                         const struct choice_ask *asks, uint32_t n);
 /* How many rows a step of n has with its padding, because devices that record steps prepare
  * themselves for each number; n itself elsewhere. index: its place among them. */
 uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_t *index);

@@ -132,11 +132,13 @@ uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_
     return width < s->rows_max ? width : s->rows_max;
 }
 
-static void settle(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                   int64_t start)
+/* A step that began at `start` has ended, perhaps begun while another was under way. */
+static void count(struct whisper_session *s, uint32_t n, int64_t start)
 {
-    whisper_settle_rows(s, rows, n);
-    s->times.step_ns += clock_mono_ns() - start;
+    int64_t from = start > s->ended_at ? start : s->ended_at;
+
+    s->ended_at = clock_mono_ns();
+    s->times.step_ns += s->ended_at - from;
     s->times.steps++;
     s->times.tokens += n;
 }
@@ -158,7 +160,9 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
     int64_t start = clock_mono_ns();
     int rc;
 
-    rc = whisper_check_rows(s, rows, n, err);
+    rc = whisper_check_rows(s, rows, n, false, err);
+    if (rc == 0 && s->begun != s->ended)
+        rc = err_set(err, ERR_DEVICE, "a step while others are under way");
     if (rc != 0)
         return rc;
     rc = fill(s, rows, n, err);
@@ -167,9 +171,11 @@ int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint
     if (rc == 0)
         rc = logits ? be->ops->get(be, logits, head_rows(s->logits, n), err)
                     : be->ops->sync(be, err);
-    if (rc == 0)
-        settle(s, rows, n, start);
-    return rc;
+    if (rc != 0)
+        return rc;
+    whisper_settle_rows(s, rows, NULL, n);
+    count(s, n, start);
+    return 0;
 }
 
 /* ---- choices ---- */
@@ -191,9 +197,16 @@ static int choose_rows(struct whisper_session *s, uint32_t n, bool top, struct e
 /* All that a recorded step consists of. */
 static int step_choices(struct whisper_session *s, uint32_t width, struct err *err)
 {
-    int rc = whisper_step_layers(s, width, NULL, err);
+    struct backend *be = s->w->be;
+    int rc = s->ahead ? be->ops->follow(be, s->tails, s->rows, s->asks, width, err) : 0;
 
-    return rc != 0 ? rc : choose_rows(s, width, s->top != 0, err);
+    if (rc == 0)
+        rc = whisper_step_layers(s, width, NULL, err);
+    if (rc == 0)
+        rc = choose_rows(s, width, s->top != 0, err);
+    if (rc == 0 && s->ahead)
+        rc = be->ops->note(be, s->rules, s->rows, s->asks, s->choices, width, s->tails, err);
+    return rc;
 }
 
 static int record(struct whisper_session *s, struct bucket *b, uint32_t width, struct err *err)
@@ -336,14 +349,13 @@ static int choose_plain(struct whisper_session *s, const struct whisper_row *row
     return rc != 0 ? rc : choose_rows(s, answered, top, err);
 }
 
-int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
-                   const struct choice_ask *asks, uint32_t n, struct choice *ret,
-                   struct candidate *top, struct err *err)
+bool whisper_goes_ahead(const struct whisper_session *s) { return s->ahead; }
+
+static int check_choose(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+                        bool top, struct err *err)
 {
-    int64_t start = clock_mono_ns();
-    uint32_t answered;
-    bool recorded;
-    int rc = whisper_check_rows(s, rows, n, err);
+    uint32_t most = s->ahead ? WHISPER_AHEAD : 1;
+    int rc = whisper_check_rows(s, rows, n, s->ahead, err);
 
     if (rc != 0)
         return rc;
@@ -351,19 +363,73 @@ int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
         return err_set(err, ERR_DEVICE, "a session of one branch has no candidates");
     if (!s->rules)
         return err_set(err, ERR_DEVICE, "a token is to be chosen before the rules are known");
-    answered = list_answered(s, asks, n, false);
-    recorded = s->w->be->ops->record_begin && (answered || s->records);
-    if (recorded)
-        answered = list_answered(s, asks, n, true);
-    rc = recorded ? choose_recorded(s, rows, asks, n, err)
-                  : choose_plain(s, rows, asks, n, answered, top != NULL, err);
-    if (rc == 0)
-        rc = read_answers(s, answered, top != NULL, err);
+    if (s->begun - s->ended >= most)
+        return err_set(err, ERR_DEVICE, "a step beyond the %u that may be under way", most);
+    return 0;
+}
+
+static uint32_t place_of(uint64_t step) { return (uint32_t)(step % WHISPER_AHEAD); }
+
+int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *rows,
+                         const struct choice_ask *asks, uint32_t n, bool top, struct err *err)
+{
+    struct under_way u = {.n = n, .top = top, .start = clock_mono_ns()};
+    struct backend *be = s->w->be;
+    bool recorded;
+    int rc = check_choose(s, rows, n, top, err);
+
     if (rc != 0)
         return rc;
-    put_answers(s, n, answered, ret, top);
-    settle(s, rows, n, start);
+    u.answered = list_answered(s, asks, n, false);
+    recorded = be->ops->record_begin && (u.answered || s->records);
+    if (recorded || s->ahead)
+        u.answered = list_answered(s, asks, n, true);
+    rc = recorded || s->ahead ? choose_recorded(s, rows, asks, n, err)
+                              : choose_plain(s, rows, asks, n, u.answered, top, err);
+    if (rc == 0 && s->ahead)
+        rc = be->ops->post(be, place_of(s->begun), s->choices, n * sizeof(*s->choices), err);
+    if (rc != 0) {
+        s->ended = s->begun;
+        return rc;
+    }
+    whisper_settle_rows(s, rows, asks, n);
+    s->under_way[place_of(s->begun++)] = u;
     return 0;
+}
+
+int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct candidate *top,
+                       struct err *err)
+{
+    const struct under_way *u = &s->under_way[place_of(s->ended)];
+    struct backend *be = s->w->be;
+    int rc;
+
+    if (s->begun == s->ended || (top && !u->top))
+        return err_set(err, ERR_DEVICE, "choices that nobody asked for");
+    rc = s->ahead ? be->ops->collect(be, place_of(s->ended), s->from_choices,
+                                     u->n * sizeof(*s->from_choices), err)
+                  : read_answers(s, u->answered, u->top, err);
+    s->ended++;
+    if (rc != 0) {
+        s->ended = s->begun;
+        return rc;
+    }
+    if (s->ahead)
+        memcpy(ret, s->from_choices, u->n * sizeof(*ret));
+    else
+        put_answers(s, u->n, u->answered, ret, top);
+    count(s, u->n, u->start);
+    return 0;
+}
+
+int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
+                   const struct choice_ask *asks, uint32_t n, struct choice *ret,
+                   struct candidate *top, struct err *err)
+{
+    int rc = s->begun == s->ended ? whisper_choose_begin(s, rows, asks, n, top != NULL, err)
+                                  : err_set(err, ERR_DEVICE, "a step while others are under way");
+
+    return rc == 0 ? whisper_choose_end(s, ret, top, err) : rc;
 }
 
 int whisper_warm_decoder(struct whisper_session *s, struct err *err)

@@ -8,8 +8,9 @@
 #include "gpu/backend.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 
-#define ENCODE_MAX 16                 /* windows whose audio is held at once: 1.9 MB each */
-#define IDLE_SHARE 8                  /* an eighth of the slots may wait for a batch to be whole */
+#define ENCODE_MAX 16 /* windows whose audio is held at once: 1.9 MB each */
+#define IDLE_SHARE 4  /* a quarter of the slots may wait for a batch to be whole, */
+#define FEW_SHARE 8   /*   and an eighth for several windows, where a batch is more */
 #define ENCODE_NS INT64_C(1000000000) /* what one call may take, when windows are short enough */
 #define WINDOWS_TRIED 8 /* at once, after as many as the session would choose were too many */
 
@@ -42,6 +43,21 @@ static int open_session(struct flight *f, uint32_t slots, uint32_t windows, stru
     }
 }
 
+static bool make_steps(struct flight *f, size_t rows)
+{
+    bool made = true;
+
+    for (int i = 0; i < WHISPER_AHEAD; i++) {
+        struct flight_step *s = &f->step[i];
+
+        s->rows = calloc(rows, sizeof(*s->rows));
+        s->asks = calloc(rows, sizeof(*s->asks));
+        s->generation = calloc(rows, sizeof(*s->generation));
+        made = made && s->rows && s->asks && s->generation;
+    }
+    return made;
+}
+
 static int make_slots(struct flight *f, struct err *err)
 {
     uint32_t windows = whisper_session_windows(f->session);
@@ -50,16 +66,15 @@ static int make_slots(struct flight *f, struct err *err)
     f->encode_max = windows > ENCODE_MAX ? windows : ENCODE_MAX;
     if (f->encode_max > f->slot_count)
         f->encode_max = f->slot_count;
-    f->fill_from = f->slot_count / IDLE_SHARE < windows ? f->slot_count / IDLE_SHARE : windows;
+    f->batch = windows <= f->slot_count / IDLE_SHARE ? windows : 1;
+    f->fill_from = f->slot_count / FEW_SHARE < windows ? f->slot_count / FEW_SHARE : windows;
     f->slots = calloc(f->slot_count, sizeof(*f->slots));
-    f->rows = calloc(rows, sizeof(*f->rows));
-    f->asks = calloc(rows, sizeof(*f->asks));
     f->choices = calloc(rows, sizeof(*f->choices));
     f->top = calloc(rows * (f->policy.branches + 1), sizeof(*f->top));
     f->moves = calloc((size_t)f->slot_count * f->policy.branches, sizeof(*f->moves));
     f->windows = calloc(f->encode_max, sizeof(*f->windows));
     f->pcm = malloc(f->encode_max * (size_t)WHISPER_WINDOW_SAMPLES * sizeof(*f->pcm));
-    if (!f->slots || !f->rows || !f->asks || !f->choices || !f->top || !f->moves || !f->windows ||
+    if (!make_steps(f, rows) || !f->slots || !f->choices || !f->top || !f->moves || !f->windows ||
         !f->pcm)
         return err_set(err, ERR_NOMEM, "no memory for %u windows at once", f->slot_count);
     for (uint32_t i = 0; i < f->slot_count; i++) {
@@ -85,17 +100,20 @@ void flight_close(struct flight *f)
 {
     for (uint32_t i = 0; f->slots && i < f->slot_count; i++)
         decoding_free(f->slots[i].decoding);
+    for (int i = 0; i < WHISPER_AHEAD; i++) {
+        free(f->step[i].rows);
+        free(f->step[i].asks);
+        free(f->step[i].generation);
+        f->step[i] = (struct flight_step){0};
+    }
+    f->steps_begun = f->steps_done = 0;
     free(f->slots);
-    free(f->rows);
-    free(f->asks);
     free(f->choices);
     free(f->top);
     free(f->moves);
     free(f->windows);
     free(f->pcm);
     f->slots = NULL;
-    f->rows = NULL;
-    f->asks = NULL;
     f->choices = NULL;
     f->top = NULL;
     f->moves = NULL;
@@ -128,11 +146,19 @@ int flight_shrink(struct flight *f, struct err *err)
 
 /* ---- slots */
 
+/* Another window, or none; rows that are under way are nobody's. */
+static void set_window(struct slot *s, struct lane_window *w)
+{
+    s->window = w;
+    s->asked = false;
+    s->generation++;
+}
+
 void flight_drop(struct flight *f, const struct lane *l)
 {
     for (uint32_t i = 0; i < f->slot_count; i++)
         if (f->slots[i].window && f->slots[i].window->lane == l)
-            f->slots[i].window = NULL;
+            set_window(&f->slots[i], NULL);
 }
 
 uint32_t flight_count(const struct flight *f)
@@ -189,13 +215,26 @@ static struct slot *free_slot(struct flight *f)
     return waiting;
 }
 
-/* Where the encoder takes many windows at once, slots that become free one by one wait until they
- * are a batch; never all of them. */
-static bool worth_filling(const struct flight *f)
+/* Windows for the encoder now; 0: it is not worth a call. Where it takes many at once, those that
+ * become free slots one by one wait until they are a batch, and windows until there are as many:
+ * what is less goes one by one, which takes longer. That is done where no batch can come of it, and
+ * where nothing else is in work. */
+static uint32_t worth_filling(const struct flight *f, const struct lane *lanes)
 {
-    uint32_t vacant = f->slot_count - flight_busy(f);
+    uint32_t vacant = f->slot_count - flight_busy(f), queued = 0, coming = 0, n;
 
-    return vacant > 0 && (vacant >= f->fill_from || vacant == f->slot_count);
+    if (vacant == 0 || (vacant < f->fill_from && vacant < f->slot_count))
+        return 0;
+    if (f->batch == 1 || vacant == f->slot_count)
+        return vacant;
+    for (const struct lane *l = lanes; l; l = l->next) {
+        queued += lane_queued(l);
+        coming += lane_coming(l);
+    }
+    n = vacant < queued ? vacant : queued;
+    if (n >= f->batch)
+        return n / f->batch * f->batch;
+    return coming >= f->batch ? 0 : vacant;
 }
 
 void flight_beat(const struct flight *f)
@@ -213,7 +252,7 @@ static void take_off(struct slot *slot, struct lane_window *w)
 
     if (slot->window)
         slot->window->place = WINDOW_QUEUED;
-    slot->window = w;
+    set_window(slot, w);
     w->place = WINDOW_FLYING;
     previous = lane_previous(w, &n);
     decoding_begin(slot->decoding, lane_window_seed(w), previous, n);
@@ -255,7 +294,9 @@ static uint32_t encode_share(const struct flight *f)
     /* A landing is noticed between steps: the time may be mostly theirs. */
     if (most < whisper_session_windows(f->session))
         most = whisper_session_windows(f->session);
-    return most > f->encode_max ? f->encode_max : (uint32_t)most;
+    if (most > f->encode_max)
+        most = f->encode_max;
+    return (uint32_t)(most - most % f->batch);
 }
 
 /* Whether the windows that were on their way are there; wait: until they are. */
@@ -292,17 +333,18 @@ static int encode_some(struct flight *f, struct lane *lanes, uint32_t most, uint
  * is there before the next is begun; one that stays on its way is all for now. */
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err)
 {
-    uint32_t n, left = f->encode_max;
+    uint32_t n, left, share;
     int rc = land(f, false, err);
 
     tell_languages(f); /* or a window that could go on would give up its slot */
-    if (rc || f->encoding || !worth_filling(f))
+    left = rc || f->encoding ? 0 : worth_filling(f, lanes);
+    if (rc || left == 0)
         return rc;
+    left = left < f->encode_max ? left : f->encode_max;
     do {
-        uint32_t most = encode_share(f);
-
+        share = encode_share(f);
         n = 0;
-        rc = encode_some(f, lanes, most < left ? most : left, &n, err);
+        rc = encode_some(f, lanes, share < left ? share : left, &n, err);
         left -= n;
         *progress = *progress || n;
     } while (!rc && n && left && !f->encoding);
@@ -324,8 +366,17 @@ static int move_branches(struct flight *f, struct err *err)
     return n ? whisper_branch(f->session, f->moves, n, err) : 0;
 }
 
+/* The slot's next rows; of one that waits for an answer the row that follows it, if any. */
+static uint32_t rows_of(struct slot *s, struct whisper_row *rows, struct choice_ask *asks,
+                        uint32_t room)
+{
+    if (s->asked)
+        return decoding_ahead(s->decoding, rows, asks);
+    return decoding_rows(s->decoding, rows, asks, room);
+}
+
 /* The next rows of all slots; each may have what the others do not need at the least. */
-static uint32_t gather_rows(struct flight *f)
+static void gather_rows(struct flight *f, struct flight_step *step)
 {
     uint32_t n = 0, others = flight_busy(f);
 
@@ -338,12 +389,14 @@ static uint32_t gather_rows(struct flight *f)
         others--;
         if (s->encoding)
             continue;
-        k = decoding_rows(s->decoding, f->rows + n, f->asks + n,
-                          f->row_max - n - others * f->policy.branches);
-        for (; k > 0; k--)
-            f->rows[n++].slot = i;
+        k = rows_of(s, step->rows + n, step->asks + n,
+                    f->row_max - n - others * f->policy.branches);
+        for (; k > 0; k--, n++) {
+            step->rows[n].slot = i;
+            step->generation[n] = s->generation;
+        }
     }
-    return n;
+    step->n = n;
 }
 
 /* Gives a window its choices; when it has ended, its lane takes what it yields and its slot is
@@ -365,7 +418,7 @@ static int feed(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struc
         return rc;
     if (f->timing)
         flight_beat(f);
-    s->window = NULL;
+    set_window(s, NULL);
     rc = lane_take(w, &r, &o, err);
     outcome_free(&o);
     return rc;
@@ -384,31 +437,127 @@ static int settle(struct flight *f, struct slot *s, uint32_t at, uint32_t n, str
     return 0;
 }
 
+static uint32_t under_way(const struct flight *f)
+{
+    return (uint32_t)(f->steps_begun - f->steps_done);
+}
+
+static struct flight_step *step_of(struct flight *f, uint64_t number)
+{
+    return &f->step[number % WHISPER_AHEAD];
+}
+
+/* Behind the rows of slot rows[at].slot. */
+static uint32_t end_of(const struct flight_step *step, uint32_t at)
+{
+    uint32_t end = at;
+
+    while (end < step->n && step->rows[end].slot == step->rows[at].slot)
+        end++;
+    return end;
+}
+
+/* The answers of a slot's rows; `ahead`: it has a row in the step after, too, which is nobody's if
+ * it is not the one that the window goes on with. */
+static int answer(struct flight *f, const struct flight_step *step, uint32_t at, uint32_t end,
+                  bool ahead, uint32_t ahead_pos, struct err *err)
+{
+    struct slot *s = &f->slots[step->rows[at].slot];
+    const struct lane_window *w = s->window;
+    struct whisper_row rows[WHISPER_MAX_BRANCHES];
+    struct choice_ask asks[WHISPER_MAX_BRANCHES];
+    int rc;
+
+    if (!w || step->generation[at] != s->generation)
+        return 0;
+    s->asked = ahead;
+    rc = settle(f, s, at, end - at, err);
+    if (rc || !ahead || s->window != w)
+        return rc;
+    if (decoding_state(s->decoding) != DECODING_TEXT ||
+        decoding_rows(s->decoding, rows, asks, WHISPER_MAX_BRANCHES) != 1 ||
+        rows[0].pos != ahead_pos)
+        set_window(s, s->window);
+    return 0;
+}
+
+/* The oldest step under way. */
+static int take_answers(struct flight *f, struct err *err)
+{
+    struct flight_step *step = step_of(f, f->steps_done), *next = step_of(f, f->steps_done + 1);
+    uint32_t at_next = 0, next_n;
+    int rc =
+        whisper_choose_end(f->session, f->choices, f->policy.branches > 1 ? f->top : NULL, err);
+
+    f->steps_done++;
+    if (rc)
+        return rc;
+    flight_beat(f);
+    next_n = under_way(f) ? next->n : 0;
+    for (uint32_t at = 0, end; !rc && at < step->n; at = end) {
+        uint32_t slot = step->rows[at].slot;
+        bool ahead;
+
+        end = end_of(step, at);
+        while (at_next < next_n && next->rows[at_next].slot < slot)
+            at_next++;
+        ahead = at_next < next_n && next->rows[at_next].slot == slot;
+        rc = answer(f, step, at, end, ahead, ahead ? next->rows[at_next].pos : 0, err);
+    }
+    return rc;
+}
+
+/* What asks for nothing has no answer that a window would wait for. */
+static bool asks_nothing(const struct flight_step *step, uint32_t at, uint32_t end)
+{
+    for (; at < end; at++)
+        if (step->asks[at].what)
+            return false;
+    return true;
+}
+
+/* The step that gather_rows has filled. */
+static int begin_step(struct flight *f, struct flight_step *step, struct err *err)
+{
+    int rc = whisper_choose_begin(f->session, step->rows, step->asks, step->n,
+                                  f->policy.branches > 1, err);
+
+    if (rc)
+        return rc;
+    f->steps_begun++;
+    for (uint32_t at = 0, end; at < step->n; at = end) {
+        struct slot *s = &f->slots[step->rows[at].slot];
+
+        end = end_of(step, at);
+        s->asked = true;
+        if (!whisper_goes_ahead(f->session) || !asks_nothing(step, at, end))
+            continue;
+        rc = decoding_feed(s->decoding, f->choices, NULL, end - at, err);
+        if (rc)
+            return rc;
+        set_window(s, s->window);
+    }
+    return 0;
+}
+
 int flight_step(struct flight *f, bool *progress, struct err *err)
 {
-    uint32_t n;
+    struct flight_step *step = step_of(f, f->steps_begun);
+    uint32_t most = whisper_goes_ahead(f->session) ? WHISPER_AHEAD : 1;
     int rc;
 
     tell_languages(f);
     if ((rc = move_branches(f, err)))
         return rc;
-    n = gather_rows(f);
-    *progress = *progress || n || f->encoding;
-    if (!n)
+    gather_rows(f, step);
+    *progress = *progress || step->n || under_way(f) || f->encoding;
+    if (!step->n && !under_way(f))
         return f->encoding ? land(f, true, err) : 0;
-    rc = whisper_choose(f->session, f->rows, f->asks, n, f->choices,
-                        f->policy.branches > 1 ? f->top : NULL, err);
-    if (rc)
-        return rc;
-    flight_beat(f);
-    for (uint32_t at = 0, end; !rc && at < n; at = end) {
-        struct slot *s = &f->slots[f->rows[at].slot];
-
-        for (end = at; end < n && f->rows[end].slot == f->rows[at].slot;)
-            end++;
-        if (s->window) /* its lane may have failed */
-            rc = settle(f, s, at, end - at, err);
-    }
-    tell_languages(f);
+    if (step->n)
+        rc = begin_step(f, step, err);
+    if (!rc && (!step->n || under_way(f) == most))
+        rc = take_answers(f, err);
+    if (!rc)
+        tell_languages(f);
     return rc;
 }

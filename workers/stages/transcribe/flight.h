@@ -19,6 +19,16 @@ struct slot {
     bool encoding;              /* its window, or one that was dropped since, is on its way through
                                    the encoder: it takes no part in steps */
     struct decoding *decoding;
+    bool asked;          /* a step that is under way has rows of it, whose answers it waits for */
+    uint32_t generation; /* rows of an earlier one are nobody's by now */
+};
+
+/* Rows that are computed together, and the answers. */
+struct flight_step {
+    struct whisper_row *rows; /* [row_max] */
+    struct choice_ask *asks;
+    uint32_t *generation; /* of their slots when it was begun */
+    uint32_t n;
 };
 
 struct flight {
@@ -31,13 +41,14 @@ struct flight {
     struct slot *slots;
     uint32_t slot_count;
     uint32_t encode_max; /* windows per call that there is memory for */
+    uint32_t batch;      /* windows that wait for each other, the encoder's own number; 1: none */
     uint32_t fill_from;  /* free slots that are worth a call of the encoder */
     uint32_t row_max;    /* rows of a step */
     float *pcm;          /* encode_max windows' audio */
     struct whisper_window *windows;
-    struct whisper_row *rows; /* what is asked of them, and the answers */
-    struct choice_ask *asks;
-    struct choice *choices;
+    struct flight_step step[WHISPER_AHEAD]; /* the oldest under way is `steps_done`, modulo that */
+    uint64_t steps_begun, steps_done;
+    struct choice *choices; /* of the step that has its answers */
     struct candidate *top;
     struct whisper_move *moves;
     uint32_t encoding;     /* windows on their way through the encoder */
@@ -62,12 +73,19 @@ uint32_t flight_count(const struct flight *f); /* slots in use */
 /* Slots in use whose windows go on: they do not wait for a language. */
 uint32_t flight_busy(const struct flight *f);
 
-/* Puts windows that are ready into free slots and encodes them, lanes in order. Where the device
+/* Puts windows that are ready into free slots and encodes them, lanes in order: as whole batches of
+ * the encoder, as long as the lanes may have windows for one. Where the device
  * encodes beside its steps (whisper_encode_begin) they come into steps by the call that finds them
  * there, and there are no others on their way until then. */
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err);
-/* One step of the decoder for all slots; settles what ended. When there is nothing to step, it
- * waits for the windows on their way. */
+/* Begins one step of the decoder for all slots, and takes the answers of the oldest that is under
+ * way: where the device goes ahead (whisper_goes_ahead) that is the one before, so that it computes
+ * while the host looks at what it chose; else the same. Settles what ended. When there is nothing
+ * to step, it waits for the windows on their way.
+ *
+ * Ahead of its answer a window's next row feeds the token that is being chosen. If the window, or
+ * an attempt at it, turns out to have ended with that, the row's answer is dropped: a window goes
+ * through the same choices either way. */
 int flight_step(struct flight *f, bool *progress, struct err *err);
 
 void flight_beat(const struct flight *f);

@@ -115,6 +115,22 @@ int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window
     return rc;
 }
 
+uint32_t lane_queued(const struct lane *l)
+{
+    if (l->state == LANE_ENDED)
+        return 0;
+    if (l->policy->packed)
+        return packed_queued(l);
+    return !l->first_window || l->first_window->place == WINDOW_QUEUED;
+}
+
+uint32_t lane_coming(const struct lane *l)
+{
+    if (l->state == LANE_ENDED)
+        return 0;
+    return l->policy->packed ? packed_coming(l) : 1;
+}
+
 const int32_t *lane_previous(const struct lane_window *w, uint32_t *n)
 {
     const struct lane *l = w->lane;

@@ -35,6 +35,8 @@ struct lane_policy {
     const int32_t *initial, *hotwords; /* tokens */
     uint32_t initial_count, hotwords_count;
     uint32_t previous_max; /* tokens of a text that a condition has room for */
+    uint32_t queue; /* packed: windows of a lane that wait for a slot; 0: LANE_QUEUE. More while it
+                       asks for its language */
 };
 
 enum window_place { WINDOW_QUEUED, WINDOW_FLYING, WINDOW_SETTLED };
@@ -107,6 +109,10 @@ int64_t lane_count(struct lane *l);
  * window), and its place stays QUEUED. *ret NULL: none now; the lane may also have ended. */
 int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window **ret,
               struct err *err);
+/* Windows that wait for a slot and could fly; of a sequential lane the one that it may have. */
+uint32_t lane_queued(const struct lane *l);
+/* How many could be waiting together before long, those among them, were none to fly. */
+uint32_t lane_coming(const struct lane *l);
 /* The tokens before the window's own: *n of them, borrowed. */
 const int32_t *lane_previous(const struct lane_window *w, uint32_t *n);
 /* Repeats a window's draws. */
@@ -137,6 +143,8 @@ int sequential_take(struct lane_window *w, const struct decoding_result *r, stru
 int packed_begin(struct lane *l, struct err *err);
 void packed_free(struct listening *h); /* NULL is fine */
 struct lane_window *packed_next(struct lane *l);
+uint32_t packed_queued(const struct lane *l);
+uint32_t packed_coming(const struct lane *l);
 bool packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
                      float *prob);
 int packed_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
@@ -144,11 +152,8 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
 
 /* ---- listening (packed lanes) */
 
-#define LANE_QUEUE \
-    4 /* windows of a lane that wait for a slot; more while it asks for its language */
+#define LANE_QUEUE 4
 
-/* Windows that wait for a slot and could fly. */
-uint32_t lane_queued(const struct lane *l);
 struct silero_block;
 /* The next piece of audio for the voice activity's model, where the queue has room: 1 with block
  * filled in but for prob; pcm: room for SILERO_BLOCK steps. 0: not now (not decoded yet, no room,

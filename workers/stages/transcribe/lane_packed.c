@@ -199,6 +199,11 @@ static bool is_asking(const struct lane *l)
 /* Waits for its lane's language, having told its own. */
 static bool is_parked(const struct lane_window *w) { return w->heard && is_asking(w->lane); }
 
+static uint32_t queue_of(const struct lane *l)
+{
+    return l->policy->queue ? l->policy->queue : LANE_QUEUE;
+}
+
 /* Whether the lane holds as many windows as it should. Those that wait for its language count: so
  * many that they can decide on it have room. Mute ones cannot, and do not count. */
 static bool is_full(const struct lane *l)
@@ -207,16 +212,23 @@ static bool is_full(const struct lane *l)
 
     for (const struct lane_window *w = l->first_window; w; w = w->next)
         n += w->place == WINDOW_QUEUED && !(is_parked(w) && w->mute);
-    return n >= (ask > LANE_QUEUE ? ask : LANE_QUEUE);
+    return n >= (ask > queue_of(l) ? ask : queue_of(l));
 }
 
-uint32_t lane_queued(const struct lane *l)
+uint32_t packed_queued(const struct lane *l)
 {
     uint32_t n = 0;
 
     for (const struct lane_window *w = l->first_window; w; w = w->next)
         n += w->place == WINDOW_QUEUED && !is_parked(w);
     return n;
+}
+
+uint32_t packed_coming(const struct lane *l)
+{
+    uint32_t queued = packed_queued(l);
+
+    return l->listening->ended || queued > queue_of(l) ? queued : queue_of(l);
 }
 
 int lane_listen(struct lane *l, float *pcm, struct silero_block *block, struct err *err)

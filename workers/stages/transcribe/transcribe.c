@@ -180,9 +180,12 @@ static int make(struct transcriber *t, uint32_t slots, uint32_t windows, struct 
     t->flight.model = t->model;
     t->flight.rules = token_rules_spec(t->rules);
     t->flight.timing = t->timing;
-    return flight_open(&t->flight,
-                       slots ? slots : whisper_default_slots(t->model, t->flight.policy.branches),
-                       windows, err);
+    rc = flight_open(&t->flight,
+                     slots ? slots : whisper_default_slots(t->model, t->flight.policy.branches),
+                     windows, err);
+    if (!rc) /* a single lane can have a batch waiting */
+        t->policy.queue = t->flight.batch > LANE_QUEUE ? t->flight.batch : LANE_QUEUE;
+    return rc;
 }
 
 int transcriber_new(struct whisper *model, struct silero *vad, const struct vocabulary *vocab,

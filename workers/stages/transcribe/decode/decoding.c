@@ -237,22 +237,30 @@ static bool hears_silence(const struct decoding *d, uint32_t pos)
     return !d->heard && pos == d->previous_len;
 }
 
-static void ask_token(const struct decoding *d, uint32_t draft, const int32_t *tokens,
-                      uint32_t count, struct choice_ask *ret)
+/* What a question does not have from the tokens before. */
+static void ask_any(const struct decoding *d, uint32_t draft, uint32_t count,
+                    struct choice_ask *ret)
 {
-    int32_t begin = vocabulary_ids(d->policy->vocab)->timestamp_begin;
     uint64_t seed = number_seed(d->seed, d->attempt);
 
     ret->what |= CHOOSE_TOKEN;
     if (d->policy->params->without_timestamps)
         ret->what |= CHOOSE_NO_TIMES;
+    ret->temperature = temperature_of(d, d->attempt);
+    ret->uniform = number_uniform(draft > 0 ? number_seed(seed, draft) : seed, count);
+}
+
+static void ask_token(const struct decoding *d, uint32_t draft, const int32_t *tokens,
+                      uint32_t count, struct choice_ask *ret)
+{
+    int32_t begin = vocabulary_ids(d->policy->vocab)->timestamp_begin;
+
+    ask_any(d, draft, count, ret);
     ret->count = (int32_t)count;
     ret->last = count > 0 ? tokens[count - 1] : -1;
     ret->before = count > 1 ? tokens[count - 2] : -1;
     for (uint32_t i = count; i-- > 0 && ret->last_time < 0;)
         ret->last_time = tokens[i] >= begin ? tokens[i] : -1;
-    ret->temperature = temperature_of(d, d->attempt);
-    ret->uniform = number_uniform(draft > 0 ? number_seed(seed, draft) : seed, count);
 }
 
 static const struct choice_ask nothing_asked = {.last = -1, .before = -1, .last_time = -1};
@@ -324,6 +332,19 @@ uint32_t decoding_rows(const struct decoding *d, struct whisper_row *rows, struc
         break;
     }
     return 0;
+}
+
+bool decoding_ahead(const struct decoding *d, struct whisper_row *row, struct choice_ask *ask)
+{
+    const struct draft *draft = &d->drafts.drafts[0];
+
+    if (d->state != DECODING_TEXT || d->beams || d->drafts.size != 1 ||
+        draft->count + 1 >= d->limit)
+        return false;
+    *row = (struct whisper_row){.pos = d->prompt_len + draft->count, .token = WHISPER_FOLLOWS};
+    *ask = nothing_asked;
+    ask_any(d, 0, draft->count + 1, ask);
+    return true;
 }
 
 uint32_t decoding_moves(struct decoding *d, struct whisper_move *ret)

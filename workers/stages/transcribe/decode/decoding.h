@@ -97,6 +97,11 @@ uint32_t decoding_moves(struct decoding *d, struct whisper_move *ret);
  * left 0. 0 in LANGUAGE and DONE. */
 uint32_t decoding_rows(const struct decoding *d, struct whisper_row *rows, struct choice_ask *asks,
                        uint32_t room);
+/* The row that comes after the one of decoding_rows as long as the text goes on, while nobody knows
+ * what is chosen there: it is one that follows (whisper.h), of branch 0. False where what comes
+ * depends on the choice in another way, or nothing can come. The choice may end the text or the
+ * attempt: then, after decoding_feed, decoding_rows names another position, or none. */
+bool decoding_ahead(const struct decoding *d, struct whisper_row *row, struct choice_ask *ask);
 /* What was chosen for exactly those rows. top: n x (branches + 1), NULL when branches is 1.
  * ERR_MODEL when the logits held no number to go by. */
 int decoding_feed(struct decoding *d, const struct choice *c, const struct candidate *top,
