@@ -70,8 +70,8 @@ class Predict(unittest.TestCase):
         self.assertRegex(said.stdout, r"windows/s \| 174\.\d+ \| 86\.50 \| 0\.50 \|")
         bench["cache"] = "8bit"
         said = self.results(json.dumps({"device": "NVIDIA H200", "bench": [bench]}))
-        self.assertRegex(said.stdout, r"turbo, bf16, 256 slots, 8-bit caches")
-        self.assertRegex(said.stdout, r"windows/s \| 189\.\d+ \| 86\.50 \| 0\.46 \|")
+        self.assertRegex(said.stdout, r"turbo, bf16, 256 slots, GELU after the product, 8-bit caches")
+        self.assertRegex(said.stdout, r"windows/s \| 188\.\d+ \| 86\.50 \| 0\.46 \|")
 
     def test_diarization_stands_beside_its_prediction(self):
         said = self.results(json.dumps({"device": "NVIDIA H200", "networks": [
