@@ -220,13 +220,11 @@ static int add_bias(struct cuda *c, const struct linear *l, struct tensor y, str
     return cuda_status(err, k_epilogue(c->work, y, l->bias, EPILOGUE_NONE, y), "adding the bias");
 }
 
-/* The one place where GELU's exactness is decided. */
-static bool fused_gelu(const struct cuda *c, const struct linear *l)
+/* The one place where GELU's exactness is decided: by what results are rounded to. */
+static bool fused_gelu(const struct cuda *c, enum dtype y_type)
 {
-    enum dtype type = precision_type(l->precision);
-
     return strcmp(c->gelu, "exact") != 0 &&
-           (type == DTYPE_BF16 || (type == DTYPE_F16 && strcmp(c->gelu, "tanh") == 0));
+           (y_type == DTYPE_BF16 || (y_type == DTYPE_F16 && strcmp(c->gelu, "tanh") == 0));
 }
 
 /* With or without the epilogue: without, y is plain x W^T. */
@@ -261,7 +259,7 @@ static int multiply(struct cuda *c, const struct linear *l, const void *x, int64
 
     /* From e4m3 into float32, cuBLASLt has no epilogue with a bias. */
     if (!(type == CUDA_R_8F_E4M3 && (wide || epilogue == EPILOGUE_RELU)) &&
-        !(epilogue == EPILOGUE_GELU && !fused_gelu(c, l))) {
+        !(epilogue == EPILOGUE_GELU && !fused_gelu(c, y.type))) {
         p.bias = bias_for(l, y.type);
         p.epilogue = epilogue;
         rc = cuda_product(c, &p, "multiplying matrices", err);

@@ -198,6 +198,8 @@ static int setup(void **state)
 
 /* ---- windows */
 
+static bool goes_ahead(void) { return getenv("NIGHTSHIFT_FAKE_AHEAD") != NULL; }
+
 TEST_SETUP(test_one_window, setup)
 {
     struct recording r = recording(0, 6);
@@ -493,7 +495,9 @@ TEST_SETUP(test_encoding_beside, setup)
         run_twelve(cases[i].slots, again);
         assert_memory_equal(first, again, sizeof(first));
         if (cases[i].slots == 1)
-            assert_int_equal(fake.encode_waits, fake.encode_calls); /* nothing else to do */
+            /* Nothing else to do; but for a row that was begun ahead, and is nobody's. */
+            assert_true(goes_ahead() ? fake.encode_waits <= fake.encode_calls
+                                     : fake.encode_waits == fake.encode_calls);
         else
             assert_true(fake.encode_waits < fake.encode_calls);
         assert_true(fake.step_calls <= alone);
@@ -655,7 +659,8 @@ TEST_SETUP(test_beat, setup)
     before = fake.encode_calls;
     assert_ok(transcriber_step(t, &progress, &e), e);
     assert_true(fake.largest_encode <= 2); /* a second's worth, and less on a slower machine */
-    assert_int_equal(beats, fake.encode_calls - before + 1); /* and the decoder's step */
+    /* And the decoder's step, where its answers are waited for. */
+    assert_int_equal(beats, fake.encode_calls - before + !goes_ahead());
     fake.encode_ms = 0;
     finish(t);
     assert_true(beats > 5);
