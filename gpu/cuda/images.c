@@ -157,7 +157,8 @@ static struct product product_of(const struct conv2d *conv, struct tensor x, str
 }
 
 /* p is plain, y its result; bias: [y.cols] or NULL. What the product can do of bias and epilogue it
- * does, a kernel the rest: all is the product's where y is float32, but GELU. */
+ * does, a kernel the rest: all is the product's where y is float32, but GELU, and unless cuBLASLt
+ * refuses it. */
 static int convolve(struct cuda *c, struct product p, const void *bias, enum epilogue epilogue,
                     struct tensor y, struct err *err)
 {
@@ -172,6 +173,12 @@ static int convolve(struct cuda *c, struct product p, const void *bias, enum epi
         p.epilogue = EPILOGUE_ADD;
     }
     rc = cuda_product(c, &p, "convolving", err);
+    if (rc == ERR_MODEL && fused && (bias || epilogue == EPILOGUE_RELU)) {
+        fused = false;
+        p.bias = NULL;
+        p.epilogue = epilogue == EPILOGUE_ADD ? EPILOGUE_ADD : EPILOGUE_NONE;
+        rc = cuda_product(c, &p, "convolving", err);
+    }
     if (rc != 0 || fused || (rest == EPILOGUE_NONE && !bias))
         return rc;
     return cuda_status(err, k_epilogue(c->work, y, bias, rest, y), "adding the bias");
