@@ -251,6 +251,8 @@ static int make_memory(struct whisper_session *s, struct err *err)
 }
 
 _Static_assert(WHISPER_MAX_SLOTS *WHISPER_MAX_BRANCHES <= BACKEND_MAX_MOVED, "branches are copied");
+_Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS && WHISPER_AHEAD <= BACKEND_BOXES,
+               "rows that follow");
 
 static int check_shape(struct whisper_shape shape, struct err *err)
 {
