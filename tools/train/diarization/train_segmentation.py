@@ -5,7 +5,7 @@ which none to three speak; where none does, there is noise, a hum, tones, clicks
 A window's sinc filters are computed once (they stay as they are at the beginning: bands of equal
 width in mel) and kept; while it trains, old windows are replaced by new ones. Beside the powerset a
 second output, thrown away at the end, clusters a window's frames by speaker: what tells voices apart
-is learned sooner that way. With a CHECKPOINT it goes on from there. Writes CACHE/segmentation.pt every
+is learned sooner that way. The averages of the weights are what is saved. With a CHECKPOINT it goes on from there. Writes CACHE/segmentation.pt every
 two minutes and at the end; the learning rate follows the clock."""
 import math
 import os

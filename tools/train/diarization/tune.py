@@ -171,9 +171,14 @@ def rate(recordings, segmentation, voices, filters):
         tree = linkage(unit, "centroid") if len(clean) > 1 else None
         truth, frames = recording.truth, int(len(recording.pcm) / RATE / FRAME_S)
 
+        known = {}  # most thresholds part nothing that the one before does not
+
         def add(key, assigned, clusters):
-            speaks = rebuild(active, assigned, clusters, frames)
-            results.setdefault(key, []).append((*error(truth, speaks), int(speaks.any(1).sum()) == len(truth)))
+            same = (clusters, tuple(assigned.items()))
+            if same not in known:
+                speaks = rebuild(active, assigned, clusters, frames)
+                known[same] = (*error(truth, speaks), int(speaks.any(1).sum()) == len(truth))
+            results.setdefault(key, []).append(known[same])
         add("oracle", oracle(truth, active), len(truth))
         for threshold, least in itertools.product(THRESHOLDS, SIZES):
             add((round(threshold, 2), least), *cluster(vectors, clean, tree, threshold, least))
