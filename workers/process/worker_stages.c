@@ -10,6 +10,8 @@
 #include "workers/stages/stage_kind.h"
 #include "workers/pass/lease.h"
 
+_Static_assert(SETUP_CACHE_MOST == CACHE_COUNT - 1, "every one of them can be asked for");
+
 /* Lanes at once of stages of windows: several recordings are decoded at a time. */
 #define LANES_LEAST 4u
 

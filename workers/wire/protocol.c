@@ -5,7 +5,6 @@
 #include <float.h>
 
 #include "base/log.h"
-#include "gpu/precision.h"
 
 #define MAX_NAME 256u /* devices, codecs, versions, hashes */
 #define MAX_LANGUAGE 15u
@@ -54,7 +53,7 @@ static const struct field stage[] = {
 static const struct field setup[] = {
     FIELD_ARRAY(msg_setup, stages, stage_count, SETUP_MAX_STAGES, stage),
     FIELD_TEXT(msg_setup, precision, MAX_NAME),
-    FIELD_U32(msg_setup, cache, 0, CACHE_COUNT - 1),
+    FIELD_U32(msg_setup, cache, 0, SETUP_CACHE_MOST),
     FIELD_U32(msg_setup, slots, 0, MAX_SLOTS),
     FIELD_U32(msg_setup, decoders, 0, 1024),
     FIELD_U32(msg_setup, threads, 0, 4096),

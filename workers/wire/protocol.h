@@ -73,13 +73,15 @@ struct msg_stage {
     char *params_json; /* the stage's parameters as stored in the catalog (transcribe.h) */
 };
 
+#define SETUP_CACHE_MOST 2u /* of `cache` */
+
 struct msg_setup {
     /* The first is what the worker is for. The others hear the same decoding passes, where there
      * is room for them: see LEASE. */
     uint32_t stage_count; /* at least 1 */
     struct msg_stage *stages;
     char *precision;     /* "auto", "fp32", "bf16", ... (gpu/precision.h) */
-    uint32_t cache;      /* enum cache_precision, of transcriptions */
+    uint32_t cache;      /* enum cache_precision (gpu/precision.h), of transcriptions */
     uint32_t slots;      /* windows of the first stage in flight; 0: the worker chooses */
     uint32_t decoders;   /* decoder processes at once; 0: the worker chooses */
     uint32_t threads;    /* compute threads; 0: all */
