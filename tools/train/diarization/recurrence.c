@@ -1,7 +1,7 @@
-/* The recurrence of an LSTM layer in one direction (Hochreiter and Schmidhuber, 1997, with Gers' forget
- * gates), there and back, for recurrence.py: with few channels torch's time goes into some ten calls
- * for each frame. Compiled for HIDDEN and BATCH, a multiple of 8. The batch lies innermost; gates are
- * those of torch, in its order: input, forget, cell, output. */
+/* The recurrence of an LSTM layer in one direction (Hochreiter and Schmidhuber, 1997, with Gers'
+ * forget gates), there and back, for recurrence.py: with few channels torch's time goes into some
+ * ten calls for each frame. Compiled for HIDDEN and BATCH, a multiple of 8. The batch lies
+ * innermost; gates are those of torch, in its order: input, forget, cell, output. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -19,10 +19,7 @@ static inline float sigmoid(float x)
     return 1 / (1 + expf(-x));
 }
 
-static inline float tanh_of(float x)
-{
-    return 2 * sigmoid(2 * x) - 1;
-}
+static inline float tanh_of(float x) { return 2 * sigmoid(2 * x) - 1; }
 
 /* to[m][BATCH] += a[m][n] * b[n][BATCH]; m is a multiple of ROWS. */
 static void add_product(float *to, const float *a, const float *b, size_t m, size_t n)
@@ -53,7 +50,7 @@ void there(size_t frames, int backwards, float *gates, const float *weights, flo
     for (size_t s = 0; s < frames; s++) {
         size_t t = backwards ? frames - 1 - s : s;
         float *in = gates + t * 4 * CELLS, *forget = in + CELLS, *new = forget + CELLS,
-              *out = new + CELLS, *c = cells + t * CELLS, *h = states + t * CELLS;
+              *out = new + CELLS, *c = cells + t *CELLS, *h = states + t *CELLS;
 
         if (s)
             add_product(in, weights, state, 4 * (size_t)HIDDEN, HIDDEN);
@@ -71,7 +68,8 @@ void there(size_t frames, int backwards, float *gates, const float *weights, flo
 }
 
 /* gates, cells: as there() left them; then gates has the slopes of what came from the inputs.
- * across: [HIDDEN][4 HIDDEN], the weights transposed. slopes: [frames][HIDDEN][BATCH], of states. */
+ * across: [HIDDEN][4 HIDDEN], the weights transposed. slopes: [frames][HIDDEN][BATCH], of states.
+ */
 void back(size_t frames, int backwards, float *gates, const float *across, const float *cells,
           const float *slopes)
 {
@@ -96,7 +94,7 @@ void back(size_t frames, int backwards, float *gates, const float *across, const
             dc[i] = d * gf;
             in[i] = d * gn * gi * (1 - gi);
             forget[i] = d * before[i] * gf * (1 - gf);
-            new[i] = d * gi * (1 - gn * gn);
+            new[i] = d *gi *(1 - gn * gn);
             out[i] = dh[i] * u * go * (1 - go);
         }
     }
