@@ -7,6 +7,7 @@ is let go for so many windows, and stands still in the last of them.
 """
 import json
 import os
+import re
 import unittest
 import wave
 
@@ -291,6 +292,9 @@ class Seen(Devices):
                      "memory_used_bytes{D} 3000000000", "memory_size_bytes{D} 4000000000"):
             self.assertIn("nightshift_device_" + line.replace("D", 'device="sim:0"') + "\n", metrics())
         self.assertIn("# TYPE nightshift_device_energy_joules_total counter\n", metrics())
+        # Of a moment, kept in whole milliseconds, the load would be another one.
+        self.wait_for("a second of it", lambda: float(re.search(
+            r'joules_total\{device="sim:0"\} (\S+)', metrics()).group(1)) >= 388, run)
         self.assertEqual([(0,)], self.sql("SELECT count(*) FROM shard"))
         run.signal()
         self.assertEqual(night.TEMPFAIL, run.wait())
