@@ -20,6 +20,17 @@ static void near(uint64_t have, uint64_t want, const char *what)
                  (unsigned long long)want);
 }
 
+/* What the host does not take of the weights of a decoder step in float32: nano's are float16
+ * numbers, which it keeps as such where it can widen them. */
+static uint64_t spared(const struct whisper_config *c, const struct backend *be)
+{
+    uint64_t d = c->d_model, layer = 6 * d * d + 2 * d * (uint64_t)c->decoder_ffn;
+
+    return strstr(be->info.features, "avx")
+               ? (c->decoder_layers * layer + (uint64_t)c->vocab_size * d) * 2
+               : 0;
+}
+
 /* Parameters as a stage has them, of a model that is loaded as a worker loads it. */
 TEST(a_session_takes_what_was_foretold)
 {
@@ -57,7 +68,7 @@ TEST(a_session_takes_what_was_foretold)
             shape.windows = 1;
             bytes = footprint_bytes(&f, &host, PRECISION_F32, slots, 1);
             assert_ok(whisper_session_new(w, shape, &s, &e), e);
-            near(bytes, be->allocated, params[i]);
+            near(bytes - spared(f.config, be), be->allocated, params[i]);
             whisper_session_free(s);
         }
         if (i > 0)
@@ -74,7 +85,7 @@ static uint64_t of(const char *json, const struct footprint_device *d, uint32_t 
                    uint32_t windows)
 {
     struct whisper_config config;
-    struct footprint f = {.config = &config};
+    struct footprint f = {.config = &config, .cache = CACHE_16};
     struct transcribe_params p;
     struct err e = {0};
 

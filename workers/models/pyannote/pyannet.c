@@ -223,11 +223,8 @@ int pyannet_load(const char *file, struct backend *be, uint32_t windows, struct 
     pyannet_weights_free(w);
     if (rc == 0)
         rc = take_memory(p, err);
-    if (rc == 0) {
-        p->be->rehearsing = true;
+    if (rc == 0)
         rc = warm(p, err);
-        p->be->rehearsing = false;
-    }
     if (rc != 0) {
         pyannet_free(p);
         return rc;

@@ -239,11 +239,8 @@ int voice_ge2e_load(const struct weights *file, struct backend *be, struct voice
     weights_pool_free(&s.pool);
     if (rc == 0)
         rc = take_memory(g, err);
-    if (rc == 0) {
-        g->be->rehearsing = true;
+    if (rc == 0)
         rc = warm(g, err);
-        g->be->rehearsing = false;
-    }
     if (rc != 0) {
         voice_ge2e_free(g);
         return rc;

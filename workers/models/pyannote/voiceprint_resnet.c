@@ -458,11 +458,8 @@ int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t g
     resnet_weights_free(w);
     if (rc == 0)
         rc = take_memory(r, err);
-    if (rc == 0) {
-        r->be->rehearsing = true;
+    if (rc == 0)
         rc = warm(r, err);
-        r->be->rehearsing = false;
-    }
     if (rc != 0) {
         voice_resnet_free(r);
         return rc;
