@@ -287,7 +287,7 @@ static inline struct store_found found_at(const char *path, const char *member, 
                             .member_len = strlen(member),
                             .size_bytes = 1000 + content,
                             .file_size_bytes = 1000 + content,
-                            .mtime_ns = 1700000000000000000 + (int64_t)content,
+                            .mtime_ns = 1700000000000000000 + (int64_t)(content % 1000000000),
                             .inode = content + 5,
                             .device = 7};
 
