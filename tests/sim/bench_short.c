@@ -173,7 +173,7 @@ static void watch(pid_t pid, const char *program)
     if (short_count->results)
         printf(
             "# %.1f statements for a result, %.0f results a commit; without pages %.1f MiB on the "
-            "heap in the first third, then %.1f\n",
+            "heap in the first two thirds, then %.1f\n",
             (double)short_count->statements / (double)short_count->results,
             (double)short_count->results / (double)short_count->commits,
             (double)short_count->heap_begin / 1048576, (double)short_count->heap_later / 1048576);

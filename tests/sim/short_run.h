@@ -24,8 +24,8 @@ struct short_count {
     atomic_ullong statements, commits; /* of SQL, those of triggers too */
     atomic_ullong results;             /* shards that were written */
     atomic_ullong cache; /* bytes of the catalog's pages in memory, after the last commit */
-    /* Bytes on the heap without them, the most after a commit: of the first third of the results,
-     * and later. */
+    /* Bytes on the heap without them, the most after a commit: of the first two thirds of the
+     * results, and later. */
     atomic_ullong heap_begin, heap_later;
 };
 
@@ -65,9 +65,9 @@ static inline void short_after_commit(struct short_count *c, sqlite3 *db)
     heap = mallinfo2().uordblks + mallinfo2().hblkhd - (uint64_t)cache;
     c->cache = (uint64_t)cache;
     c->commits++;
-    if (c->results <= c->recordings / 3 && heap > c->heap_begin)
+    if (c->results <= c->recordings * 2 / 3 && heap > c->heap_begin)
         c->heap_begin = heap;
-    else if (c->results > c->recordings / 3 && heap > c->heap_later)
+    else if (c->results > c->recordings * 2 / 3 && heap > c->heap_later)
         c->heap_later = heap;
 }
 

@@ -4,7 +4,7 @@
 
 #define RECORDINGS 4000
 #define STATEMENTS_EACH 115    /* of SQL, triggers' too: 107 of two segments each */
-#define HEAP_GROWTH (8u << 20) /* the backlog has up to 5 MiB; 3 KiB for each is more */
+#define HEAP_GROWTH (2u << 20) /* the backlog is longer and shorter; 1 KiB for each is more */
 
 static int child_status(pid_t pid)
 {
