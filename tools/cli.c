@@ -212,12 +212,6 @@ static bool has_way_out(const char *msg)
     return false;
 }
 
-static void to_stderr(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stderr);
-}
-
 /* Ends the line on standard error that "nightshift:" begins: wrapped for people, whole for a log.
  * Names of files reach it by many ways, a shell's `*` among them, so it is made safe to print here,
  * once. */
@@ -226,7 +220,7 @@ static void put_line(const char *msg)
     char *shown = utf8_display(msg, strlen(msg));
 
     if (shown && isatty(STDERR_FILENO))
-        text_wrap(to_stderr, NULL, shown, strlen("nightshift:"), 4, cli_columns(stderr));
+        text_wrap(text_to_file, stderr, shown, strlen("nightshift:"), 4, cli_columns(stderr));
     else
         fprintf(stderr, " %s", shown ? shown : "out of memory");
     fputc('\n', stderr);
@@ -296,8 +290,6 @@ void cli_note(const char *fmt, ...)
     say(LOG_WARN, "", msg);
 }
 
-static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
-
 static void log_to_terminal(enum log_level level, const char *line, void *arg)
 {
     struct buf whole = BUF_INIT, b = BUF_INIT;
@@ -306,7 +298,7 @@ static void log_to_terminal(enum log_level level, const char *line, void *arg)
     (void)arg;
     buf_printf(&whole, "%s%s", log_level_label(level), line);
     if (buf_cstr(&whole))
-        text_wrap(to_buf, &b, buf_cstr(&whole), 0, 4, cli_columns(stderr));
+        text_wrap(text_to_buf, &b, buf_cstr(&whole), 0, 4, cli_columns(stderr));
     buf_put_u8(&b, '\n');
     /* One write, so that lines of several processes on one terminal do not mix. */
     if (!b.failed)
@@ -374,18 +366,17 @@ unsigned cli_rows(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) == 0 ? ws.ws_row : 0;
 }
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
+void cli_wrap(FILE *f, const char *s, size_t column, size_t indent)
 {
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
+    text_wrap(text_to_file, f, s, column, indent, cli_columns(f));
+    putc('\n', f);
 }
 
 void cli_print(const char *s, size_t indent)
 {
     if (!s)
         return;
-    text_wrap(to_stdout, NULL, s, 0, indent, cli_columns(stdout));
-    putchar('\n');
+    cli_wrap(stdout, s, 0, indent);
 }
 
 int cli_flush(int status)

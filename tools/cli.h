@@ -79,6 +79,8 @@ void cli_paint(FILE *f, const char *sgr, const char *text);
 unsigned cli_columns(FILE *f);
 /* Rows of the terminal that standard output is; 0: it is none, or nobody knows. */
 unsigned cli_rows(void);
+/* Ends a line that holds `column` columns with s, broken at blanks as text_wrap does to fit f. */
+void cli_wrap(FILE *f, const char *s, size_t column, size_t indent);
 /* A line on standard output, broken at blanks to fit it; the lines after the first are indented. s
  * NULL: nothing, of a buffer that ran out of memory. */
 void cli_print(const char *s, size_t indent);

@@ -9,8 +9,6 @@
 #include "tools/cli.h"
 #include "tools/text.h"
 
-static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
-
 /* What is between the marks, as it can be printed. */
 static void put_safe(struct buf *line, const char *s)
 {
@@ -37,7 +35,7 @@ void highlight_print(const char *text, size_t indent)
 
     put_safe(&line, text);
     safe = buf_cstr(&line);
-    text_wrap(to_buf, &out, safe ? safe : "", indent, indent, cli_columns(stdout));
+    text_wrap(text_to_buf, &out, safe ? safe : "", indent, indent, cli_columns(stdout));
     for (size_t i = 0; i < out.len; i++)
         if (out.data[i] == MARK_BEGIN[0])
             fputs(open, stdout);

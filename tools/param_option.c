@@ -201,10 +201,8 @@ int param_option_spell(const struct param_field *f, char *ret, size_t len)
     return snprintf(ret, len, "--%s%s%s", name, f->value ? "=" : "", f->value ? f->value : "");
 }
 
-static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
-
 void param_option_help(const char *help, size_t column, size_t indent, struct buf *out)
 {
-    text_wrap(to_buf, out, help, column, indent, 80);
+    text_wrap(text_to_buf, out, help, column, indent, 80);
     buf_printf(out, "\n");
 }

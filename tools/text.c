@@ -8,6 +8,10 @@
 
 #include "base/buf.h"
 
+void text_to_file(void *file, const char *bytes, size_t n) { fwrite(bytes, 1, n, file); }
+
+void text_to_buf(void *buf, const char *bytes, size_t n) { buf_put(buf, bytes, n); }
+
 char *text_count(uint64_t n, char out[TEXT_LEN])
 {
     char digits[24];

@@ -27,6 +27,8 @@ char *text_fit_lines(const char *s, size_t width);
  * with `indent` blanks, which count. The caller has written `column` columns of the first line:
  * over `indent`, a word, behind which a blank belongs. */
 typedef void (*text_sink)(void *arg, const char *bytes, size_t n);
+void text_to_file(void *file, const char *bytes, size_t n); /* a FILE */
+void text_to_buf(void *buf, const char *bytes, size_t n);   /* a struct buf */
 void text_wrap(text_sink sink, void *arg, const char *s, size_t column, size_t indent,
                size_t width);
 

@@ -107,6 +107,19 @@ int control_status(struct control *c, struct control_live *ret, struct err *err)
     return rc ? rc : control_live_get(f.payload, f.len, ret, err);
 }
 
+bool control_look(const char *catalog, struct control_live *ret)
+{
+    struct control *c = NULL;
+    struct err none = {0};
+    bool on;
+
+    if (control_connect(catalog, &c, &none) != 0)
+        return false;
+    on = control_status(c, ret, &none) == 0;
+    control_close(c);
+    return on;
+}
+
 void control_close(struct control *c)
 {
     if (!c)

@@ -17,6 +17,8 @@ int control_connect(const char *catalog, struct control **ret, struct err *err);
 int control_request(struct control *c, const struct request *rq, struct request_reply *ret,
                     struct err *err);
 int control_status(struct control *c, struct control_live *ret, struct err *err);
+/* Is a run on, and what does it say? false: nobody answers; *ret is not to be used. */
+bool control_look(const char *catalog, struct control_live *ret);
 void control_close(struct control *c);
 
 #endif

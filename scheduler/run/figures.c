@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "scheduler/run/archive.h"
 #include "store/read/pace.h"
 #include "store/read/read.h"
 
@@ -94,17 +95,14 @@ static bool rides(const struct run *run, int64_t stage)
 /* One that waits for a transcription is taken for as long as the others are. */
 static struct rate_backlog left_of(const struct store_archive *a, const struct read_progress *p)
 {
-    uint64_t all = store_archive_all(a);
-    struct rate_backlog b = {.known_left_ms = p->audio_left_ms,
-                             .tasks_unknown = p->unknown + p->waiting,
-                             .known_ms = a->audio_known_ms,
-                             .tasks_known = all > a->unknown ? all - a->unknown : 0};
+    struct rate_backlog b = archive_backlog(a);
 
-    if (p->waiting == 0 && a->unknown > 0) {
-        b.bytes_known = a->bytes_known;
-        b.bytes_unknown =
-            (uint64_t)((double)a->bytes_unknown * (double)p->unknown / (double)a->unknown);
-    }
+    b.known_left_ms = p->audio_left_ms;
+    b.tasks_unknown = p->unknown + p->waiting;
+    b.bytes_unknown =
+        p->waiting == 0 && a->unknown > 0
+            ? (uint64_t)((double)a->bytes_unknown * (double)p->unknown / (double)a->unknown)
+            : 0; /* not known */
     return b;
 }
 
@@ -236,30 +234,16 @@ void figures_view(struct run *run, struct progress *p)
 {
     int64_t now = clock_mono_ms(), unknown_ms;
     const struct store_archive *a = &run->totals.archive;
+    struct rate_backlog unknown;
 
     refresh(run, now);
-    *p = (struct progress){
-        .done = a->done,
-        .all = store_archive_all(a),
-        .failed = a->failed,
-        .paused = a->paused,
-        .cancelled = a->cancelled,
-        .gone = a->absent,
-        .audio_done_ms = a->audio_done_ms,
-        .audio_all_ms = -1,
-        .speed = rate_speed(&run->rate, now),
-        .low_ms = -1,
-        .high_ms = -1,
-        .workers = run->worker_count,
-        .workers_ready = run_ready_workers(run),
-    };
-    unknown_ms = rate_left_ms(&(struct rate_backlog){
-        .tasks_unknown = a->unknown,
-        .bytes_unknown = a->bytes_unknown,
-        .bytes_known = a->bytes_known,
-        .known_ms = a->audio_known_ms,
-        .tasks_known = p->all > a->unknown ? p->all - a->unknown : 0,
-    });
+    unknown = archive_backlog(a);
+    *p = archive_progress(a);
+    p->speed = rate_speed(&run->rate, now);
+    p->workers = run->worker_count;
+    p->workers_ready = run_ready_workers(run);
+    unknown.known_left_ms = 0;
+    unknown_ms = rate_left_ms(&unknown);
     if (unknown_ms >= 0)
         p->audio_all_ms = a->audio_known_ms + unknown_ms;
     if (run->has_stage && run->turn_done > a->done) {

@@ -110,12 +110,6 @@ static const char *no_play(const struct read_doubt *d)
 
 /* --------------------------------------------------------------------------------- for people */
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
-}
-
 static void put_indent(void) { printf("%*s", INDENT, ""); }
 
 /* Behind the indent, broken at blanks. */
@@ -123,8 +117,7 @@ static void print_wrapped(const char *s, size_t len)
 {
     char *safe = utf8_display(s, len);
 
-    text_wrap(to_stdout, NULL, safe ? safe : "", INDENT, INDENT, cli_columns(stdout));
-    putchar('\n');
+    cli_wrap(stdout, safe ? safe : "", INDENT, INDENT);
     free(safe);
 }
 
@@ -313,10 +306,8 @@ static int print_nothing(struct store *st, bool chosen, struct err *err)
 
     buf_printf(&b, chosen ? "Nothing of that is in doubt." : "Nothing is in doubt.");
     rc = search_left(st, stage_transcribe.name, "transcribed", &b, err);
-    if (rc == 0 && buf_cstr(&b)) {
-        text_wrap(to_stdout, NULL, buf_cstr(&b), 0, 0, cli_columns(stdout));
-        putchar('\n');
-    }
+    if (rc == 0 && buf_cstr(&b))
+        cli_wrap(stdout, buf_cstr(&b), 0, 0);
     buf_free(&b);
     return rc;
 }
@@ -329,8 +320,7 @@ static void print_end(const struct page *p)
     char n[TEXT_LEN];
 
     putchar('\n');
-    text_wrap(to_stdout, NULL, how, 0, 0, cli_columns(stdout));
-    putchar('\n');
+    cli_wrap(stdout, how, 0, 0);
     if (p->more)
         printf("... the first %s%s; --limit 0 shows all of them.\n",
                p->shown == 1 ? "" : text_count(p->shown, n),

@@ -237,12 +237,6 @@ static int put_step(void *arg, enum score_step step, struct score_word ref, stru
     return 0;
 }
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
-}
-
 static int show_difference(const struct pair *p, char *texts[2], struct err *err)
 {
     struct buf out = BUF_INIT;
@@ -254,8 +248,8 @@ static int show_difference(const struct pair *p, char *texts[2], struct err *err
     if (rc == 0) {
         cli_paint(stdout, "1", p->name);
         fputs("\n  ", stdout);
-        text_wrap(to_stdout, NULL, shown, 2, 2, cli_columns(stdout));
-        fputs("\n\n", stdout);
+        cli_wrap(stdout, shown, 2, 2);
+        putchar('\n');
     }
     free(shown);
     buf_free(&out);
@@ -366,11 +360,7 @@ static void print_table(const struct scoring *s)
     }
 }
 
-static void print_sentence(const char *text)
-{
-    text_wrap(to_stdout, NULL, text, 0, 0, cli_columns(stdout));
-    putchar('\n');
-}
+static void print_sentence(const char *text) { cli_wrap(stdout, text, 0, 0); }
 
 static void print_rules(const struct scoring *s)
 {

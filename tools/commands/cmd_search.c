@@ -122,12 +122,6 @@ static int take(void *arg, int option, const char *value, struct err *err)
     }
 }
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
-}
-
 static int on_segment(void *arg, const struct read_segment *row)
 {
     const struct search_result r = search_of_segment(row);
@@ -245,8 +239,7 @@ static void print_nothing(struct store *st, const struct search_page *h,
                      ? utf8_display(said.data, said.len)
                      : NULL;
 
-    text_wrap(to_stdout, NULL, line ? line : "Nothing was found.", 0, 0, cli_columns(stdout));
-    putchar('\n');
+    cli_wrap(stdout, line ? line : "Nothing was found.", 0, 0);
     free(line);
     buf_free(&said);
 }

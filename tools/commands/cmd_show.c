@@ -104,12 +104,6 @@ struct page {
     struct err err;
 };
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
-}
-
 /* Text in a colour, where there are any; sgr "": as it is. */
 static void paint(const struct page *p, const char *sgr, const char *text)
 {
@@ -160,15 +154,14 @@ static int print_row(void *arg, const struct read_segment *row)
     }
     printf("%s%s%s", p->color && mark[0] ? "\033[" : "", p->color && mark[0] ? doubt : "",
            p->color && mark[0] ? "m" : "");
-    text_wrap(to_stdout, NULL, text ? text : "", column, indent, cli_columns(stdout));
+    text_wrap(text_to_file, stdout, text ? text : "", column, indent, cli_columns(stdout));
     printf("%s\n", p->color && mark[0] ? "\033[0m" : "");
     free(text);
     if (p->w.dropped && row->reason[0] != 0) {
         char *reason = utf8_display(row->reason, strlen(row->reason));
 
         printf("%*s", (int)indent, "");
-        text_wrap(to_stdout, NULL, reason ? reason : "", indent, indent, cli_columns(stdout));
-        putchar('\n');
+        cli_wrap(stdout, reason ? reason : "", indent, indent);
         free(reason);
     }
     p->unsure |= mark[0] != 0;
@@ -190,8 +183,7 @@ static void print_remark(const char *label, const char *what)
 
     if (what[0] != 0 && shown) {
         fputs(label, stdout);
-        text_wrap(to_stdout, NULL, shown, strlen(label), strlen(label), cli_columns(stdout));
-        putchar('\n');
+        cli_wrap(stdout, shown, strlen(label), strlen(label));
     }
     free(shown);
 }
@@ -461,7 +453,7 @@ static int write_file(struct page *p, const struct read_recording *r)
     if (rc == 0 && out.failed)
         rc = err_set(&p->err, ERR_NOMEM, "out of memory");
     if (rc == 0)
-        to_stdout(NULL, (const char *)out.data, out.len);
+        fwrite(out.data, 1, out.len, stdout);
     buf_free(&out);
     document_memory_free(memory);
     return rc;

@@ -14,17 +14,10 @@
 
 static const char *const states[] = {"ok", "warning", "broken"};
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
-}
-
 static void print_part(const char *label, const char *s)
 {
     printf("%*s%-*s", TEXT_COLUMN, "", PART_COLUMN - TEXT_COLUMN, label);
-    text_wrap(to_stdout, NULL, s, PART_COLUMN, PART_COLUMN, cli_columns(stdout));
-    putchar('\n');
+    cli_wrap(stdout, s, PART_COLUMN, PART_COLUMN);
 }
 
 static void print(enum finding_state state, const char *name, const char *found, const char *wanted,
@@ -35,8 +28,7 @@ static void print(enum finding_state state, const char *name, const char *found,
     cli_paint(stdout, colours[state], states[state]);
     printf("%*s%-*s", NAME_COLUMN - (int)strlen(states[state]), "", TEXT_COLUMN - NAME_COLUMN,
            name);
-    text_wrap(to_stdout, NULL, found, TEXT_COLUMN, TEXT_COLUMN, cli_columns(stdout));
-    putchar('\n');
+    cli_wrap(stdout, found, TEXT_COLUMN, TEXT_COLUMN);
     if (state != FINDING_WELL && wanted && wanted[0] != 0)
         print_part("wanted", wanted);
     if (state != FINDING_WELL && todo && todo[0] != 0)

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
-#include "scheduler/plan/rate.h"
+#include "scheduler/run/archive.h"
 #include "store/read/pace.h"
 #include "store/read/read.h"
 #include "store/store.h"
@@ -181,17 +181,11 @@ static int on_tuning(void *arg, const struct store_tuning_row *row)
     return t->device_id && t->driver && t->model_hash && t->decoding ? 0 : ERR_NOMEM;
 }
 
-/* As the run's line has it (scheduler/run/figures.c): what several stages hear is there once, and
- * what one alone hears is there, too. */
+/* As the run's line has it: what several stages hear is there once, and what one alone hears is
+ * there, too. */
 static void add_up(const struct store_archive *a, struct plan *p)
 {
-    const uint64_t all = store_archive_all(a);
-    struct rate_backlog b = {.known_left_ms = a->audio_left_ms,
-                             .tasks_unknown = a->unknown,
-                             .bytes_unknown = a->bytes_unknown,
-                             .bytes_known = a->bytes_known,
-                             .known_ms = a->audio_known_ms,
-                             .tasks_known = all > a->unknown ? all - a->unknown : 0};
+    struct rate_backlog b = archive_backlog(a);
 
     p->recordings = a->pending + a->waiting;
     p->unknown = a->unknown;

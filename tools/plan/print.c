@@ -12,16 +12,9 @@
 #define LABEL 11 /* columns of the labels on the left */
 #define INDENT 4
 
-static void to_stdout(void *arg, const char *bytes, size_t n)
-{
-    (void)arg;
-    fwrite(bytes, 1, n, stdout);
-}
-
 static void wrapped(const char *s, size_t column, size_t indent)
 {
-    text_wrap(to_stdout, NULL, s, column, indent, cli_columns(stdout));
-    putchar('\n');
+    cli_wrap(stdout, s, column, indent);
 }
 
 static void line(const char *name, const char *value)

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "scheduler/control/control.h"
-#include "scheduler/plan/rate.h"
+#include "scheduler/run/archive.h"
 #include "store/read/doubts.h"
 #include "store/read/read.h"
 #include "tools/report/report.h"
@@ -48,17 +48,6 @@ static void oldest_first(struct report *r)
         r->run[r->runs - 1 - i] = r->run[i];
         r->run[i] = other;
     }
-}
-
-static void look_at_run(struct report *r, const char *catalog)
-{
-    struct control *c = NULL;
-    struct err none = {0};
-
-    if (control_connect(catalog, &c, &none) != 0)
-        return;
-    r->on = control_status(c, &r->live, &none) == 0;
-    control_close(c);
 }
 
 static void sum_runs(struct report *r)
@@ -288,17 +277,10 @@ bool report_per_stage(const struct report *r)
 static void reckon_left(struct report *r)
 {
     const struct store_archive *a = &r->totals.archive;
-    const uint64_t all = store_archive_all(a);
+    const struct rate_backlog left = archive_backlog(a);
     const double speed = report_speed(r);
 
-    r->left_ms = rate_left_ms(&(struct rate_backlog){
-        .known_left_ms = a->audio_left_ms,
-        .tasks_unknown = a->unknown,
-        .bytes_unknown = a->bytes_unknown,
-        .bytes_known = a->bytes_known,
-        .known_ms = a->audio_known_ms,
-        .tasks_known = all > a->unknown ? all - a->unknown : 0,
-    });
+    r->left_ms = rate_left_ms(&left);
     r->low_ms = r->high_ms = -1;
     if (r->on) {
         r->low_ms = r->live.low_ms;
@@ -384,7 +366,7 @@ int report_make(const char *catalog, uint64_t n, struct report *ret, struct err 
         return err_set(err, ERR_NOMEM, NO_MEMORY);
     rc = store_open(catalog, STORE_READ, &st, err);
     if (rc == 0) {
-        look_at_run(ret, catalog);
+        ret->on = control_look(catalog, &ret->live);
         rc = read_all(ret, st, n, err);
     }
     store_close(st);

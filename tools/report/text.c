@@ -19,15 +19,13 @@ struct page {
     const char *label; /* of the next line; "" once it was said */
 };
 
-static void to_buf(void *arg, const char *bytes, size_t n) { buf_put(arg, bytes, n); }
-
 /* A line behind its label, folded. */
 static void end_line(struct page *p)
 {
     const char *s = buf_cstr(&p->line);
 
     buf_printf(p->out, "%-*s", LABEL, p->label);
-    text_wrap(to_buf, p->out, s ? s : "", LABEL, LABEL, p->columns);
+    text_wrap(text_to_buf, p->out, s ? s : "", LABEL, LABEL, p->columns);
     buf_put(p->out, "\n", 1);
     buf_clear(&p->line);
     p->label = "";

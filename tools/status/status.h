@@ -1,0 +1,49 @@
+/* tools/status/status.h - how far a catalog's work is, and what a run is doing now; as text or
+ * JSON. The figures are read once; rows (stages, devices, jobs, failures, events) are read as they
+ * are written, and never held: failures may be many. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_STATUS_STATUS_H
+#define NIGHTSHIFT_TOOLS_STATUS_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "scheduler/control/control_message.h"
+#include "store/read/corrections.h"
+#include "store/read/read.h"
+#include "store/store.h"
+#include "tools/stages_aside.h"
+
+struct status_wanted {
+    bool watch; /* again and again: jobs and failures where asked for, JSON in a line */
+    bool failures, jobs, events;
+};
+
+struct status {
+    struct store *store; /* of which the rows are read */
+    struct stages_aside *aside;
+    struct store_totals totals;
+    uint64_t speechless; /* recordings that are done and have no text */
+    uint64_t gone;       /* those that are nowhere any more */
+    struct read_correction_counts corrections;
+    bool on; /* a run, and live is good */
+    struct control_live live;
+    char holder[200]; /* who holds the catalog when it is no run; "" nobody */
+};
+
+/* *ret is to be closed, whatever comes of it; its `on` is good even so. */
+int status_open(const char *catalog, struct status *ret, struct err *err);
+void status_close(struct status *s);
+
+/* Of what a stage has superseded, that which nothing uses any more: neither pinned, nor current
+ * until what is asked for now is done. */
+uint64_t status_unused(const struct status *s, const struct read_progress *p);
+
+/* Each writes to out. On error a part may be written already. */
+int status_text(const struct status *s, const struct status_wanted *w, FILE *out, struct err *err);
+int status_json(const struct status *s, const struct status_wanted *w, FILE *out, struct err *err);
+/* One line, as the run's own. */
+void status_line(const struct status *s, FILE *out);
+
+#endif

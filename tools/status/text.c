@@ -1,0 +1,536 @@
+/* Status for people. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "scheduler/run/archive.h"
+#include "store/tuning.h"
+#include "tools/cli.h"
+#include "tools/enqueue/stages/stage_params_words.h"
+#include "tools/status/status.h"
+#include "tools/text.h"
+#include "workers/stages/stage_kind.h"
+
+#define FAILURES_SHOWN 10
+#define JOBS_SHOWN 5
+#define EVENTS_SHOWN 40
+#define LABEL 12 /* columns of the labels on the left */
+
+struct page {
+    const struct status *s;
+    const struct status_wanted *w;
+    FILE *out;
+    unsigned columns;
+    uint32_t transcriptions; /* stages that are */
+    /* While rows are written: */
+    uint64_t shown, skipped, jobs;
+    char *command; /* of the job command_of, and of those since; owned */
+    int64_t command_of;
+};
+
+static void label(struct page *page, const char *name)
+{
+    cli_paint(page->out, "1", name);
+    fprintf(page->out, "%*s", LABEL - (int)strlen(name), "");
+}
+
+static void line(struct page *page, const char *name, struct buf *value)
+{
+    char *s = buf_cstr(value);
+
+    label(page, name);
+    cli_wrap(page->out, s ? s : "", LABEL, LABEL);
+    buf_clear(value);
+}
+
+/* What a part of the page begins with, where it has rows. */
+static void heading(struct page *page, const char *name)
+{
+    if (page->shown++ > 0)
+        return;
+    putc('\n', page->out);
+    cli_paint(page->out, "1", name);
+    putc('\n', page->out);
+}
+
+static void amount(struct buf *b, uint64_t n, const char *what)
+{
+    char count[TEXT_LEN];
+
+    if (n > 0)
+        buf_printf(b, "%s%s %s", b->len > 0 ? ", " : "", text_count(n, count), what);
+}
+
+static void put_work(struct page *page, struct buf *b)
+{
+    const struct status *s = page->s;
+    const struct store_totals *t = &s->totals;
+    const struct store_archive *of = &t->archive;
+    char n[TEXT_LEN], m[TEXT_LEN];
+
+    amount(b, t->recordings, text_plural(t->recordings, "recording", "recordings"));
+    amount(b, t->places, text_plural(t->places, "place", "places"));
+    amount(b, s->gone, "vanished");
+    amount(b, t->damaged, "damaged");
+    amount(b, t->troubles, text_plural(t->troubles, "path unreadable", "paths unreadable"));
+    if (b->len == 0)
+        buf_printf(b, "none. Next: nightshift enqueue PATH");
+    line(page, "Found", b);
+    if (store_archive_all(of) > 0)
+        buf_printf(b, "%s of %s %s done", text_count(of->done, n),
+                   text_count(store_archive_all(of), m),
+                   text_plural(store_archive_all(of), "recording", "recordings"));
+    else
+        buf_printf(b, "nothing to do");
+    amount(b, of->pending, "to do");
+    amount(b, of->waiting, "waiting for a transcription");
+    amount(b, of->failed, "failed");
+    amount(b, of->paused, "paused");
+    amount(b, of->cancelled, "cancelled");
+    amount(b, of->absent, "gone from the disk");
+    line(page, "Work", b);
+    buf_printf(b, "%s done", text_length(of->audio_done_ms, n));
+    if (of->audio_left_ms > 0)
+        buf_printf(b, ", %s left", text_length(of->audio_left_ms, m));
+    if (of->unknown > 0)
+        buf_printf(b, ", %s of unknown length (%s) to do", text_count(of->unknown, n),
+                   text_bytes(of->bytes_unknown, m));
+    line(page, "Audio", b);
+    buf_printf(b, "%s %s in %s %s", text_count(t->segments, n),
+               text_plural(t->segments, "segment", "segments"), text_count(t->shards_done, m),
+               text_plural(t->shards_done, "checkpoint", "checkpoints"));
+    if (s->speechless > 0)
+        buf_printf(b, "; nobody speaks in %s %s", text_count(s->speechless, n),
+                   text_plural(s->speechless, "recording", "recordings"));
+    line(page, "Results", b);
+    if (s->corrections.conflicts > 0) {
+        buf_printf(b, "%s %s in conflict with what was heard anew: nightshift correct --conflicts",
+                   text_count(s->corrections.conflicts, n),
+                   text_plural(s->corrections.conflicts, "correction is", "corrections are"));
+        line(page, "Decide", b);
+    }
+}
+
+static void put_figure(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void put_figure(struct buf *b, const char *fmt, ...)
+{
+    char text[120];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    buf_printf(b, ", %s", text);
+}
+
+/* Of those that nobody sees, and that are not left to others, the other lines say all. */
+static bool has_figures(const struct control_device *d)
+{
+    return d->left || d->percent >= 0 || d->celsius >= 0 || d->milliwatts >= 0 ||
+           d->total_bytes > 0;
+}
+
+static void put_gpu(struct page *page, const struct control_device *d, const char *name,
+                    struct buf *b)
+{
+    char used[TEXT_LEN], total[TEXT_LEN];
+
+    buf_printf(b, "%s: %s", d->name,
+               d->left    ? "left to others who use it"
+               : d->ready ? "ready"
+                          : "not ready");
+    if (d->left && d->user[0])
+        buf_printf(b, " (%s)", d->user);
+    if (d->percent >= 0)
+        put_figure(b, "load %lld %%", (long long)d->percent);
+    if (d->celsius >= 0)
+        put_figure(b,
+                   "%lld \xC2\xB0"
+                   "C",
+                   (long long)d->celsius);
+    if (d->milliwatts >= 0)
+        put_figure(b, "%.0f W", (double)d->milliwatts / 1000);
+    if (d->total_bytes > 0)
+        put_figure(b, "memory %s of %s in use", text_bytes((uint64_t)d->used_bytes, used),
+                   text_bytes((uint64_t)d->total_bytes, total));
+    line(page, name, b);
+}
+
+/* As the driver sees them, whoever uses them. */
+static void put_gpus(struct page *page, const struct control_live *l, struct buf *b)
+{
+    const char *name = "GPUs";
+
+    for (uint32_t i = 0; i < l->devices; i++)
+        if (has_figures(&l->device[i])) {
+            put_gpu(page, &l->device[i], name, b);
+            name = "";
+        }
+}
+
+static void put_run(struct page *page, struct buf *b)
+{
+    const struct status *s = page->s;
+    const struct control_live *l = &s->live;
+    char a[TEXT_LEN], c[TEXT_LEN], left[PROGRESS_SPAN];
+
+    if (s->on) {
+        buf_printf(b, "%s, for %s (pid %u), %u of %u workers ready",
+                   l->draining ? "ending at the next checkpoint" : "on",
+                   text_length(clock_wall_ms() - l->started_ms, a), l->pid, l->workers_ready,
+                   l->workers);
+        if (l->speed > 0)
+            buf_printf(b, "; %s of audio at %.1f x real time",
+                       text_length((int64_t)l->audio_done_ms, c), l->speed);
+        if (l->note[0] && !l->draining)
+            buf_printf(b, "; %s", l->note);
+        if (l->hours[0])
+            buf_printf(b, "; it works %s", l->hours);
+        if (l->low_ms >= 0) {
+            progress_range(l->low_ms, l->high_ms, left);
+            buf_printf(b, "; %s left", left);
+        }
+    } else if (s->holder[0] != 0)
+        buf_printf(b, "none; the catalog is held by %s", s->holder);
+    else
+        buf_printf(b, "none%s",
+                   s->totals.tasks_pending > 0 && !s->totals.paused ? " is on. Next: nightshift run"
+                                                                    : " is on");
+    if (s->totals.paused)
+        buf_printf(b, "; the catalog is paused. Next: nightshift resume");
+    line(page, "Run", b);
+    if (s->on)
+        put_gpus(page, l, b);
+    if (s->on && l->work[0]) {
+        const struct progress p = {
+            .work = l->work, .work_percent = (int)l->work_percent, .work_more = l->work_more};
+        char work[PROGRESS_LINE];
+
+        progress_work(&p, page->columns - LABEL, work);
+        buf_printf(b, "%s", work);
+        line(page, "In work", b);
+    }
+}
+
+struct source {
+    int64_t stage_id;
+    struct buf *out;
+};
+
+static int put_source(void *arg, const struct read_progress *p)
+{
+    struct source *x = arg;
+    char *model;
+
+    if (p->stage_id != x->stage_id)
+        return 0;
+    model = text_fit(p->model, 40);
+    buf_printf(x->out, " of the text of %s", model ? model : "");
+    stage_params_words(p->stage, p->params_json, x->out);
+    free(model);
+    return 1;
+}
+
+static int count_transcriptions(void *arg, const struct read_progress *p)
+{
+    ((struct page *)arg)->transcriptions += strcmp(p->stage, stage_transcribe.name) == 0;
+    return 0;
+}
+
+/* What is pinned, or current until what is asked for now is done, is not superseded. */
+static void put_superseded(const struct status *s, const struct read_progress *p, struct buf *out)
+{
+    const uint64_t unused = status_unused(s, p), used = p->superseded - unused;
+    char n[TEXT_LEN];
+
+    if (used > 0)
+        buf_printf(out, "%s %s current still", p->tasks > 0 ? "," : "", text_count(used, n));
+    if (unused > 0)
+        buf_printf(out, "%s %s superseded", p->tasks + used > 0 ? "," : "", text_count(unused, n));
+}
+
+static int put_stage(void *arg, const struct read_progress *p)
+{
+    struct page *page = arg;
+    const struct status *s = page->s;
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN], m[TEXT_LEN], *model = text_fit(p->model, 40);
+    struct err none = {0};
+
+    if (p->tasks + p->superseded == 0) { /* all of it was forgotten */
+        free(model);
+        return 0;
+    }
+    buf_printf(&b, "%s with %s", p->stage, model ? model : "");
+    stage_params_words(p->stage, p->params_json, &b);
+    if (p->source_id != 0 && page->transcriptions > 1)
+        (void)read_progress(s->store, put_source, &(struct source){p->source_id, &b}, &none);
+    buf_printf(&b, ":");
+    if (p->tasks > 0)
+        buf_printf(&b, " %s of %s done", text_count(p->done, n), text_count(p->tasks, m));
+    if (p->failed > 0)
+        buf_printf(&b, ", %s failed", text_count(p->failed, n));
+    if (p->waiting > 0)
+        buf_printf(&b, ", %s %s for the transcription%s", text_count(p->waiting, n),
+                   text_plural(p->waiting, "waits", "wait"),
+                   s->totals.tasks_pending > 0 || s->on
+                       ? ""
+                       : ", which failed, was cancelled, or is paused");
+    if (p->settling > 0)
+        buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
+    put_superseded(s, p, &b);
+    if (stages_aside_why(s->aside, p))
+        buf_printf(&b, "; put aside by the last run: %s", stages_aside_why(s->aside, p));
+    buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
+    line(page, page->shown++ == 0 ? "Stages" : "", &b);
+    buf_free(&b);
+    free(model);
+    return 0;
+}
+
+static uint64_t tasks_of(const struct read_job *j)
+{
+    return j->tasks_pending + j->tasks_done + j->tasks_failed + j->tasks_cancelled;
+}
+
+/* One that added nothing is listed only where all of them are asked for. */
+static bool is_shown(const struct page *page, const struct read_job *j)
+{
+    return page->w->jobs || tasks_of(j) > 0 || j->ended_at[0] == 0;
+}
+
+static const char *behind(const char *s, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return strncmp(s, prefix, n) == 0 ? s + n : s;
+}
+
+/* An enqueue for several stages makes as many jobs. */
+static bool is_command_of_before(struct page *page, const struct read_job *j)
+{
+    if (page->command && strcmp(page->command, j->command) == 0)
+        return true;
+    free(page->command);
+    page->command = strdup(j->command);
+    page->command_of = j->job_id;
+    return false;
+}
+
+/* Under the job that it was, or behind it where there is room. */
+static void put_command(const struct page *page, const struct read_job *j, size_t column)
+{
+    const char *said = behind(behind(j->command, "nightshift "), "enqueue ");
+    char *lines, *second;
+
+    if (column + 2 + text_width(said) <= page->columns) {
+        fprintf(page->out, "  %s\n", said);
+        return;
+    }
+    lines = text_fit_lines(said, page->columns - LABEL - 4);
+    second = lines ? strchr(lines, '\n') : NULL;
+    if (second)
+        *second++ = 0;
+    fprintf(page->out, "\n%*s%s\n", LABEL + 4, "", lines ? lines : said);
+    if (second)
+        fprintf(page->out, "%*s%s\n", LABEL + 4, "", second);
+    free(lines);
+}
+
+static int put_job(void *arg, const struct read_job *j)
+{
+    struct page *page = arg;
+    char head[160], done[TEXT_LEN], all[TEXT_LEN];
+
+    if (!is_shown(page, j) || (!page->w->jobs && page->jobs++ + JOBS_SHOWN < j->with_tasks))
+        return 0;
+    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s%s",
+             (long long)j->job_id, j->created_at,
+             strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
+             text_count(j->tasks_done, done), text_count(tasks_of(j), all),
+             strcmp(j->priority, "high") == 0  ? ", high priority"
+             : strcmp(j->priority, "low") == 0 ? ", low priority"
+                                               : "",
+             j->ended_at[0] ? "" : " (walk not ended)");
+    label(page, page->shown++ == 0 ? "Jobs" : "");
+    fputs(head, page->out);
+    if (is_command_of_before(page, j))
+        fprintf(page->out, "  (command of #%lld)\n", (long long)page->command_of);
+    else
+        put_command(page, j, LABEL + strlen(head));
+    return 0;
+}
+
+static void put_name(const struct page *page, const char *path, const char *member)
+{
+    struct buf b = BUF_INIT;
+    char *whole, *fit = NULL;
+
+    buf_printf(&b, "%s%s%s", path, member[0] ? "//" : "", member);
+    whole = buf_cstr(&b);
+    if (whole)
+        fit = text_fit(whole, page->columns - LABEL);
+    fprintf(page->out, "%s\n", fit ? fit : path);
+    free(fit);
+    buf_free(&b);
+}
+
+static int put_failure(void *arg, const struct read_failure *f)
+{
+    struct page *page = arg;
+    struct buf said = BUF_INIT;
+    char *reason;
+
+    if (!page->w->failures && page->shown == FAILURES_SHOWN) {
+        page->skipped++;
+        return 0;
+    }
+    heading(page, "Failures");
+    cli_paint(page->out, "31", f->kind);
+    fprintf(page->out, "%*s", LABEL - (int)strlen(f->kind), "");
+    put_name(page, f->path, f->member);
+    fprintf(page->out, "%*s", LABEL, "");
+    buf_printf(&said, "%s%s%s", f->stage, f->stage[0] ? ": " : "", f->reason);
+    reason = utf8_display(said.data, said.len);
+    cli_wrap(page->out, reason ? reason : "", LABEL, LABEL);
+    free(reason);
+    buf_free(&said);
+    return 0;
+}
+
+static int put_event(void *arg, const struct read_event *e)
+{
+    struct page *page = arg;
+    struct buf b = BUF_INIT;
+    char *s;
+
+    heading(page, "Events");
+    buf_printf(&b, "%.19sZ %s%s%s%s%s", e->at, e->kind, e->device[0] ? " " : "", e->device,
+               e->text[0] ? ": " : "", e->text);
+    if (e->path[0])
+        buf_printf(&b, " (%s)", e->path);
+    s = utf8_display(b.data, b.len);
+    cli_wrap(page->out, s ? s : "", 0, 2);
+    free(s);
+    buf_free(&b);
+    return 0;
+}
+
+/* How full a device gets, against what was foretold. */
+static int put_device(void *arg, const struct store_tuning_row *row)
+{
+    const struct store_tuning *t = &row->tuning;
+    char peak[TEXT_LEN], predicted[TEXT_LEN];
+    struct page *page = arg;
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "%s, %s%s%s: %u slots, encoding %u at once", row->key.device_id,
+               row->key.precision, row->key.decoding[0] ? ", " : "", row->key.decoding, t->slots,
+               t->windows);
+    if (t->rate > 0)
+        buf_printf(&b, ", %.3g x real time", t->rate);
+    if (t->peak_bytes > 0)
+        buf_printf(&b, "; memory %s", text_bytes(t->peak_bytes, peak));
+    if (t->peak_bytes > 0 && t->predicted_bytes > 0)
+        buf_printf(&b, " of %s predicted", text_bytes(t->predicted_bytes, predicted));
+    if (t->oom_count > 0)
+        buf_printf(&b, "; lowered %u times for lack of memory", t->oom_count);
+    line(page, page->shown++ == 0 ? "Devices" : "", &b);
+    buf_free(&b);
+    return 0;
+}
+
+static int put_ways_out(struct page *page, struct err *err)
+{
+    struct buf b = BUF_INIT;
+    int rc = stages_aside_ways_out(page->s->store, page->s->aside, &b, err);
+
+    if (rc == 0 && b.len > 0) {
+        buf_printf(&b, "; else the next run tries again");
+        line(page, "", &b);
+    }
+    buf_free(&b);
+    return rc;
+}
+
+static void put_head(struct page *page)
+{
+    const char *catalog = store_path(page->s->store);
+    struct buf b = BUF_INIT;
+    char *shown = utf8_display(catalog, strlen(catalog));
+    char *path = shown ? text_fit(shown, page->columns - LABEL) : NULL;
+
+    label(page, "Catalog");
+    fprintf(page->out, "%s\n", path ? path : "");
+    put_work(page, &b);
+    put_run(page, &b);
+    buf_free(&b);
+    free(path);
+    free(shown);
+}
+
+static int put_stages(struct page *page, struct err *err)
+{
+    int rc = read_progress(page->s->store, count_transcriptions, page, err);
+
+    page->shown = 0;
+    if (rc == 0)
+        rc = read_progress(page->s->store, put_stage, page, err);
+    return rc ? rc : put_ways_out(page, err);
+}
+
+static int put_failures(struct page *page, struct err *err)
+{
+    char n[TEXT_LEN];
+    int rc;
+
+    page->shown = page->skipped = 0;
+    rc = read_failures(page->s->store, NULL, 0, put_failure, page, err);
+    if (page->skipped > 0)
+        fprintf(page->out, "... and %s more: nightshift status --failures\n",
+                text_count(page->skipped, n));
+    return rc;
+}
+
+int status_text(const struct status *s, const struct status_wanted *w, FILE *out, struct err *err)
+{
+    struct page page = {.s = s, .w = w, .out = out, .columns = cli_columns(out)};
+    int rc;
+
+    put_head(&page);
+    rc = put_stages(&page, err);
+    page.shown = 0;
+    if (rc == 0)
+        rc = store_tuning_each(s->store, put_device, &page, err);
+    page.shown = 0;
+    if (rc == 0 && (!w->watch || w->jobs))
+        rc = read_jobs(s->store, put_job, &page, err);
+    if (rc == 0 && (!w->watch || w->failures))
+        rc = put_failures(&page, err);
+    page.shown = 0;
+    if (rc == 0 && w->events)
+        rc = read_events(s->store, 0, EVENTS_SHOWN, put_event, &page, err);
+    free(page.command);
+    return rc;
+}
+
+void status_line(const struct status *s, FILE *out)
+{
+    struct progress p = archive_progress(&s->totals.archive);
+    char text[PROGRESS_LINE];
+
+    p.note = "no run is on";
+    if (s->on) {
+        p.speed = s->live.speed;
+        p.low_ms = s->live.low_ms;
+        p.high_ms = s->live.high_ms;
+        p.note = s->live.note;
+        p.work = s->live.work[0] ? s->live.work : NULL;
+        p.work_percent = (int)s->live.work_percent;
+        p.work_more = s->live.work_more;
+    }
+    progress_line(&p, 160, text);
+    fprintf(out, "%s\n", text);
+}
