@@ -1,9 +1,9 @@
 /* gpu/backend.h - a device, as the table of operations that models are written against.
  *
  * The host backend (gpu/host) is always there. Others implement the same table in modules that are
- * opened at run time (gpu/devices.h), so nothing here may name a library of theirs. Objects that an
- * operation prepares (packed weights, plans) are opaque to the models and belong to the backend
- * that made them; they must be freed before it is closed.
+ * opened at run time (gpu/devices/devices.h), so nothing here may name a library of theirs. Objects
+ * that an operation prepares (packed weights, plans) are opaque to the models and belong to the
+ * backend that made them; they must be freed before it is closed.
  *
  * One thread calls a backend at a time, and several backends are independent. Operations are
  * ordered, and may still be under way when the call returns; `sync`, `get` and `read` wait. A

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 #include "scheduler/run/report.h"
 #include "scheduler/supervisor.h"
 

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 #include "gpu/peak.h"
 #include "workers/stages/stage_bench.h"
 #include "workers/stages/stage_kind.h"

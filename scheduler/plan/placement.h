@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 #include "gpu/precision.h"
 
 #define PLACEMENT_WINDOW_S 30.0

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 #include "gpu/precision.h"
 #include "scheduler/plan/hours.h"
 #include "scheduler/plan/idle.h"

@@ -44,8 +44,8 @@
 #include <uv.h>
 
 #include "base/err.h"
-#include "gpu/devices.h"
-#include "gpu/sight.h"
+#include "gpu/devices/devices.h"
+#include "gpu/sight/sight.h"
 #include "scheduler/control/control_server.h"
 #include "scheduler/plan/estimate.h"
 #include "scheduler/plan/idle.h"

@@ -2,7 +2,7 @@
 """Several simulated devices of unequal size and speed: the same results as the processor alone,
 also when they run out of memory, hang, die or go away while they work.
 
-The devices are commanded through files (gpu/sim.h), and nothing here goes by the clock: a device
+The devices are commanded through files (gpu/devices/sim.h), and nothing here goes by the clock: a device
 is let go for so many windows, and stands still in the last of them.
 """
 import json

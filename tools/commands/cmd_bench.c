@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "gpu/backend.h"
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 #include "tools/cli.h"
 #include "tools/enqueue/stages/enqueue_stages.h"
 #include "tools/param_option.h"

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/spawn.h"
-#include "gpu/cuda_load.h"
-#include "gpu/probe.h"
-#include "gpu/sight.h"
+#include "gpu/devices/cuda_load.h"
+#include "gpu/devices/probe.h"
+#include "gpu/sight/sight.h"
 #include "tools/cli.h"
 
 /* The answer goes where standard output went, and what libraries print to standard error. */

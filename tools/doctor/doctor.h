@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 
 struct doctor {
     const char *catalog;

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "gpu/child.h"
+#include "gpu/devices/child.h"
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/doctor/doctor.h"

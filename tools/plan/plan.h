@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 #include "scheduler/plan/placement.h"
 #include "store/read/pace.h"
 #include "workers/models/whisper/whisper.h"

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "gpu/backend.h"
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/pass/lease.h"

@@ -4,11 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/cuda_load.h"
-#include "gpu/devices.h"
-#include "gpu/nvidia.h"
+#include "gpu/devices/cuda_load.h"
+#include "gpu/devices/devices.h"
+#include "gpu/devices/nvidia.h"
 #include "gpu/precision.h"
-#include "gpu/probe.h"
+#include "gpu/devices/probe.h"
 #include "tests/common/files.h"
 #include "tests/common/test.h"
 

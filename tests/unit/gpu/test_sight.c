@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/spawn.h"
-#include "gpu/child.h"
-#include "gpu/sight.h"
+#include "gpu/devices/child.h"
+#include "gpu/sight/sight.h"
 #include "tests/common/files.h"
 #include "tests/common/test.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "gpu/backend.h"
-#include "gpu/sim.h"
+#include "gpu/devices/sim.h"
 #include "tests/common/files.h"
 #include "tests/common/test.h"
 

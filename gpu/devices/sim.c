@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "gpu/backend.h"
 #include "gpu/precision.h"
-#include "gpu/sim.h"
+#include "gpu/devices/sim.h"
 
 #define ENTRY_MAX 48u /* bytes of one entry: it becomes the device's id */
 #define SIZE_MAX_BYTES (UINT64_C(1) << 50)

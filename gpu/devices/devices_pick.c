@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 
 static bool is_auto(const char *list) { return !list || list[0] == 0 || strcmp(list, "auto") == 0; }
 

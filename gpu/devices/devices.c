@@ -1,4 +1,4 @@
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -7,11 +7,11 @@
 
 #include "base/utf8.h"
 #include "gpu/backend.h"
-#include "gpu/cuda_load.h"
-#include "gpu/nvidia.h"
+#include "gpu/devices/cuda_load.h"
+#include "gpu/devices/nvidia.h"
 #include "gpu/precision.h"
-#include "gpu/probe.h"
-#include "gpu/sim.h"
+#include "gpu/devices/probe.h"
+#include "gpu/devices/sim.h"
 
 /* Another root for what the system says: so that tests may have a GPU, or none. */
 #define ROOT_ENV "NIGHTSHIFT_SYSTEM_ROOT"

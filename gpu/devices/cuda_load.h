@@ -1,9 +1,9 @@
-/* gpu/cuda_load.h - finds the CUDA module and opens it.
+/* gpu/devices/cuda_load.h - finds the CUDA module and opens it.
  *
  * Opening runs code of NVIDIA's: call cuda_module_load where a crash may be afforded, in a worker
  * or in the process that `nightshift probe` is. */
-#ifndef NIGHTSHIFT_GPU_CUDA_LOAD_H
-#define NIGHTSHIFT_GPU_CUDA_LOAD_H
+#ifndef NIGHTSHIFT_GPU_DEVICES_CUDA_LOAD_H
+#define NIGHTSHIFT_GPU_DEVICES_CUDA_LOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-/* gpu/child.h - runs a program that may crash, hang or talk without end, and gets back what it
- * said.
+/* gpu/devices/child.h - runs a program that may crash, hang or talk without end, and gets back what
+ * it said.
  *
  * The program has empty standard input. Any thread, unless something else reaps children. */
-#ifndef NIGHTSHIFT_GPU_CHILD_H
-#define NIGHTSHIFT_GPU_CHILD_H
+#ifndef NIGHTSHIFT_GPU_DEVICES_CHILD_H
+#define NIGHTSHIFT_GPU_DEVICES_CHILD_H
 
 #include <signal.h>
 #include <stdbool.h>

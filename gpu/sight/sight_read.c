@@ -1,11 +1,12 @@
-/* The parent's part of gpu/sight.h: what a library that nobody here has seen made a process say. */
+/* The parent's part of gpu/sight/sight.h: what a library that nobody here has seen made a process
+ * say. */
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "base/utf8.h"
-#include "gpu/sight.h"
+#include "gpu/sight/sight.h"
 
 #define CELSIUS_MOST 200
 #define MILLIWATTS_MOST 10000000 /* 10 kW: more is no card's */

@@ -1,4 +1,4 @@
-#include "gpu/child.h"
+#include "gpu/devices/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

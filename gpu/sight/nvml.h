@@ -1,13 +1,13 @@
-/* gpu/nvml.h - NVIDIA's management library (libnvidia-ml.so.1, which comes with the driver), opened
- * at run time: nothing links to it. Not yet run on a GPU.
+/* gpu/sight/nvml.h - NVIDIA's management library (libnvidia-ml.so.1, which comes with the driver),
+ * opened at run time: nothing links to it. Not yet run on a GPU.
  *
  * Any call may crash, hang or return nonsense, as the driver likes: use it where that may be
  * afforded, in the process that `nightshift probe --watch` is. One thread. */
-#ifndef NIGHTSHIFT_GPU_NVML_H
-#define NIGHTSHIFT_GPU_NVML_H
+#ifndef NIGHTSHIFT_GPU_SIGHT_NVML_H
+#define NIGHTSHIFT_GPU_SIGHT_NVML_H
 
 #include "base/err.h"
-#include "gpu/sight.h"
+#include "gpu/sight/sight.h"
 
 struct nvml;
 

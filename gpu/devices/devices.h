@@ -1,10 +1,10 @@
-/* gpu/devices.h - the devices of this machine, and opening one of them.
+/* gpu/devices/devices.h - the devices of this machine, and opening one of them.
  *
  * Names of devices: "cpu"; "cuda:0" or "cuda:GPU-<uuid>" (any unique beginning of it); "sim:0", the
  * i-th of NIGHTSHIFT_DEVICES, which stands for GPUs in tests and rehearsals. Numbers of CUDA
  * devices are the run time's, so after CUDA_VISIBLE_DEVICES; their names hold the UUID. */
-#ifndef NIGHTSHIFT_GPU_DEVICES_H
-#define NIGHTSHIFT_GPU_DEVICES_H
+#ifndef NIGHTSHIFT_GPU_DEVICES_DEVICES_H
+#define NIGHTSHIFT_GPU_DEVICES_DEVICES_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "gpu/devices.h"
+#include "gpu/devices/devices.h"
 
 #define ENTRY 160
 

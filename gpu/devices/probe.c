@@ -1,4 +1,4 @@
-#include "gpu/probe.h"
+#include "gpu/devices/probe.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <jansson.h>
 
 #include "base/utf8.h"
-#include "gpu/child.h"
-#include "gpu/cuda_load.h"
+#include "gpu/devices/child.h"
+#include "gpu/devices/cuda_load.h"
 
 #define SECONDS 60
 #define THOROUGH 5 /* times as long */

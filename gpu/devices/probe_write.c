@@ -1,7 +1,7 @@
 #include <jansson.h>
 
-#include "gpu/cuda_load.h"
-#include "gpu/probe.h"
+#include "gpu/devices/cuda_load.h"
+#include "gpu/devices/probe.h"
 
 /* Strings of libraries: what is no UTF-8 must not cost the line. */
 static json_t *text(const char *s)

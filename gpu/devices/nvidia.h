@@ -1,7 +1,7 @@
-/* gpu/nvidia.h - what the system itself says of NVIDIA hardware: files of the kernel alone, no
- * library of NVIDIA's, so that it can be asked anywhere and at no cost. */
-#ifndef NIGHTSHIFT_GPU_NVIDIA_H
-#define NIGHTSHIFT_GPU_NVIDIA_H
+/* gpu/devices/nvidia.h - what the system itself says of NVIDIA hardware: files of the kernel alone,
+ * no library of NVIDIA's, so that it can be asked anywhere and at no cost. */
+#ifndef NIGHTSHIFT_GPU_DEVICES_NVIDIA_H
+#define NIGHTSHIFT_GPU_DEVICES_NVIDIA_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* What is used of NVML's interface is written down here, since its header belongs to the CUDA
  * toolkit and the library to the driver: each function by the name of the newest version that is
  * known, then of older ones, and each may be missing. */
-#include "gpu/nvml.h"
+#include "gpu/sight/nvml.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "gpu/cuda_load.h"
+#include "gpu/devices/cuda_load.h"
 
 #include <dlfcn.h>
 #include <limits.h>

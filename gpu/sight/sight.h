@@ -1,16 +1,16 @@
-/* gpu/sight.h - what NVIDIA's driver sees of GPUs while they work: values, and the lines in which a
- * process that may crash or hang over it tells them.
+/* gpu/sight/sight.h - what NVIDIA's driver sees of GPUs while they work: values, and the lines in
+ * which a process that may crash or hang over it tells them.
  *
- * The child (`nightshift probe --watch MS UUID...`, hidden) opens NVML (gpu/nvml.h) and writes one
- * JSON object a line:
+ * The child (`nightshift probe --watch MS UUID...`, hidden) opens NVML (gpu/sight/nvml.h) and
+ * writes one JSON object a line:
  *   {"driver":"580.95.05"}  NVML is there. Or, and nothing follows:
  *   {"error":"..."}         why it is not
  *   {"gpus":[{"percent":87, "celsius":71, "milliwatts":412000, "used":0, "total":0,
  *             "processes":[{"pid":1, "computes":true, "percent":3}]}, ...]}
  *                           every MS, in the order of the UUIDs; what is not known is left out
  * The parent believes none of it. */
-#ifndef NIGHTSHIFT_GPU_SIGHT_H
-#define NIGHTSHIFT_GPU_SIGHT_H
+#ifndef NIGHTSHIFT_GPU_SIGHT_SIGHT_H
+#define NIGHTSHIFT_GPU_SIGHT_SIGHT_H
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,11 +1,11 @@
-/* The child's part of gpu/sight.h. */
+/* The child's part of gpu/sight/sight.h. */
 #include <stdlib.h>
 #include <time.h>
 
 #include <jansson.h>
 
-#include "gpu/nvml.h"
-#include "gpu/sight.h"
+#include "gpu/sight/nvml.h"
+#include "gpu/sight/sight.h"
 
 /* Takes the object. */
 static int put(FILE *out, json_t *object)

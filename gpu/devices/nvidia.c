@@ -1,4 +1,4 @@
-#include "gpu/nvidia.h"
+#include "gpu/devices/nvidia.h"
 
 #include <ctype.h>
 #include <dirent.h>

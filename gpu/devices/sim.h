@@ -1,5 +1,6 @@
-/* gpu/sim.h - simulated devices: the host's operations with the memory and the speed of another
- * device, so that what many devices of different sizes do can be seen on a machine without any.
+/* gpu/devices/sim.h - simulated devices: the host's operations with the memory and the speed of
+ * another device, so that what many devices of different sizes do can be seen on a machine without
+ * any.
  *
  * $NIGHTSHIFT_DEVICES names them: sim:SIZE[*SPEED], several with commas. SIZE is a whole number of
  * bytes, KiB, MiB or GiB; SPEED, at most 1, is a share of the host's: "sim:24GiB,sim:8GiB*0.5". The
@@ -15,8 +16,8 @@
  *   die        the process is killed; "die once" removes the file first
  *   gone       it is lost to its process, and cannot be opened
  *   ok, none   it works */
-#ifndef NIGHTSHIFT_GPU_SIM_H
-#define NIGHTSHIFT_GPU_SIM_H
+#ifndef NIGHTSHIFT_GPU_DEVICES_SIM_H
+#define NIGHTSHIFT_GPU_DEVICES_SIM_H
 
 #include <stdint.h>
 

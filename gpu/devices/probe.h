@@ -1,4 +1,5 @@
-/* gpu/probe.h - looks at the CUDA module, its libraries and its devices from a safe distance.
+/* gpu/devices/probe.h - looks at the CUDA module, its libraries and its devices from a safe
+ * distance.
  *
  * The child (`nightshift probe`, hidden) opens the module and writes one JSON object a line:
  *   {"doing":"..."}     what it begins now: named when it dies over it
@@ -9,8 +10,8 @@
  *   {"error":{"code":"missing", "message":""}}   why there is no device
  *   {"end":true}        the last line: without it the answer is not whole
  * The parent believes none of it: libraries that it has never seen ran in that process. */
-#ifndef NIGHTSHIFT_GPU_PROBE_H
-#define NIGHTSHIFT_GPU_PROBE_H
+#ifndef NIGHTSHIFT_GPU_DEVICES_PROBE_H
+#define NIGHTSHIFT_GPU_DEVICES_PROBE_H
 
 #include <signal.h>
 #include <stdbool.h>
