@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/run/figures.h"
-#include "scheduler/lease_passages.h"
+#include "scheduler/lease/lease_passages.h"
 #include "scheduler/run/report.h"
-#include "scheduler/lease_revoke.h"
-#include "scheduler/tracks.h"
+#include "scheduler/lease/lease_revoke.h"
+#include "scheduler/lease/tracks.h"
 #include "scheduler/worker_pool.h"
 
 #define PAGE 256u

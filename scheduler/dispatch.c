@@ -7,12 +7,12 @@
 #include "base/log.h"
 #include "scheduler/backlog.h"
 #include "scheduler/failure.h"
-#include "scheduler/lease_passages.h"
-#include "scheduler/lease_revoke.h"
+#include "scheduler/lease/lease_passages.h"
+#include "scheduler/lease/lease_revoke.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/report.h"
 #include "scheduler/task_end.h"
-#include "scheduler/tracks.h"
+#include "scheduler/lease/tracks.h"
 
 /* ------------------------------------------------------------------------------------ leases */
 

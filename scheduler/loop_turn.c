@@ -5,7 +5,7 @@
 #include "scheduler/dispatch.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/run/report.h"
-#include "scheduler/settle.h"
+#include "scheduler/settle/settle.h"
 #include "scheduler/worker_pool.h"
 
 #define WAITING_FOR_ROOM "waiting for room on the disk"

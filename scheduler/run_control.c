@@ -11,9 +11,9 @@
 #include "scheduler/run/figures.h"
 #include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/report.h"
-#include "scheduler/settle.h"
+#include "scheduler/settle/settle.h"
 #include "scheduler/loop_turn.h"
-#include "scheduler/working_hours.h"
+#include "scheduler/rest/working_hours.h"
 
 #define REQUEST_PATIENCE_MS 10000 /* while somebody else has the catalog locked */
 

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "scheduler/backlog.h"
 #include "scheduler/run/report.h"
-#include "scheduler/tracks.h"
+#include "scheduler/lease/tracks.h"
 #include "scheduler/worker_pool.h"
 
 /* Workers leave, and what they held is forgotten when they have. */

@@ -12,7 +12,7 @@
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
-#include "scheduler/tracks.h"
+#include "scheduler/lease/tracks.h"
 #include "scheduler/worker_pool.h"
 
 #define JUDGED_MS 30000

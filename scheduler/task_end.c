@@ -5,7 +5,7 @@
 #include "scheduler/stage_aside.h"
 #include "scheduler/backlog.h"
 #include "scheduler/failure.h"
-#include "scheduler/lease_passages.h"
+#include "scheduler/lease/lease_passages.h"
 #include "scheduler/run/report.h"
 
 /* The same for every recording of its stage: none of them is charged. */

@@ -1,33 +1,34 @@
 /* scheduler/run/run.h - one run, seen by the files that make it up. Internal to scheduler/.
  *
- *   scheduler.c         begins and ends it: lock, store, loop, signals
- *   loop_turn.c         what is done in a turn of the loop
- *   run_control.c       what other commands ask of it
- *   working_hours.c     at which hours it works
- *   catalog_watch.c     the catalog's file, its log and its disk, meanwhile
- *   backlog.c           tasks: read from the catalog, one stage at a time; checked after requests
- *   stage_aside.c       stages that cannot be done
- *   dispatch.c          leases: said to workers
- *   lease_revoke.c      leases that end before their time
- *   intake.c            what comes back for them
- *   tracks.c            what other stages have of a lease, which listen to the same pass
- *   lease_passages.c    leases of stages that work on a transcription
- *   task_end.c          what becomes of a task without leases
- *   failure.c           what went wrong with it
- *   settle.c            recordings whose shards are all there, settled as a whole
- *   settle_process.c    what is particular to settlers
- *   run_devices.c       on which devices it works
- *   worker_pool.c       all of its workers
- *   make_way.c          GPUs that are left to others who use them
- *   supervisor.c        what is particular to workers: what they say, when they are killed
- *   run/run.c           what every part may ask for: another turn, a commit, the end
- *   run/process.c       workers and settlers alike: started, timed out, started again, put aside
+ *   scheduler.c             begins and ends it: lock, store, loop, signals
+ *   loop_turn.c             what is done in a turn of the loop
+ *   run_control.c           what other commands ask of it
+ *   catalog_watch.c         the catalog's file, its log and its disk, meanwhile
+ *   rest/working_hours.c    at which hours it works
+ *   rest/make_way.c         GPUs that are left to others who use them
+ *   backlog.c               tasks: read from the catalog, a stage at a time; checked after requests
+ *   stage_aside.c           stages that cannot be done
+ *   dispatch.c              leases: said to workers
+ *   intake.c                what comes back for them
+ *   lease/tracks.c          what other stages have of one, which listen to the same pass
+ *   lease/lease_passages.c  those of stages that work on a transcription
+ *   lease/lease_revoke.c    those that end before their time
+ *   task_end.c              what becomes of a task without leases
+ *   failure.c               what went wrong with it
+ *   settle/settle.c         recordings whose shards are all there, settled as a whole
+ *   settle/settle_process.c what is particular to settlers
+ *   run_devices.c           on which devices it works
+ *   worker_pool.c           all of its workers
+ *   supervisor.c            what is particular to workers: what they say, when they are killed
+ *   run/run.c               what every part may ask for: another turn, a commit, the end
+ *   run/process.c           workers and settlers: started, timed out, started again, put aside
  *   run/remembered_batch.c  what is remembered of the devices
- *   run/diary.c         what is kept of it in the catalog
- *   run/gpu_watch.c     what the driver sees of the GPUs
- *   run/figures.c       what is counted, and when it will be over
- *   run/metrics_file.c  its figures in a file for Prometheus
- *   run/report.c        what people see
+ *   run/diary.c             what is kept of it in the catalog
+ *   run/gpu_watch.c         what the driver sees of the GPUs
+ *   run/archive.c           the catalog's sums, in the terms of plan/
+ *   run/figures.c           what is counted, and when it will be over
+ *   run/metrics_file.c      its figures in a file for Prometheus
+ *   run/report.c            what people see
  *
  * Everything runs on the loop's thread. Work is done in loop_turn_steps, called in each turn of the
  * loop; callbacks only note what happened, and make it `dirty`.

@@ -5,7 +5,7 @@
  * stage has its own turn later, and does only what is missing then. So nothing here is tried again,
  * and the planner knows nothing of it. */
 
-#include "scheduler/tracks.h"
+#include "scheduler/lease/tracks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/lease_revoke.h"
+#include "scheduler/lease/lease_revoke.h"
 #include "scheduler/run/report.h"
 
 #define WORKER_MOST 1024u /* leases that a worker holds, for one more to have such tracks */

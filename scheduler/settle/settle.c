@@ -2,14 +2,14 @@
  * their own without a device, one recording at a time. What was settled goes into the ledger like
  * every result. */
 
-#include "scheduler/settle.h"
+#include "scheduler/settle/settle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "scheduler/run/process.h"
-#include "scheduler/settle_process.h"
+#include "scheduler/settle/settle_process.h"
 
 #define LOOK_MS 1000 /* between looks into the catalog, while there is other work */
 

@@ -1,7 +1,7 @@
-/* scheduler/working_hours.h - a run that works at some hours only (plan/hours.h), as its options
- * say. Internal to scheduler/; the loop's thread. */
-#ifndef NIGHTSHIFT_SCHEDULER_WORKING_HOURS_H
-#define NIGHTSHIFT_SCHEDULER_WORKING_HOURS_H
+/* scheduler/rest/working_hours.h - a run that works at some hours only (plan/hours.h), as its
+ * options say. Internal to scheduler/; the loop's thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_REST_WORKING_HOURS_H
+#define NIGHTSHIFT_SCHEDULER_REST_WORKING_HOURS_H
 
 #include "scheduler/run/run.h"
 

@@ -1,4 +1,4 @@
-#include "scheduler/lease_revoke.h"
+#include "scheduler/lease/lease_revoke.h"
 
 #include <inttypes.h>
 

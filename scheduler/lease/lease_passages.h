@@ -1,7 +1,7 @@
-/* scheduler/lease_passages.h - the text of a recording in the lease of a stage that works on it.
- * Internal to scheduler/; the loop's thread. */
-#ifndef NIGHTSHIFT_SCHEDULER_LEASE_PASSAGES_H
-#define NIGHTSHIFT_SCHEDULER_LEASE_PASSAGES_H
+/* scheduler/lease/lease_passages.h - the text of a recording in the lease of a stage that works on
+ * it. Internal to scheduler/; the loop's thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_LEASE_LEASE_PASSAGES_H
+#define NIGHTSHIFT_SCHEDULER_LEASE_LEASE_PASSAGES_H
 
 #include "scheduler/run/run.h"
 

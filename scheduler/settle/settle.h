@@ -1,8 +1,8 @@
-/* scheduler/settle.h - recordings that need a look as a whole, once all of their shards are there:
- * what is to be settled is read from the catalog and given to settlers.
- * Internal to scheduler/; the loop's thread. */
-#ifndef NIGHTSHIFT_SCHEDULER_SETTLE_H
-#define NIGHTSHIFT_SCHEDULER_SETTLE_H
+/* scheduler/settle/settle.h - recordings that need a look as a whole, once all of their shards are
+ * there: what is to be settled is read from the catalog and given to settlers. Internal to
+ * scheduler/; the loop's thread. */
+#ifndef NIGHTSHIFT_SCHEDULER_SETTLE_SETTLE_H
+#define NIGHTSHIFT_SCHEDULER_SETTLE_SETTLE_H
 
 #include "scheduler/run/run.h"
 

@@ -1,4 +1,4 @@
-#include "scheduler/make_way.h"
+#include "scheduler/rest/make_way.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Leases of stages that work on a transcription: the passages are read when they are leased, go to
  * the worker with the lease, and into the catalog with the vectors that come back. */
-#include "scheduler/lease_passages.h"
+#include "scheduler/lease/lease_passages.h"
 
 void passages_drop(struct run_task *t)
 {

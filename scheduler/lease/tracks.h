@@ -1,7 +1,7 @@
-/* scheduler/tracks.h - what hears a lease's decoding pass beside the stage that it is made for.
- * Internal to scheduler/; see tracks.c. */
-#ifndef NIGHTSHIFT_SCHEDULER_TRACKS_H
-#define NIGHTSHIFT_SCHEDULER_TRACKS_H
+/* scheduler/lease/tracks.h - what hears a lease's decoding pass beside the stage that it is made
+ * for. Internal to scheduler/; see tracks.c. */
+#ifndef NIGHTSHIFT_SCHEDULER_LEASE_TRACKS_H
+#define NIGHTSHIFT_SCHEDULER_LEASE_TRACKS_H
 
 #include "scheduler/run/run.h"
 

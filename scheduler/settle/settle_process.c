@@ -1,5 +1,5 @@
 /* What is particular to settlers. One that dies or hangs costs its recording an attempt. */
-#include "scheduler/settle_process.h"
+#include "scheduler/settle/settle_process.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-/* scheduler/settle_process.h - what is particular to settlers among the processes of a run.
+/* scheduler/settle/settle_process.h - what is particular to settlers among the processes of a run.
  * Internal to scheduler/; the loop's thread.
  *
  *   UP: idle --SETTLE, VOICES, GO--> busy --SETTLED, SETTLE_FAILED--> idle
  *
  * OFF they are started for work, ASIDE they stay until somebody may have mended them. */
-#ifndef NIGHTSHIFT_SCHEDULER_SETTLE_PROCESS_H
-#define NIGHTSHIFT_SCHEDULER_SETTLE_PROCESS_H
+#ifndef NIGHTSHIFT_SCHEDULER_SETTLE_SETTLE_PROCESS_H
+#define NIGHTSHIFT_SCHEDULER_SETTLE_SETTLE_PROCESS_H
 
 #include "scheduler/run/run.h"
 

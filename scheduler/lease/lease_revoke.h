@@ -1,7 +1,7 @@
-/* scheduler/lease_revoke.h - leases that end before their time: what a worker is told of it.
+/* scheduler/lease/lease_revoke.h - leases that end before their time: what a worker is told of it.
  * Internal to scheduler/; the loop's thread. */
-#ifndef NIGHTSHIFT_SCHEDULER_LEASE_REVOKE_H
-#define NIGHTSHIFT_SCHEDULER_LEASE_REVOKE_H
+#ifndef NIGHTSHIFT_SCHEDULER_LEASE_LEASE_REVOKE_H
+#define NIGHTSHIFT_SCHEDULER_LEASE_LEASE_REVOKE_H
 
 #include "scheduler/run/run.h"
 

@@ -1,4 +1,4 @@
-#include "scheduler/working_hours.h"
+#include "scheduler/rest/working_hours.h"
 
 #include <stdio.h>
 
