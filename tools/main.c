@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "gpu/backend.h"
-#include "tools/cli.h"
-#include "tools/did_you_mean.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/did_you_mean.h"
 #include "workers/media/decoder.h"
 #include "workers/process/settle_main.h"
 #include "workers/process/worker.h"
@@ -165,7 +165,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
     return unknown(argv[0]);
 }
 
-/* `nightshift complete [WORD]...`, hidden: what the last WORD may become (tools/complete.h). */
+/* `nightshift complete [WORD]...`, hidden: what the last WORD may become (tools/cli/complete.h). */
 static int complete(int argc, char **argv)
 {
     struct complete c = {.word = argc > 1 ? argv[argc - 1] : "",

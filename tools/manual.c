@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/param_option.h"
+#include "tools/cli/param_option.h"
 #include "workers/stages/stage_kind.h"
 
 /* ---------------------------------------------------------------------------------- texts */

@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 #include "gpu/backend.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/silero/silero_weights.h"
 #include "workers/models/files/weights.h"

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spawn.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/report/report.h"
 
 #define COLUMNS 78 /* of a mail */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "tools/shell.h"
+#include "tools/cli/shell.h"
 
 #define STEP_MS 100 /* tenths of seconds are told */
 #define LONGEST_MS (INT64_MAX / 2)

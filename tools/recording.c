@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "workers/text/codepoints.h"
 
 /* Lower case, and composed: file systems and keyboards write letters with marks in one way or the

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "scheduler/control/control.h"
 #include "store/lock.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 struct writer {
     char *catalog, *purpose;

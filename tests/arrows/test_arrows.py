@@ -25,7 +25,7 @@ ROOMS_MOST = 26  # in a folder of the product: some 25
 COMMON = ["base/err.h", "gpu/backend.h", "gpu/host/matmul.h", "gpu/cuda/matmul.h",
           "workers/wire/frame.h", "workers/wire/protocol.h", "workers/process/engine.h",
           "workers/text/tokenizer/vocabulary.h", "workers/models/whisper/whisper.h", "workers/stages/transcribe/transcribe.h",
-          "workers/media/decoder.h", "store/store.h", "scheduler/plan/planner.h", "tools/cli.h"]
+          "workers/media/decoder.h", "store/store.h", "scheduler/plan/planner.h", "tools/cli/cli.h"]
 
 
 def check(files):
@@ -135,7 +135,7 @@ class TheCheck(unittest.TestCase):
                 ("store/store.c", "workers/wire/protocol.h"), ("store/store.c", "scheduler/plan/planner.h"),
                 ("workers/wire/protocol.c", "workers/media/decoder.h"),
                 ("scheduler/run/run.c", "workers/process/engine.h"),
-                ("scheduler/run/run.c", "gpu/host/matmul.h"), ("scheduler/run/run.c", "tools/cli.h")]:
+                ("scheduler/run/run.c", "gpu/host/matmul.h"), ("scheduler/run/run.c", "tools/cli/cli.h")]:
             with self.subTest(path=path, include=include):
                 self.broken(path, f'#include "base/err.h"\n#include "{include}"\n',
                             "may not include", 2)
@@ -153,7 +153,7 @@ class TheCheck(unittest.TestCase):
                 ("tools/main.c", "sqlite3.h"), ("scheduler/run/run.c", "sqlite3.h"),
                 ("gpu/backend.c", "oneapi/dnnl/dnnl.h"), ("gpu/host/matmul.c", "cuda_runtime.h"),
                 ("gpu/host/matmul.c", "cudnn.h"), ("tools/main.c", "seccomp.h"),
-                ("tools/cli.c", "curl/curl.h"), ("workers/models/files/weights.c", "openssl/evp.h"),
+                ("tools/cli/cli.c", "curl/curl.h"), ("workers/models/files/weights.c", "openssl/evp.h"),
                 ("workers/models/whisper/whisper.c", "dnnl.h")]:
             with self.subTest(path=path, header=header):
                 self.broken(path, f"\n#include <{header}>\n", "belongs to", 2)

@@ -77,13 +77,13 @@ class Completion(InAFolder):
         self.wants("fish")
         for typed, found in (("enq", ["enqueue"]), ("enqueue --beam", ["--beam-size="]),
                              ("enqueue --diarize=", ["--diarize=diarization-nano"])):
-            done = run("fish", "--no-config", "-c", f"source '{SOURCE}/tools/completion.fish'; "
+            done = run("fish", "--no-config", "-c", f"source '{SOURCE}/tools/cli/completion.fish'; "
                        f"complete -C 'nightshift {typed}'", env=self.environ, cwd=self.dir)
             self.assertEqual(found, [line.split("\t")[0] for line in done.stdout.splitlines()])
 
     def test_zsh_reads_it(self):
         self.wants("zsh")
-        shutil.copy(os.path.join(SOURCE, "tools/completion.zsh"), os.path.join(self.dir, "_nightshift"))
+        shutil.copy(os.path.join(SOURCE, "tools/cli/completion.zsh"), os.path.join(self.dir, "_nightshift"))
         done = run("zsh", "-f", "-c", f"fpath=('{self.dir}' $fpath); autoload -U compinit; compinit -u -D; "
                    'print $_comps[nightshift]; autoload +X _nightshift && functions _nightshift >/dev/null',
                    env=self.environ, cwd=self.dir)

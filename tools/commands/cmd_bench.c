@@ -6,10 +6,10 @@
 
 #include "gpu/backend.h"
 #include "gpu/devices/devices.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/stages/enqueue_stages.h"
-#include "tools/param_option.h"
-#include "tools/text.h"
+#include "tools/cli/param_option.h"
+#include "tools/cli/text.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/stage_bench.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/correct/changes.h"
 #include "tools/correct/edited.h"
 #include "tools/correct/listing.h"
@@ -17,7 +17,7 @@
 #include "tools/export/cues.h"
 #include "tools/recording.h"
 #include "tools/search/search_absence.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define NAME_MAX_BYTES 200 /* of who corrects */
 

@@ -9,9 +9,9 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/describe/describe.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "tools/writer.h"
 
 #define TABLE_MAX ((size_t)256 << 20)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/doctor/doctor.h"
 
 #define LIMIT_MS 180000

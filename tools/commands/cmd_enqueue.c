@@ -10,7 +10,7 @@
 #include "base/spawn.h"
 #include "base/utf8.h"
 #include "scheduler/control/control.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/enqueue.h"
 #include "tools/enqueue/summary.h"
 #include "tools/enqueue/watching.h"

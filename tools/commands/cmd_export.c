@@ -8,14 +8,14 @@
 #include "base/utf8.h"
 #include "store/read/read.h"
 #include "store/store.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/export/format_args.h"
 #include "tools/export/formats.h"
 #include "tools/export/html/html_format.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
 #include "tools/export/read_document.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define TRANSCRIPT_MAX (1u << 30) /* bytes of one file; a year of talking has less */
 

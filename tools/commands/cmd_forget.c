@@ -7,9 +7,9 @@
 
 #include "store/read/read.h"
 #include "store/requests/forget.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "tools/writer.h"
 
 struct wanted {

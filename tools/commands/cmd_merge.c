@@ -7,9 +7,9 @@
 
 #include "store/lock.h"
 #include "store/parting/parting.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/parts/part_file.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 static const char help[] =
     "Usage: nightshift merge [OPTION]... CATALOG PART...\n"

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/utf8.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/model_check.h"
 #include "tools/hub/model_pull.h"
 #include "workers/models/files/model_dir.h"

@@ -7,11 +7,11 @@
 #include "base/utf8.h"
 #include "store/read/read.h"
 #include "store/store.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/play_command.h"
 #include "tools/recording.h"
 #include "tools/search/search_last.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define AT_MAX_MS ((int64_t)100000 * 3600000)
 

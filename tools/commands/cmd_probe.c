@@ -13,7 +13,7 @@
 #include "gpu/devices/cuda_load.h"
 #include "gpu/devices/probe.h"
 #include "gpu/sight/sight.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 /* The answer goes where standard output went, and what libraries print to standard error. */
 static FILE *take_output(void)

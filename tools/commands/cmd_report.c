@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/replace.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/report/report.h"
 
 static const char help[] =

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
-#include "tools/cli.h"
-#include "tools/text.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/text.h"
 #include "tools/writer.h"
 
 struct kind {

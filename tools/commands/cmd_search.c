@@ -7,8 +7,8 @@
 #include "store/read/find.h"
 #include "store/search/within.h"
 #include "store/store.h"
-#include "tools/cli.h"
-#include "tools/highlight.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/highlight.h"
 #include "tools/search/search_absence.h"
 #include "tools/search/search_find.h"
 #include "tools/search/search_nothing.h"
@@ -16,7 +16,7 @@
 #include "tools/search/search_last.h"
 #include "tools/search/search_print.h"
 #include "tools/search/search_typed.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"
 
 static const char help[] =

@@ -12,13 +12,13 @@
 #include "store/read/corrections.h"
 #include "store/read/read.h"
 #include "store/store.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/export/format_args.h"
 #include "tools/export/formats.h"
 #include "tools/export/read_document.h"
 #include "tools/recording.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 /* Marks of confidence: average log probability of a segment's tokens. */
 #define UNSURE -0.7

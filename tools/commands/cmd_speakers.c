@@ -9,11 +9,11 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "store/read/find.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/export/escape.h"
 #include "tools/recording.h"
 #include "tools/search/search_absence.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "tools/writer.h"
 #include "workers/stages/stage_kind.h"
 

@@ -1,9 +1,9 @@
 /* nightshift split: a catalog's open work as files for other machines. */
 #include <jansson.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/parts/split.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 static const char help[] =
     "Usage: nightshift split (--into=N | --hours-per-part=H) --output=DIR [OPTION]...\n"

@@ -12,8 +12,8 @@
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "store/read/read.h"
-#include "tools/cli.h"
-#include "tools/text.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/text.h"
 #include "tools/writer.h"
 
 /* What is committed together, so that little is read again after an interruption. */

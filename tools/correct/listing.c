@@ -8,9 +8,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/correct/preview.h"
-#include "tools/highlight.h"
+#include "tools/cli/highlight.h"
 
 #define HEAD_COLUMNS 22 /* the number and the time */
 

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "store/corrections/hunks.h"
-#include "tools/cli.h"
-#include "tools/highlight.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/highlight.h"
 
 #define TIME_COLUMNS 12
 

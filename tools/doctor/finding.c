@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/doctor/doctor.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define NAME_COLUMN 8
 #define TEXT_COLUMN 23 /* what was found begins here */

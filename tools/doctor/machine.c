@@ -5,7 +5,7 @@
 #include "gpu/backend.h"
 #include "gpu/precision.h"
 #include "tools/doctor/doctor.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/media/sandbox.h"
 
 static void check_processor(struct doctor *d, const struct device *cpu)

@@ -9,7 +9,7 @@
 #include "store/store.h"
 #include "tools/doctor/doctor.h"
 #include "tools/model_check.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
 

@@ -6,7 +6,7 @@
 #include "base/utf8.h"
 #include "store/read/asked.h"
 #include "tools/enqueue/stages/stage_differ.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 struct counting {
     struct again *again;

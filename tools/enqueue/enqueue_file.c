@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/watching.h"
 #include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "tools/cli.h"
-#include "tools/text.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/text.h"
 #include "tools/writer.h"
 
 #define LINES_MAX 200 /* of troubles said on standard error; all of them are in the catalog */

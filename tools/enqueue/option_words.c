@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "tools/cli.h"
-#include "tools/text.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"
 
 bool said_anything(const struct enqueue_wish *w)

@@ -6,10 +6,10 @@
 #include <jansson.h>
 
 #include "base/buf.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/option_words.h"
 #include "tools/enqueue/stages/stage_params_words.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 /* ------------------------------------------------------------------------------- as JSON */
 

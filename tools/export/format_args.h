@@ -4,7 +4,7 @@
 
 #include <getopt.h>
 
-#include "tools/complete.h"
+#include "tools/cli/complete.h"
 #include "tools/export/format.h"
 
 enum {

@@ -2,7 +2,7 @@
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_FORMATS_H
 #define NIGHTSHIFT_TOOLS_EXPORT_FORMATS_H
 
-#include "tools/complete.h"
+#include "tools/cli/complete.h"
 #include "tools/export/format.h"
 
 #define FORMATS_MAX 32 /* a table has no more rows; bits of a set */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/replace.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 /* Files for one sync. Measured on ext4 with 10,000 transcripts while compilers kept the disk busy:
  * a sync for each 43 s, for each 64 37 s, for each 512 11 s. */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/replace.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/hub/hub_file.h"
 #include "workers/models/files/model_dir.h"
 

@@ -10,7 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 static bool part_path(const struct hub_file *f, char out[PATH_MAX])
 {

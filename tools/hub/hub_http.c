@@ -11,7 +11,7 @@
 #include <curl/curl.h>
 
 #include "tools/hub/hub_answer.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define HOPS_MAX 8
 #define CONNECT_S 30

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/hub/hub_file.h"
 #include "workers/models/files/model_dir.h"
 

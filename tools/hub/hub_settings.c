@@ -9,7 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/hub/hub.h"
 
 #define ENDPOINT "https://huggingface.co"

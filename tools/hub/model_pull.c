@@ -10,7 +10,7 @@
 #include "base/utf8.h"
 #include "tools/hub/hub.h"
 #include "tools/model_check.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/models/silero/silero.h"
 #include "workers/stages/stage_kind.h"
 

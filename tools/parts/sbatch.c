@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "tools/shell.h"
+#include "tools/cli/shell.h"
 
 static void word(struct buf *out, const char *s) { shell_quote(out, s, strlen(s)); }
 

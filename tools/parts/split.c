@@ -13,7 +13,7 @@
 #include "scheduler/run/options.h"
 #include "store/lock.h"
 #include "store/parting/parting.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/parts/balance.h"
 #include "tools/parts/length.h"
 #include "tools/parts/manifest.h"

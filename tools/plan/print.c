@@ -5,9 +5,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/plan/plan.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define LABEL 11 /* columns of the labels on the left */
 #define INDENT 4

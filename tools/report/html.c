@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "scheduler/plan/progress.h"
 #include "tools/report/report.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define WIDTH 720.0 /* of a chart, in its own units */
 #define HEIGHT 96.0

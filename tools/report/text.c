@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "scheduler/plan/progress.h"
 #include "tools/report/report.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define LABEL 12 /* columns on the left */
 #define ROWS 12u /* of hours, at most */

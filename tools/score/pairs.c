@@ -10,7 +10,7 @@
 
 #include "base/utf8.h"
 #include "store/read/read.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/export/names.h"
 #include "tools/export/transcript.h"
 #include "tools/enqueue/walk.h"

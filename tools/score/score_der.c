@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "tools/score/rttm.h"
 
 #define NUMBERS_WIDE 54 /* columns of what stands behind the name */

@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_TOOLS_SCORE_SCORE_DER_H
 #define NIGHTSHIFT_TOOLS_SCORE_SCORE_DER_H
 
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/score/der.h"
 
 /* Recordings are those of the reference, found in the hypothesis by name; where either file has one

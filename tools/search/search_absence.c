@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "store/read/find.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/models/yamnet/yamnet_dir.h"
 #include "workers/stages/stage_kind.h"
 

@@ -10,7 +10,7 @@
 #include "tools/search/search_join.h"
 #include "tools/search/search_near.h"
 #include "tools/search/search_nearest.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 /* -------------------------------------------------------------------------------- by words */
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/replace.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 #define HEAD "nightshift search 1\n"
 #define FILE_MAX (SEARCH_LAST_MAX * 80 + 8192)

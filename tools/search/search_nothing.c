@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "store/search/coverage.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"
 
 /* What of the archive is not known, as sentences that each begin with a blank. */

@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define INDENT "  "
 #define DOTS "..."

@@ -7,11 +7,11 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "store/read/find.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/export/escape.h"
-#include "tools/highlight.h"
+#include "tools/cli/highlight.h"
 #include "tools/search/search_last.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define SPEAKERS_COLUMNS 40 /* of the names before a hit */
 

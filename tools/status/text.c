@@ -7,10 +7,10 @@
 #include "base/utf8.h"
 #include "scheduler/run/archive.h"
 #include "store/tuning.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/status/status.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"
 
 #define FAILURES_SHOWN 10

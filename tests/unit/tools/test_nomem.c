@@ -6,12 +6,12 @@
 
 #include "tests/common/files.h"
 #include "tests/common/nomem.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/walk.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
 #include "tools/search/fuse.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 static int note(void *arg, const struct walk_entry *e, struct err *err)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tools/play_command.h"
-#include "tools/shell.h"
+#include "tools/cli/shell.h"
 
 #define FOUND 4096
 

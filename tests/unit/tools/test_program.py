@@ -755,7 +755,7 @@ class Completion(Program):
                                          PATH=os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]))
         os.close(slave)
         try:
-            self.type(master, f". '{SOURCE}/tools/completion.bash'; echo so''urced\n", "sourced\r\n")
+            self.type(master, f". '{SOURCE}/tools/cli/completion.bash'; echo so''urced\n", "sourced\r\n")
             for typed, whole in (("enq", "enqueue "), ("enqueue --diarize=", "enqueue --diarize=diarization-nano "),
                                  ("enqueue --beam", "enqueue --beam-size="), ("show ta", "show tape\\ 1.wav "),
                                  ("enqueue --vad=ta", "enqueue --vad=tape\\ 1.wav ")):

@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "tests/common/nomem.h"
 #include "tests/common/test.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 static void shows(const char *text, size_t at, const char *lines)
 {

@@ -2,7 +2,7 @@
 #include "tests/common/test.h"
 
 #include "base/buf.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 TEST(counts_have_separators)
 {

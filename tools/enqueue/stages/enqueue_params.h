@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "tools/enqueue/stages/enqueue_vad.h"
-#include "tools/param_option.h"
+#include "tools/cli/param_option.h"
 #include "workers/stages/transcribe/transcribe.h"
 
 #define ENQUEUE_PARAMS_FIRST 1000 /* value of the first of these options for getopt */

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/silero/silero_weights.h"
 

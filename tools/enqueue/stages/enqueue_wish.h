@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "tools/complete.h"
+#include "tools/cli/complete.h"
 #include "tools/enqueue/stages/enqueue_params.h"
-#include "tools/param_option.h"
+#include "tools/cli/param_option.h"
 #include "workers/stages/stage_kind.h"
 
 /* Values of these options for getopt. */

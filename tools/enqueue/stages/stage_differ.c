@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"
 
 #define VALUE_COLUMNS 24

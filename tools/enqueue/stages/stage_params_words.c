@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "tools/text.h"
+#include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"
 
 #define SHOWN 5

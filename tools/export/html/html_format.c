@@ -10,7 +10,7 @@
 
 #include "store/read/read.h"
 #include "store/store.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 #include "tools/export/html/assets.h"
 #include "tools/export/html/listen.h"
 #include "tools/export/html/overview.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/export/escape_html.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define BARS 8
 

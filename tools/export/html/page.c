@@ -7,7 +7,7 @@
 
 #include "tools/export/html/timeline.h"
 #include "tools/export/escape_html.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 /* Words below are shaded. Of the samples' 488 words, as whisper-nano hears them, 10 % are below the
  * one and 22 % below the other. */

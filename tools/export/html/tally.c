@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tools/export/escape_html.h"
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #define ROW 34 /* pixels: a line of text and its bar */
 

@@ -1,6 +1,6 @@
-/* tools/shell.h - words of commands that people copy into their shell. Pure; any thread. */
-#ifndef NIGHTSHIFT_TOOLS_SHELL_H
-#define NIGHTSHIFT_TOOLS_SHELL_H
+/* tools/cli/shell.h - words of commands that people copy into their shell. Pure; any thread. */
+#ifndef NIGHTSHIFT_TOOLS_CLI_SHELL_H
+#define NIGHTSHIFT_TOOLS_CLI_SHELL_H
 
 #include "base/buf.h"
 

@@ -1,7 +1,7 @@
-/* tools/did_you_mean.h - what was meant by a word that is none of those that there are. Pure; any
- * thread. */
-#ifndef NIGHTSHIFT_TOOLS_DID_YOU_MEAN_H
-#define NIGHTSHIFT_TOOLS_DID_YOU_MEAN_H
+/* tools/cli/did_you_mean.h - what was meant by a word that is none of those that there are. Pure;
+ * any thread. */
+#ifndef NIGHTSHIFT_TOOLS_CLI_DID_YOU_MEAN_H
+#define NIGHTSHIFT_TOOLS_CLI_DID_YOU_MEAN_H
 
 #include <stddef.h>
 

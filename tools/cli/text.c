@@ -1,4 +1,4 @@
-#include "tools/text.h"
+#include "tools/cli/text.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "tools/did_you_mean.h"
+#include "tools/cli/did_you_mean.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* tools/complete.h - what a word of the command line may become, for the shell: the hidden command
- * `nightshift complete WORD...` prints what the last WORD may be, a line each. Where it prints
- * nothing, names of files will do. Main thread. */
-#ifndef NIGHTSHIFT_TOOLS_COMPLETE_H
-#define NIGHTSHIFT_TOOLS_COMPLETE_H
+/* tools/cli/complete.h - what a word of the command line may become, for the shell: the hidden
+ * command `nightshift complete WORD...` prints what the last WORD may be, a line each. Where it
+ * prints nothing, names of files will do. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_CLI_COMPLETE_H
+#define NIGHTSHIFT_TOOLS_CLI_COMPLETE_H
 
 #include <getopt.h>
 #include <stdbool.h>

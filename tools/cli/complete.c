@@ -1,4 +1,4 @@
-#include "tools/complete.h"
+#include "tools/cli/complete.h"
 
 #include <stdio.h>
 #include <string.h>

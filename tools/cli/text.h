@@ -1,6 +1,7 @@
-/* tools/text.h - numbers, lengths and names as people read them, in columns. Pure; any thread. */
-#ifndef NIGHTSHIFT_TOOLS_TEXT_H
-#define NIGHTSHIFT_TOOLS_TEXT_H
+/* tools/cli/text.h - numbers, lengths and names as people read them, in columns. Pure; any thread.
+ */
+#ifndef NIGHTSHIFT_TOOLS_CLI_TEXT_H
+#define NIGHTSHIFT_TOOLS_CLI_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>

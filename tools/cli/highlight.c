@@ -1,4 +1,4 @@
-#include "tools/highlight.h"
+#include "tools/cli/highlight.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "tools/cli.h"
-#include "tools/text.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/text.h"
 
 /* What is between the marks, as it can be printed. */
 static void put_safe(struct buf *line, const char *s)

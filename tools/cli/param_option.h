@@ -1,7 +1,7 @@
-/* tools/param_option.h - a parameter of a stage (workers/stages/param_table.h) as an option of the
- * command line: its name, its value as people type it, its line of --help. Main thread. */
-#ifndef NIGHTSHIFT_TOOLS_PARAM_OPTION_H
-#define NIGHTSHIFT_TOOLS_PARAM_OPTION_H
+/* tools/cli/param_option.h - a parameter of a stage (workers/stages/param_table.h) as an option of
+ * the command line: its name, its value as people type it, its line of --help. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_CLI_PARAM_OPTION_H
+#define NIGHTSHIFT_TOOLS_CLI_PARAM_OPTION_H
 
 #include "base/buf.h"
 #include "workers/stages/param_table.h"

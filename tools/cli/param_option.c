@@ -1,11 +1,11 @@
-#include "tools/param_option.h"
+#include "tools/cli/param_option.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "tools/cli.h"
-#include "tools/text.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/text.h"
 
 void param_option_name(const struct param_field *f, char ret[PARAM_OPTION_LEN])
 {

@@ -1,4 +1,4 @@
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "tools/did_you_mean.h"
-#include "tools/text.h"
+#include "tools/cli/did_you_mean.h"
+#include "tools/cli/text.h"
 
 void cli_free(struct cli *cli)
 {

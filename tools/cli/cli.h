@@ -1,9 +1,10 @@
-/* tools/cli.h - what every subcommand shares: its options, its catalog, how it speaks of errors.
+/* tools/cli/cli.h - what every subcommand shares: its options, its catalog, how it speaks of
+ * errors.
  *
  * Main thread only (getopt_long keeps its place in globals of the C library). A subcommand returns
  * its exit status, one of sysexits.h. */
-#ifndef NIGHTSHIFT_TOOLS_CLI_H
-#define NIGHTSHIFT_TOOLS_CLI_H
+#ifndef NIGHTSHIFT_TOOLS_CLI_CLI_H
+#define NIGHTSHIFT_TOOLS_CLI_CLI_H
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -12,7 +13,7 @@
 #include <sysexits.h>
 
 #include "base/err.h"
-#include "tools/complete.h"
+#include "tools/cli/complete.h"
 
 struct cli {
     const char *command; /* "status"; borrowed */

@@ -1,6 +1,6 @@
-/* tools/highlight.h - a text with marks around parts of it, on standard output. Main thread. */
-#ifndef NIGHTSHIFT_TOOLS_HIGHLIGHT_H
-#define NIGHTSHIFT_TOOLS_HIGHLIGHT_H
+/* tools/cli/highlight.h - a text with marks around parts of it, on standard output. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_CLI_HIGHLIGHT_H
+#define NIGHTSHIFT_TOOLS_CLI_HIGHLIGHT_H
 
 #include <stddef.h>
 

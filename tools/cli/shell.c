@@ -1,4 +1,4 @@
-#include "tools/shell.h"
+#include "tools/cli/shell.h"
 
 #include <stdbool.h>
 #include <string.h>
