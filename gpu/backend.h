@@ -456,5 +456,7 @@ bool backend_moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_
 void backend_host_sleep_when_idle(char **argv);
 /* What backend_open_host would find, without opening anything. */
 void backend_host_info(struct backend_info *ret);
+/* Would it keep the weights of LINEAR_ROWS that are float16 numbers as such, in float32? */
+bool backend_host_halves(void);
 
 #endif

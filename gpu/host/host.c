@@ -176,6 +176,8 @@ static uint64_t available_bytes(uint64_t otherwise)
     return bytes ? bytes : otherwise;
 }
 
+bool backend_host_halves(void) { return pick_kernels()->rows_f16 != NULL; }
+
 void backend_host_info(struct backend_info *ret)
 {
     const struct kernels *k = pick_kernels();

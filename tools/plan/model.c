@@ -1,4 +1,5 @@
 /* What a Whisper model takes and does, from its dimensions alone. */
+#include "gpu/backend.h"
 #include "tools/plan/plan.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
@@ -29,7 +30,8 @@ int plan_model_read(const char *dir, struct whisper_config *c, struct err *err)
 static uint64_t bytes_of(const void *arg, const struct device *d, enum precision p, uint32_t slots,
                          uint32_t windows)
 {
-    const struct footprint_device on = {.gpu = d->kind == DEVICE_CUDA};
+    const struct footprint_device on = {.gpu = d->kind == DEVICE_CUDA,
+                                        .halves = d->kind != DEVICE_CUDA && backend_host_halves()};
 
     return footprint_bytes(arg, &on, p, slots, windows);
 }

@@ -23,6 +23,7 @@ struct footprint {
 struct footprint_device {
     bool gpu; /* its libraries want memory of their own */
     bool deterministic;
+    bool halves; /* as of whisper_predict_bytes */
 };
 
 /* Of the weights, a session of so many slots (at least 1), the voice activity, and what the backend

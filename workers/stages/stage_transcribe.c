@@ -144,7 +144,8 @@ static uint64_t transcription_footprint(const void *self, const struct backend *
     const struct transcription *t = self;
     const struct footprint f = {whisper_config(t->model), t->shape, t->vad != NULL,
                                 whisper_kept(t->model)};
-    const struct footprint_device d = {be->ops->record_begin != NULL, be->info.deterministic};
+    const bool gpu = be->ops->record_begin != NULL;
+    const struct footprint_device d = {gpu, be->info.deterministic, !gpu && backend_host_halves()};
 
     return footprint_bytes(&f, &d, whisper_precision(t->model), transcription_slots(t),
                            transcription_windows(t));
@@ -172,7 +173,7 @@ static int read_config(const char *dir, struct whisper_config *ret, struct err *
 static int transcription_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
                                  struct err *err)
 {
-    const struct footprint_device d = {gpu, false};
+    const struct footprint_device d = {gpu, false, !gpu && backend_host_halves()};
     struct transcribe_params params;
     struct whisper_config config;
     struct footprint f = {.config = &config};

@@ -37,18 +37,6 @@ static void near(uint64_t have, uint64_t want, const char *what)
     assert_true(ratio > 0.95 && ratio < 1.05);
 }
 
-/* What the host does not take of the weights of a decoder step in float32: made-up ones are float16
- * numbers, as published ones mostly are, and it keeps them as such where it can widen them. */
-static uint64_t spared(const struct whisper_config *c, const struct backend *be,
-                       enum precision precision)
-{
-    uint64_t d = c->d_model, layer = 6 * d * d + 2 * d * (uint64_t)c->decoder_ffn;
-
-    if (precision != PRECISION_F32 || !strstr(be->info.features, "avx"))
-        return 0;
-    return (c->decoder_layers * layer + (uint64_t)c->vocab_size * d) * 2;
-}
-
 /* One model, several sessions. */
 static void check_sizes(const char *model, enum precision precision, enum cache_precision cache)
 {
@@ -78,8 +66,7 @@ static void check_sizes(const char *model, enum precision precision, enum cache_
         assert_int_equal(whisper_session_windows(s), shape->windows);
         assert_int_equal(whisper_session_slots(s), shape->slots);
         assert_true(whisper_session_rows(s) >= shape->slots * shape->branches);
-        near(whisper_predict_bytes(&config, precision, cache, *shape) -
-                 spared(&config, be, precision),
+        near(whisper_predict_bytes(&config, precision, cache, backend_host_halves(), *shape),
              be->allocated, what);
         if (shape->windows == 1) /* more of them may want more of the scratch memory, which stays */
             assert_int_equal(be->allocated - before, whisper_session_bytes(w, *shape));
@@ -124,8 +111,7 @@ TEST(padding_needs_no_memory)
     recorder_install(be);
     assert_int_equal(whisper_session_bytes(w, shape), plain); /* padding has no cache */
     assert_ok(whisper_session_new(w, shape, &s, &e), e);
-    near(whisper_predict_bytes(&config, PRECISION_F32, CACHE_16, shape) -
-             spared(&config, be, PRECISION_F32),
+    near(whisper_predict_bytes(&config, PRECISION_F32, CACHE_16, backend_host_halves(), shape),
          be->allocated, "all of it");
     whisper_session_free(s);
     whisper_free(w);

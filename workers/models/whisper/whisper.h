@@ -81,9 +81,11 @@ struct whisper_shape {
  * whisper_session_new allocates. */
 uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
- * planning. cache: settled. Pure. windows 0: 1. */
+ * planning. cache: settled. halves: of a device that keeps float32 weights of decoder steps as
+ * float16 (backend_host_halves), and which are such numbers, as those of published models are: one
+ * whose are not takes two bytes more for each. Pure. windows 0: 1. */
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
-                               enum cache_precision cache, struct whisper_shape shape);
+                               enum cache_precision cache, bool halves, struct whisper_shape shape);
 
 int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
                         struct err *err);

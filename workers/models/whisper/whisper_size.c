@@ -3,40 +3,47 @@
 
 #define KEYS_ROUND 16 /* backends keep keys in whole blocks */
 
-/* Weights of out x in, bias, and scales where they are of eight bits. */
-static uint64_t linear_bytes(enum precision p, uint64_t out, uint64_t in)
+/* Weights of out x in of so many bytes each, bias, and scales where that is one. */
+static uint64_t linear_bytes(uint32_t weight, uint64_t out, uint64_t in)
 {
-    uint32_t weight = precision_weight_bytes(p);
-
     return out * in * weight + out * sizeof(float) * (weight == 1 ? 2 : 1);
 }
 
 static uint64_t encoder_layer_bytes(const struct whisper_config *c, enum precision p)
 {
     uint64_t d = c->d_model, ffn = c->encoder_ffn;
+    uint32_t wide = precision_weight_bytes(p);
 
-    return linear_bytes(p, 3 * d, d) + linear_bytes(p, d, d) + linear_bytes(p, ffn, d) +
-           linear_bytes(p, d, ffn) + 4 * d * sizeof(float);
+    return linear_bytes(wide, 3 * d, d) + linear_bytes(wide, d, d) + linear_bytes(wide, ffn, d) +
+           linear_bytes(wide, d, ffn) + 4 * d * sizeof(float);
 }
 
-static uint64_t decoder_layer_bytes(const struct whisper_config *c, enum precision p)
+/* Of what a step multiplies by (LINEAR_ROWS). */
+static uint32_t step_bytes(enum precision p, bool halves)
+{
+    return halves && p == PRECISION_F32 ? 2 : precision_weight_bytes(p);
+}
+
+static uint64_t decoder_layer_bytes(const struct whisper_config *c, enum precision p, bool halves)
 {
     uint64_t d = c->d_model, ffn = c->decoder_ffn;
+    uint32_t step = step_bytes(p, halves);
 
-    return linear_bytes(p, 3 * d, d) + 3 * linear_bytes(p, d, d) + linear_bytes(p, 2 * d, d) +
-           linear_bytes(p, ffn, d) + linear_bytes(p, d, ffn) + 6 * d * sizeof(float);
+    return linear_bytes(step, 3 * d, d) + 3 * linear_bytes(step, d, d) +
+           linear_bytes(precision_weight_bytes(p), 2 * d, d) + linear_bytes(step, ffn, d) +
+           linear_bytes(step, d, ffn) + 6 * d * sizeof(float);
 }
 
-static uint64_t weight_bytes(const struct whisper_config *c, enum precision p)
+static uint64_t weight_bytes(const struct whisper_config *c, enum precision p, bool halves)
 {
-    enum precision fine = whisper_fine(p);
+    uint32_t fine = precision_weight_bytes(whisper_fine(p));
     uint64_t d = c->d_model, vocab = c->vocab_size, size = dtype_size(precision_type(p));
     uint64_t positions = (uint64_t)c->max_source_positions + c->max_target_positions;
 
     return linear_bytes(fine, d, 3 * (uint64_t)c->mel_bins) + linear_bytes(fine, d, 3 * d) +
            c->encoder_layers * encoder_layer_bytes(c, p) +
-           c->decoder_layers * decoder_layer_bytes(c, p) + vocab * d * size +
-           linear_bytes(fine, vocab, d) + (positions + 4) * d * sizeof(float);
+           c->decoder_layers * decoder_layer_bytes(c, p, halves) + vocab * d * size +
+           linear_bytes(step_bytes(whisper_fine(p), halves), vocab, d) + (positions + 4) * d * sizeof(float);
 }
 
 static uint64_t keys_bytes(const struct whisper_config *c, uint64_t keys, uint64_t size)
@@ -75,7 +82,8 @@ static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
 }
 
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
-                               enum cache_precision cache, struct whisper_shape shape)
+                               enum cache_precision cache, bool halves,
+                               struct whisper_shape shape)
 {
     enum dtype cross = cache_precision_type(cache, precision);
     uint64_t scales = cross == DTYPE_I8 ? 2 * (uint64_t)c->d_model * sizeof(float) : 0;
@@ -83,7 +91,7 @@ uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision pr
     uint64_t branches = (uint64_t)shape.slots * (shape.branches ? shape.branches : 1);
     uint64_t rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
 
-    return weight_bytes(c, precision) + scratch_bytes(c, size) +
+    return weight_bytes(c, precision, halves) + scratch_bytes(c, size) +
            shape.slots * layers * (keys_bytes(c, WHISPER_POSITIONS, dtype_size(cross)) + scales) +
            branches * layers * keys_bytes(c, c->max_target_positions, size) +
            rows * row_bytes(c, size) + align_bytes(c, shape.align_heads) +
