@@ -53,7 +53,8 @@ INLINE void gather_rows_f32(const float *weights, size_t width, const float *fac
                             const float *v, size_t keys, float *out, size_t stride)
 {
     for (int c = 0; c < HEAD; c += GATHER_PARTS * LANES)
-        gather_f32(weights, width, factor, rows, v + c, HEAD, GATHER_PARTS, keys, out + c, stride);
+        gather_tile(weights, width, factor, rows, v + c, false, NULL, HEAD, GATHER_PARTS, keys,
+                    out + c, stride);
 }
 
 void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
@@ -64,13 +65,13 @@ void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *
 
     for (; n == Q && b + SCORE_BLOCKS <= blocks; b += SCORE_BLOCKS) {
         for (r = 0; r < Q; r += SCORE_ROWS)
-            score_f32(q + r * q_stride, q_stride, HEAD, SCORE_ROWS, k + b * 16 * HEAD, SCORE_BLOCKS,
-                      scores + r * width + b * 16, width);
+            score_tile(q + r * q_stride, q_stride, HEAD, SCORE_ROWS, k + b * 16 * HEAD, false,
+                       SCORE_BLOCKS, scores + r * width + b * 16, width);
     }
     for (; b < blocks; b++) {
         for (r = 0; r < n; r++)
-            score_f32(q + r * q_stride, q_stride, HEAD, 1, k + b * 16 * HEAD, 1,
-                      scores + r * width + b * 16, width);
+            score_tile(q + r * q_stride, q_stride, HEAD, 1, k + b * 16 * HEAD, false, 1,
+                       scores + r * width + b * 16, width);
     }
     for (r = 0; r < n; r++)
         factor[r] = soften(scores + r * width, keys, NULL);
@@ -160,80 +161,12 @@ void KERNEL(scores_f32)(const float *q, const float *k, size_t keys, float *out)
  * computed beside them: a query alone takes several blocks of keys at once, so as not to wait for
  * its own sums, and several queries share what was read and converted. */
 
-#define I8_SUMS 8 /* in registers: what two multiply-adds a cycle wait for */
+#define I8_SUMS TILE_PARTS /* in registers: what two multiply-adds a cycle wait for */
 #define I8_ROWS                                                                      \
     (LANES > 4 ? KERNEL_TOGETHER : 2) /* the plain set has sixteen registers of four \
                                        */
 #define I8_BLOCKS (I8_SUMS / PARTS)   /* of a query alone */
 #define I8_SHARED (LANES > 8 ? 2 : 1) /* blocks of several queries */
-
-INLINE void score_i8(const float *q, size_t stride, const int rows, const int8_t *k,
-                     const int blocks, float *scores, size_t width)
-{
-    vreg acc[KERNEL_TOGETHER][I8_SUMS], key[I8_SUMS];
-    const int parts = blocks * PARTS;
-
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 8
-        for (int p = 0; p < parts; p++)
-            acc[r][p] = r_all(0.0f);
-    }
-    for (int d = 0; d < HEAD; d++) {
-#pragma GCC unroll 8
-        for (int p = 0; p < parts; p++)
-            key[p] = r_load_i8(k + p / PARTS * HEAD * 16 + d * 16 + p % PARTS * LANES);
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++) {
-            vreg value = r_all(q[(size_t)r * stride + (size_t)d]);
-
-#pragma GCC unroll 8
-            for (int p = 0; p < parts; p++)
-                acc[r][p] += key[p] * value;
-        }
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 8
-        for (int p = 0; p < parts; p++)
-            r_store(scores + (size_t)r * width + p * LANES, acc[r][p]);
-    }
-}
-
-/* `parts` registers of the 64 dimensions. */
-INLINE void gather_i8(const float *weights, size_t width, const float *factor, const int rows,
-                      const int8_t *v, const int parts, size_t keys, const float *scales,
-                      float *out, size_t stride)
-{
-    vreg acc[KERNEL_TOGETHER][I8_SUMS], value[I8_SUMS];
-
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 8
-        for (int p = 0; p < parts; p++)
-            acc[r][p] = r_all(0.0f);
-    }
-    for (size_t t = 0; t < keys; t++) {
-#pragma GCC unroll 8
-        for (int p = 0; p < parts; p++)
-            value[p] = r_load_i8(v + t * HEAD + p * LANES);
-#pragma GCC unroll 4
-        for (int r = 0; r < rows; r++) {
-            vreg weight = r_all(weights[(size_t)r * width + t]);
-
-#pragma GCC unroll 8
-            for (int p = 0; p < parts; p++)
-                acc[r][p] += value[p] * weight;
-        }
-    }
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 8
-        for (int p = 0; p < parts; p++)
-            r_store(out + (size_t)r * stride + p * LANES,
-                    acc[r][p] * (r_load(scales + p * LANES) * r_all(factor[r])));
-    }
-}
 
 INLINE void scores_of_rows_i8(const float *q, size_t stride, const int rows, const int8_t *k,
                               const int at_once, size_t blocks, float *scores, size_t width)
@@ -241,9 +174,9 @@ INLINE void scores_of_rows_i8(const float *q, size_t stride, const int rows, con
     size_t b = 0;
 
     for (; b + (size_t)at_once <= blocks; b += (size_t)at_once)
-        score_i8(q, stride, rows, k + b * 16 * HEAD, at_once, scores + b * 16, width);
+        score_tile(q, stride, HEAD, rows, k + b * 16 * HEAD, true, at_once, scores + b * 16, width);
     for (; at_once > 1 && b < blocks; b++)
-        score_i8(q, stride, rows, k + b * 16 * HEAD, 1, scores + b * 16, width);
+        score_tile(q, stride, HEAD, rows, k + b * 16 * HEAD, true, 1, scores + b * 16, width);
 }
 
 #define I8_ALONE (HEAD / LANES < I8_SUMS ? HEAD / LANES : I8_SUMS) /* registers of values */
@@ -265,12 +198,12 @@ void KERNEL(queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t 
         factor[r] = soften(scores + r * width, keys, NULL);
     for (r = 0; r + KERNEL_TOGETHER <= n; r += KERNEL_TOGETHER)
         for (int c = 0; c < HEAD; c += I8_WITH * LANES)
-            gather_i8(scores + r * width, width, factor + r, KERNEL_TOGETHER, v + c, I8_WITH, keys,
-                      v_scales + c, out + r * out_stride + c, out_stride);
+            gather_tile(scores + r * width, width, factor + r, KERNEL_TOGETHER, v + c, true,
+                        v_scales + c, HEAD, I8_WITH, keys, out + r * out_stride + c, out_stride);
     for (; r < n; r++)
         for (int c = 0; c < HEAD; c += I8_ALONE * LANES)
-            gather_i8(scores + r * width, width, factor + r, 1, v + c, I8_ALONE, keys, v_scales + c,
-                      out + r * out_stride + c, out_stride);
+            gather_tile(scores + r * width, width, factor + r, 1, v + c, true, v_scales + c, HEAD,
+                        I8_ALONE, keys, out + r * out_stride + c, out_stride);
 }
 
 void KERNEL(scores_i8)(const float *q, const int8_t *k, size_t keys, float *out)
@@ -278,7 +211,7 @@ void KERNEL(scores_i8)(const float *q, const int8_t *k, size_t keys, float *out)
     float scores[16];
 
     for (size_t at = 0; at < keys; at += 16) {
-        score_i8(q, HEAD, 1, k + at * HEAD, 1, scores, 16);
+        score_tile(q, HEAD, HEAD, 1, k + at * HEAD, true, 1, scores, 16);
         store_scores(out + at, keys - at, scores);
     }
 }

@@ -77,12 +77,12 @@ INLINE void weigh(const struct packed *p, size_t n, size_t r, const float *facto
 
     for (int c = 0; c < wide;) {
         if (GATHER_PARTS * LANES > 16 && wide - c >= GATHER_PARTS * LANES) {
-            gather_f32(weights, p->keys, factor + r, rows, p->v + c, wide, GATHER_PARTS, n, out + c,
-                       p->wide);
+            gather_tile(weights, p->keys, factor + r, rows, p->v + c, false, NULL, wide,
+                        GATHER_PARTS, n, out + c, p->wide);
             c += GATHER_PARTS * LANES;
         } else {
-            gather_f32(weights, p->keys, factor + r, rows, p->v + c, wide, PARTS, n, out + c,
-                       p->wide);
+            gather_tile(weights, p->keys, factor + r, rows, p->v + c, false, NULL, wide, PARTS, n,
+                        out + c, p->wide);
             c += 16;
         }
     }
@@ -95,13 +95,13 @@ INLINE void score(const struct packed *p, size_t count)
 
     for (; count == Q && b + SCORE_BLOCKS <= blocks; b += SCORE_BLOCKS) {
         for (size_t r = 0; r < Q; r += SCORE_ROWS)
-            score_f32(p->q + r * p->head, p->head, head, SCORE_ROWS, p->k + b * 16 * p->head,
-                      SCORE_BLOCKS, p->scores + r * p->keys + b * 16, p->keys);
+            score_tile(p->q + r * p->head, p->head, head, SCORE_ROWS, p->k + b * 16 * p->head,
+                       false, SCORE_BLOCKS, p->scores + r * p->keys + b * 16, p->keys);
     }
     for (; b < blocks; b++) {
         for (size_t r = 0; r < count; r++)
-            score_f32(p->q + r * p->head, p->head, head, 1, p->k + b * 16 * p->head, 1,
-                      p->scores + r * p->keys + b * 16, p->keys);
+            score_tile(p->q + r * p->head, p->head, head, 1, p->k + b * 16 * p->head, false, 1,
+                       p->scores + r * p->keys + b * 16, p->keys);
     }
 }
 
