@@ -1,6 +1,7 @@
 /* scheduler/plan/planner_state.h - what the planner keeps, for the files that make it up. Internal.
  *
- *   planner.c        tasks, workers, and what became of leases
+ *   planner.c        tasks, and what became of leases
+ *   planner_load.c   how much is left of them, and what each worker is loaded with
  *   planner_share.c  who gets what next: leases, and the splitting of long ones */
 #ifndef NIGHTSHIFT_SCHEDULER_PLAN_PLANNER_STATE_H
 #define NIGHTSHIFT_SCHEDULER_PLAN_PLANNER_STATE_H
@@ -133,6 +134,10 @@ struct task *plan_task_get(const struct planner *p, int64_t id); /* NULL: not kn
 /* How many shards the task has, as far as anybody can tell: at least one past those done. */
 uint32_t plan_task_shards(const struct planner *p, const struct task *t);
 bool plan_length_known(const struct task *t);
+/* Others of unknown length are guessed by it; where it is not known, nothing. */
+void plan_learn_length(struct planner *p, const struct task *t);
+/* After a change of the task: its leases. */
+void plan_task_update(struct planner *p, const struct task *t);
 void plan_queue_out(struct planner *p, struct task *t);
 void plan_suspect_drop(struct planner *p, int64_t id);
 /* The last shard that the lease is thought to reach. */
