@@ -23,7 +23,8 @@ enum replace_whose {
     REPLACE_THEIRS,
 };
 
-/* `path` holds these bytes, or on an error what it held, with the permissions that it had. */
+/* `path` holds these bytes, or on an error what it held, with the permissions that it had; where
+ * only the folder could not be synced, the bytes, and after a power cut either. */
 int replace_file(const char *path, const void *data, size_t len, enum replace_whose whose,
                  struct err *err);
 

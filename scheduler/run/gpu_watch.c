@@ -215,12 +215,13 @@ static int make(struct run *run, struct err *err)
     return 0;
 }
 
-/* Until the first look, or the process's end. */
+/* Until the first look, or the process's end; not for one that was killed: where the driver hangs
+ * it ends when that lets it. */
 static void wait_for_first(struct run *run)
 {
     struct gpu_watch *g = run->watch;
 
-    while (g->pid > 0 && !g->seen) {
+    while (g->pid > 0 && !g->killed && !g->seen) {
         struct pollfd fd = {.fd = g->file, .events = POLLIN};
 
         poll(&fd, 1, RUN_TICK_MS);

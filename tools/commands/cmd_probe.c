@@ -1,7 +1,6 @@
 /* nightshift probe (hidden): opens the CUDA module and says what it finds, as lines of JSON; or,
- * with
- * --watch, says again and again what the driver sees of GPUs while they work. A process of its own
- * because what it opens may crash, hang, print, or leave at any moment. */
+ * with --watch, says again and again what the driver sees of GPUs while they work. A process of its
+ * own because what it opens may crash, hang, print, or leave at any moment. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
