@@ -418,7 +418,7 @@ struct backend_ops {
      */
     int (*rehearse)(struct backend *be, bool on, struct err *err);
     /* Puts what rehearsals have found, forks' among it, behind ret's content: for a later process
-     * with this device. */
+     * with this device. Nothing where they have found nothing. */
     int (*recall)(struct backend *be, struct buf *ret, struct err *err);
     /* Takes what `recall` gave, before the operations that it is about. The bytes need not be
      * trusted. ERR_EMPTY: it is of another device or library, and nothing is taken; ERR_INPUT: it

@@ -115,6 +115,7 @@ static void send_setup(struct run_worker *w)
     msg_setup_put(&b, &m);
     process_send(&w->process, MSG_SETUP, &b);
     buf_free(&b);
+    free(m.ways);
     w->process.due_ms = clock_mono_ms() + run->tune.ready_ms;
 }
 

@@ -1,5 +1,8 @@
 #include "store/tuning.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "store/db.h"
 
 #define COLUMNS "slots, windows, rate, predicted_bytes, peak_bytes, oom_count"
@@ -21,7 +24,7 @@ int store_tuning_get(struct store *st, const struct store_tuning_key *key, struc
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT " COLUMNS " FROM tuning WHERE device_id = ? AND driver = ? "
+                      "SELECT " COLUMNS ", ways FROM tuning WHERE device_id = ? AND driver = ? "
                       "AND model_hash = ? AND precision = ? AND decoding = ?",
                       "ttttt", key->device_id, key->driver, key->model_hash, key->precision,
                       key->decoding);
@@ -31,7 +34,22 @@ int store_tuning_get(struct store *st, const struct store_tuning_key *key, struc
     if (rc == 0)
         return err_set(err, ERR_EMPTY, "nothing is remembered of this device");
     *ret = tuning_of(stmt, 0);
+    ret->ways_bytes = (size_t)sqlite3_column_bytes(stmt, 6);
+    if (ret->ways_bytes) {
+        const void *ways = sqlite3_column_blob(stmt, 6);
+
+        ret->ways = malloc(ret->ways_bytes);
+        if (ret->ways && ways)
+            memcpy(ret->ways, ways, ret->ways_bytes);
+        else
+            rc = err_set(err, ERR_NOMEM, "out of memory for what is remembered of a device");
+    }
     sqlite3_reset(stmt);
+    if (rc < 0) {
+        free(ret->ways);
+        memset(ret, 0, sizeof(*ret));
+        return rc;
+    }
     return 0;
 }
 
@@ -49,7 +67,7 @@ int store_tuning_note(struct store *st, const struct store_tuning_key *key,
     db_now(now);
     rc = db_run(st, err,
                 "INSERT INTO tuning (device_id, driver, model_hash, precision, decoding, " COLUMNS
-                ", at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                ", ways, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT (device_id, driver, model_hash, precision, decoding) DO UPDATE SET "
                 "peak_bytes = iif(slots = excluded.slots AND windows = excluded.windows, "
                 "                 max(peak_bytes, excluded.peak_bytes), excluded.peak_bytes), "
@@ -57,10 +75,12 @@ int store_tuning_note(struct store *st, const struct store_tuning_key *key,
                 "rate = iif(excluded.rate > 0, excluded.rate, rate), "
                 "predicted_bytes = iif(excluded.predicted_bytes > 0, excluded.predicted_bytes, "
                 "                      predicted_bytes), "
-                "oom_count = oom_count + excluded.oom_count, at = excluded.at",
-                "tttttiidiiit", key->device_id, key->driver, key->model_hash, key->precision,
+                "oom_count = oom_count + excluded.oom_count, "
+                "ways = iif(length(excluded.ways) > 0, excluded.ways, ways), at = excluded.at",
+                "tttttiidiiibt", key->device_id, key->driver, key->model_hash, key->precision,
                 key->decoding, (int64_t)t->slots, (int64_t)t->windows, t->rate,
-                (int64_t)t->predicted_bytes, (int64_t)t->peak_bytes, (int64_t)t->oom_count, now);
+                (int64_t)t->predicted_bytes, (int64_t)t->peak_bytes, (int64_t)t->oom_count, t->ways,
+                t->ways_bytes, now);
     return db_leave(st, rc, err);
 }
 

@@ -5,6 +5,7 @@
 #ifndef NIGHTSHIFT_STORE_TUNING_H
 #define NIGHTSHIFT_STORE_TUNING_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -25,18 +26,22 @@ struct store_tuning {
     uint64_t predicted_bytes; /* of device memory; 0: unknown */
     uint64_t peak_bytes;      /* the most that was seen in use with these slots and windows */
     uint32_t oom_count;       /* how often they had to be lowered */
+    /* What the device has several ways for, as its backend put it (gpu/backend.h, recall); 0 bytes:
+     * nothing. Whose it is, each function says. */
+    void *ways;
+    size_t ways_bytes;
 };
 
-/* ERR_EMPTY: nothing is remembered. */
+/* ERR_EMPTY: nothing is remembered. ret->ways is the caller's to free. */
 int store_tuning_get(struct store *st, const struct store_tuning_key *key, struct store_tuning *ret,
                      struct err *err);
-/* Slots and windows become t's. A rate and a prediction of 0 leave what is there, the peak is the
- * larger one while slots and windows stay the same, and oom_count is added. ERR_INPUT: impossible
- * values. May be called within store_begin. */
+/* Slots and windows become t's. A rate and a prediction of 0 and no ways leave what is there, the
+ * peak is the larger one while slots and windows stay the same, and oom_count is added. ERR_INPUT:
+ * impossible values. May be called within store_begin. */
 int store_tuning_note(struct store *st, const struct store_tuning_key *key,
                       const struct store_tuning *t, struct err *err);
 
-struct store_tuning_row { /* valid during the call */
+struct store_tuning_row { /* valid during the call; without ways */
     struct store_tuning_key key;
     struct store_tuning tuning;
     const char *at; /* the last change, ISO-8601 */

@@ -215,7 +215,7 @@ int cuda_rehearse(struct backend *be, bool on, struct err *err)
     return cuda_status(err, status, "making clocks");
 }
 
-/* Of the device that a process can name: another of the same kind computes the same. */
+/* By the device's name: another of the same kind computes the same. */
 static struct head head_of(const struct cuda *home)
 {
     struct head h;
@@ -236,6 +236,8 @@ int cuda_recall(struct backend *be, struct buf *ret, struct err *err)
     const struct cuda *home = cuda_of(be)->home;
     struct head h = head_of(home);
 
+    if (home->algorithm_count == 0)
+        return 0;
     buf_put(ret, &h, sizeof(h));
     buf_put(ret, home->algorithms, home->algorithm_count * sizeof(*home->algorithms));
     return ret->failed ? err_set(err, ERR_NOMEM, "out of memory for what products were timed") : 0;

@@ -44,6 +44,7 @@ static void entry_free(struct ledger_entry *e)
     free(e->label);
     free(e->driver);
     free(e->decoding);
+    free(e->tuning.ways);
     free(e);
 }
 
@@ -327,6 +328,11 @@ int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
     if (!e)
         return err->code;
     e->tuning = *t;
+    e->tuning.ways = t->ways_bytes ? malloc(t->ways_bytes) : NULL;
+    if (e->tuning.ways)
+        memcpy(e->tuning.ways, t->ways, t->ways_bytes);
+    else
+        e->tuning.ways_bytes = 0; /* it is no loss where there is no memory for it */
     if (!copy(&e->device, key->device_id) || !copy(&e->driver, key->driver) ||
         !copy(&e->text, key->model_hash) || !copy(&e->label, key->precision) ||
         !copy(&e->decoding, key->decoding))

@@ -56,6 +56,12 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
         m->tuned_slots = t.slots;
         m->tuned_windows = t.windows;
         m->tuned_rate = (float)t.rate;
+        if (t.ways_bytes <= SETUP_WAYS_MAX) {
+            m->ways = t.ways;
+            m->ways_bytes = t.ways_bytes;
+            t.ways = NULL;
+        }
+        free(t.ways);
         w->use.remembered = true;
     } else if (rc != ERR_EMPTY) {
         report_event(run, LOG_WARN, "what is remembered of %s cannot be read: %s", w->label,
@@ -63,7 +69,8 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     }
 }
 
-static void note(struct run_worker *w, uint32_t oom_count)
+/* ready: what READY said, of which the ways are noted; or NULL. */
+static void note(struct run_worker *w, uint32_t oom_count, const struct msg_ready *ready)
 {
     struct run *run = w->process.run;
     const struct run_memory *u = &w->use;
@@ -75,6 +82,8 @@ static void note(struct run_worker *w, uint32_t oom_count)
         .predicted_bytes = u->predicted,
         .peak_bytes = u->peak,
         .oom_count = oom_count,
+        .ways = ready ? ready->ways : NULL,
+        .ways_bytes = ready ? ready->ways_bytes : 0,
     };
     struct err err = {0};
 
@@ -95,9 +104,9 @@ void remembered_ready(struct run_worker *w, const struct msg_ready *m)
     u->peak = m->allocated_bytes;
     u->rate = m->rate;
     u->measured = m->measured;
-    if (m->measured && !is_chosen(w)) {
+    if ((m->measured || m->ways_bytes) && !is_chosen(w)) {
         u->remembered = true;
-        note(w, 0);
+        note(w, 0, m);
     }
 }
 
@@ -123,7 +132,7 @@ void remembered_lowered(struct run_worker *w, const struct msg_tuned *m)
         return;
     u->peak = 0; /* the heartbeats go on with it */
     u->remembered = true;
-    note(w, 1);
+    note(w, 1, NULL);
 }
 
 void remembered_heartbeat(struct run_worker *w, const struct msg_heartbeat *m)
@@ -139,7 +148,7 @@ void remembered_gone(struct run_worker *w)
     if (u->slots == 0)
         return; /* it was never ready */
     if (u->remembered)
-        note(w, 0);
+        note(w, 0, NULL);
     if (u->peak > w->peak_bytes) {
         w->peak_bytes = u->peak;
         w->predicted_bytes = u->predicted;

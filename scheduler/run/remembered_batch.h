@@ -5,7 +5,8 @@
 
 #include "scheduler/run/run.h"
 
-/* Fills in what is remembered of the worker's device; before SETUP. */
+/* Fills in what is remembered of the worker's device; before SETUP. m->ways is the caller's to
+ * free. */
 void remembered_fill(struct run_worker *w, struct msg_setup *m);
 void remembered_ready(struct run_worker *w, const struct msg_ready *m);
 void remembered_lowered(struct run_worker *w, const struct msg_tuned *m);

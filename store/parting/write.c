@@ -55,8 +55,8 @@ static int copy_stages(struct store *from, struct store *to, struct err *err)
     if (rc == 0)
         rc = COPY(from, to, "tuning",
                   "device_id, driver, model_hash, precision, decoding, slots, windows, rate, "
-                  "predicted_bytes, peak_bytes, oom_count, at",
-                  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?", "?1 = 0", INT64_C(0), err);
+                  "predicted_bytes, peak_bytes, oom_count, at, ways",
+                  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?", "?1 = 0", INT64_C(0), err);
     return rc == 0 ? COPY(from, to, "setting", "name, value", "?, ?",
                           "?1 = 0 AND name = 'shard_ms'", INT64_C(0), err)
                    : rc;

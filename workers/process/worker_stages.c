@@ -69,7 +69,11 @@ static int open_device(struct engine_stages *e, struct err *err)
         .deterministic = m->deterministic,
     };
 
-    return device_open(e->w->device, &o, &e->backend, err);
+    int rc = device_open(e->w->device, &o, &e->backend, err);
+
+    if (rc == 0)
+        worker_recall(e->w, e->backend);
+    return rc;
 }
 
 /* Between the models and the room for work: stage_setup.tune. */

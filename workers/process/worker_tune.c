@@ -144,6 +144,31 @@ int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
     return rc;
 }
 
+void worker_recall(const struct worker *w, struct backend *be)
+{
+    const struct msg_setup *m = &w->setup;
+    struct err err = {0};
+
+    if (m->ways_bytes == 0 || !be->ops->learn)
+        return;
+    if (be->ops->learn(be, m->ways, m->ways_bytes, &err) != 0)
+        log_debug("what is remembered of the device is not taken: %s", err.msg);
+}
+
+/* ret: what the device knows by now, where the scheduler does not; else, and without the memory for
+ * it, nothing. */
+static void find_ways(const struct worker *w, struct backend *be, struct buf *ret)
+{
+    const struct msg_setup *m = &w->setup;
+    struct err err = {0};
+
+    if (!be->ops->recall)
+        return;
+    if (be->ops->recall(be, ret, &err) != 0 || ret->len > SETUP_WAYS_MAX ||
+        (ret->len == m->ways_bytes && memcmp(ret->data, m->ways, ret->len) == 0))
+        buf_free(ret);
+}
+
 /* "cuda:GPU-1234: NVIDIA H200, fp16, caches of 8 bits, 64 slots, encoding 16 at once; 800 x real
  * time, measured" */
 static void describe(const struct msg_ready *m, const char *name, uint32_t threads,
@@ -161,12 +186,12 @@ static void describe(const struct msg_ready *m, const char *name, uint32_t threa
              m->slots == 1 ? "" : "s", m->windows, rate);
 }
 
-void worker_post_ready(struct worker *w, const struct backend *be, const struct stage *stage,
+void worker_post_ready(struct worker *w, struct backend *be, const struct stage *stage,
                        const struct worker_room *room, const struct worker_tuning *t)
 {
     char *why_not[SETUP_MAX_STAGES];
     uint32_t slots = stage_slots(stage);
-    struct buf b = BUF_INIT;
+    struct buf b = BUF_INIT, ways = BUF_INIT;
     struct err text = {0};
     struct msg_ready m = {
         .capacity = room->capacity,
@@ -188,8 +213,12 @@ void worker_post_ready(struct worker *w, const struct backend *be, const struct 
         why_not[k] = worker_sentence(room->why_not[k]);
     describe(&m, w->device, be->info.threads, stage_cache(stage), text.msg, sizeof(text.msg));
     m.description = worker_sentence(&text);
+    find_ways(w, be, &ways);
+    m.ways = ways.data;
+    m.ways_bytes = ways.len;
     msg_ready_put(&b, &m);
     outbox_post(&w->out, MSG_READY, &b);
+    buf_free(&ways);
     free(m.description);
     for (uint32_t k = 0; k < m.stage_count; k++)
         free(why_not[k]);

@@ -25,6 +25,10 @@ struct worker_tuning {
 int worker_tune(const struct worker *w, struct backend *be, struct stage *drill,
                 struct worker_tuning *ret, struct err *err);
 
+/* Gives the device the ways that SETUP has, before anything is loaded. What does not fit is timed
+ * again, and told in READY. */
+void worker_recall(const struct worker *w, struct backend *be);
+
 struct worker_room {
     uint32_t capacity;
     uint64_t predicted_bytes;         /* of all that is loaded */
@@ -32,7 +36,7 @@ struct worker_room {
 };
 
 /* READY; slots and windows as the first stage has them now. */
-void worker_post_ready(struct worker *w, const struct backend *be, const struct stage *stage,
+void worker_post_ready(struct worker *w, struct backend *be, const struct stage *stage,
                        const struct worker_room *room, const struct worker_tuning *t);
 void worker_post_tuned(struct worker *w, uint32_t slots, uint32_t windows, const char *reason);
 

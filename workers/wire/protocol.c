@@ -64,6 +64,7 @@ static const struct field setup[] = {
     FIELD_U32(msg_setup, tuned_slots, 0, MAX_SLOTS),
     FIELD_U32(msg_setup, tuned_windows, 0, MAX_SLOTS),
     FIELD_F32(msg_setup, tuned_rate, 0, FLT_MAX),
+    FIELD_BYTES(msg_setup, ways, ways_bytes, SETUP_WAYS_MAX),
 };
 
 static bool setup_holds(const void *of)
@@ -86,6 +87,7 @@ static const struct field ready[] = {
     FIELD_U64(msg_ready, allocated_bytes, INT64_MAX),
     FIELD_F32(msg_ready, rate, 0, FLT_MAX),
     FIELD_BOOL(msg_ready, measured),
+    FIELD_BYTES(msg_ready, ways, ways_bytes, SETUP_WAYS_MAX),
     FIELD_ARRAY(msg_ready, why_not, stage_count, SETUP_MAX_STAGES, sentence),
 };
 

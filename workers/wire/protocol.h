@@ -73,7 +73,8 @@ struct msg_stage {
     char *params_json; /* the stage's parameters as stored in the catalog (transcribe.h) */
 };
 
-#define SETUP_CACHE_MOST 2u /* of `cache` */
+#define SETUP_CACHE_MOST 2u    /* of `cache` */
+#define SETUP_WAYS_MAX 131072u /* bytes */
 
 struct msg_setup {
     /* The first is what the worker is for. The others hear the same decoding passes, where there
@@ -93,6 +94,10 @@ struct msg_setup {
      * worker would choose, instead of measuring again. 0: nothing is remembered. */
     uint32_t tuned_slots, tuned_windows;
     float tuned_rate; /* times real time; 0: unknown */
+    /* As of READY, from an earlier worker with this device: what operations it has several ways
+     * for. Need not be trusted. 0 bytes: nothing is remembered. */
+    void *ways;
+    size_t ways_bytes;
 };
 
 struct msg_ready {
@@ -107,6 +112,8 @@ struct msg_ready {
     uint64_t allocated_bytes; /* now */
     float rate;               /* times real time, as measured or remembered; 0: neither */
     bool measured;            /* by this worker, just now: worth remembering */
+    void *ways;               /* of backend.h's `recall`; 0 bytes: none, or what SETUP had */
+    size_t ways_bytes;
     /* For each stage of SETUP, in its order: "" when it is loaded, as the first is, else why it is
      * not. That costs nothing but another decoding pass, when its own turn comes. */
     uint32_t stage_count; /* at least 1 */

@@ -379,8 +379,14 @@ static void tune(const struct msg_setup *s, struct msg_ready *r)
     r->measured = true;
     r->predicted_bytes = 9000000000;
     r->allocated_bytes = 5000000000;
+    r->ways = fake_text("four ways");
+    r->ways_bytes = strlen(r->ways);
     if (!s->tuned_slots)
         return;
+    if (s->ways_bytes == r->ways_bytes && memcmp(s->ways, r->ways, r->ways_bytes) == 0) {
+        leave_word("told-ways");
+        r->ways_bytes = 0;
+    }
     snprintf(word, sizeof(word), "told-%u-%u", s->tuned_slots, s->tuned_windows);
     leave_word(word);
     r->slots = s->tuned_slots;

@@ -56,6 +56,7 @@ static bool was_told(const char *word)
 TEST_TEARDOWN(what_was_measured_is_told_the_next_time, end)
 {
     struct scheduler_options o = options();
+    sqlite3 *db;
 
     begin("sim:2GiB", "measure");
     ADD("/a/ok-3");
@@ -71,6 +72,18 @@ TEST_TEARDOWN(what_was_measured_is_told_the_next_time, end)
     run_ok(&o);
     assert_true(was_told("told-32-4"));
     assert_int_equal(count_of(ROW "slots = 32 AND rate = 50"), 1);
+    assert_true(was_told("told-ways"));
+    assert_int_equal(count_of(ROW "CAST(ways AS TEXT) = 'four ways'"), 1);
+    /* What another build does not know is found again, and so are ways that nobody can mean. */
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "UPDATE tuning SET ways = zeroblob(200000)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    unlink("state/told-ways");
+    ADD("/a/ok-6");
+    run_ok(&o);
+    assert_false(was_told("told-ways"));
+    assert_int_equal(count_of(ROW "CAST(ways AS TEXT) = 'four ways'"), 1);
     /* Another precision is another measurement. */
     unlink("state/told-32-4");
     o.precision = "int8";

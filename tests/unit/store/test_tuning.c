@@ -8,6 +8,9 @@
 
 static const struct store_tuning_key key = {"GPU-8f3c", "580.95 (CUDA 13.0)", "aa", "fp16", ""};
 
+/* Slots, windows, rate, predicted bytes, peak, out of memory; without ways. */
+#define TUNING(...) ((struct store_tuning){__VA_ARGS__, NULL, 0})
+
 static struct store_tuning get(struct store *st, const struct store_tuning_key *k)
 {
     struct store_tuning t;
@@ -38,11 +41,11 @@ TEST(every_part_of_the_key_counts)
     struct err e = {0};
 
     assert_int_equal(store_tuning_get(st, &key, &t, &e), ERR_EMPTY);
-    note(st, &key, (struct store_tuning){64, 16, 812.5, 9000, 8000, 0});
+    note(st, &key, TUNING(64, 16, 812.5, 9000, 8000, 0));
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         assert_int_equal(store_tuning_get(st, &others[i], &t, &e), ERR_EMPTY);
     for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        note(st, &others[i], (struct store_tuning){i + 1, 1, 1, 1, 1, 0});
+        note(st, &others[i], TUNING(i + 1, 1, 1, 1, 1, 0));
     for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         assert_int_equal(get(st, &others[i]).slots, i + 1);
     t = get(st, &key);
@@ -60,17 +63,16 @@ TEST(a_second_note_adds_to_the_first)
     struct store *st = catalog_new();
     struct store_tuning t;
 
-    note(st, &key, (struct store_tuning){64, 16, 800, 9000, 8000, 0});
-    note(st, &key,
-         (struct store_tuning){64, 16, 0, 0, 7000, 0}); /* a smaller peak, all else known */
+    note(st, &key, TUNING(64, 16, 800, 9000, 8000, 0));
+    note(st, &key, TUNING(64, 16, 0, 0, 7000, 0)); /* a smaller peak, all else known */
     t = get(st, &key);
     assert_true(t.rate == 800);
     assert_int_equal(t.predicted_bytes, 9000);
     assert_int_equal(t.peak_bytes, 8000);
-    note(st, &key, (struct store_tuning){64, 16, 0, 0, 8500, 0});
+    note(st, &key, TUNING(64, 16, 0, 0, 8500, 0));
     assert_int_equal(get(st, &key).peak_bytes, 8500);
-    note(st, &key, (struct store_tuning){64, 8, 0, 0, 6000, 1}); /* lowered: another peak */
-    note(st, &key, (struct store_tuning){32, 8, 0, 0, 5000, 1});
+    note(st, &key, TUNING(64, 8, 0, 0, 6000, 1)); /* lowered: another peak */
+    note(st, &key, TUNING(32, 8, 0, 0, 5000, 1));
     t = get(st, &key);
     assert_int_equal(t.slots, 32);
     assert_int_equal(t.windows, 8);
@@ -80,12 +82,39 @@ TEST(a_second_note_adds_to_the_first)
     catalog_close(st);
 }
 
+static void ways_are(struct store *st, const char *want)
+{
+    struct store_tuning t = get(st, &key);
+
+    assert_int_equal(t.ways_bytes, strlen(want));
+    assert_memory_equal(t.ways_bytes ? t.ways : "", want, strlen(want));
+    free(t.ways);
+}
+
+TEST(ways_stay_until_there_are_others)
+{
+    struct store *st = catalog_new();
+    struct store_tuning t = {64, 16, 800, 9000, 8000, 0, (char[]){"first"}, 5};
+
+    note(st, &key, TUNING(64, 16, 800, 9000, 8000, 0));
+    ways_are(st, "");
+    note(st, &key, t);
+    ways_are(st, "first");
+    note(st, &key, TUNING(32, 16, 0, 0, 7000, 1));
+    ways_are(st, "first");
+    memcpy(t.ways, "other", 5);
+    note(st, &key, t);
+    ways_are(st, "other");
+    catalog_close(st);
+}
+
 TEST(impossible_values_are_refused)
 {
     const struct store_tuning bad[] = {
-        {0, 1, 1, 1, 1, 0},          {1, 0, 1, 1, 1, 0},          {4097, 1, 1, 1, 1, 0},
-        {1, 5000, 1, 1, 1, 0},       {1, 1, -1, 1, 1, 0},         {1, 1, NAN, 1, 1, 0},
-        {1, 1, 1, UINT64_MAX, 1, 0}, {1, 1, 1, 1, UINT64_MAX, 0},
+        TUNING(0, 1, 1, 1, 1, 0),          TUNING(1, 0, 1, 1, 1, 0),
+        TUNING(4097, 1, 1, 1, 1, 0),       TUNING(1, 5000, 1, 1, 1, 0),
+        TUNING(1, 1, -1, 1, 1, 0),         TUNING(1, 1, NAN, 1, 1, 0),
+        TUNING(1, 1, 1, UINT64_MAX, 1, 0), TUNING(1, 1, 1, 1, UINT64_MAX, 0),
     };
     struct store *st = catalog_new();
     struct err e = {0};
@@ -120,9 +149,8 @@ TEST(rows_can_be_read)
     char text[256] = "";
     int calls = 0;
 
-    note(st, &key, (struct store_tuning){64, 16, 0, 0, 0, 0});
-    note(st, &(struct store_tuning_key){"cpu", "", "aa", "fp32", ""},
-         (struct store_tuning){16, 1, 0, 0, 0, 0});
+    note(st, &key, TUNING(64, 16, 0, 0, 0, 0));
+    note(st, &(struct store_tuning_key){"cpu", "", "aa", "fp32", ""}, TUNING(16, 1, 0, 0, 0, 0));
     assert_ok(store_tuning_each(st, list, text, &e), e);
     assert_string_equal(text, "GPU-8f3c/fp16/64 cpu/fp32/16 ");
     assert_int_equal(store_tuning_each(st, stop, &calls, &e), 1);
@@ -136,7 +164,7 @@ TEST(a_batch_that_is_undone_leaves_nothing)
     struct err e = {0};
 
     assert_ok(store_begin(st, &e), e);
-    note(st, &key, (struct store_tuning){64, 16, 0, 0, 0, 0});
+    note(st, &key, TUNING(64, 16, 0, 0, 0, 0));
     store_rollback(st);
     assert_int_equal(count_of("SELECT count(*) FROM tuning"), 0);
     catalog_close(st);
@@ -156,7 +184,7 @@ TEST(a_catalog_of_schema_1_is_brought_up)
     sqlite3_close(db);
     st = catalog_open(STORE_WRITE);
     assert_int_equal(store_schema_version(st), migrations_last);
-    note(st, &key, (struct store_tuning){64, 16, 0, 0, 0, 0});
+    note(st, &key, TUNING(64, 16, 0, 0, 0, 0));
     assert_int_equal(get(st, &key).slots, 64);
     catalog_close(st);
 }

@@ -59,7 +59,9 @@ static const struct msg_setup setup = {.stage_count = 3,
                                        .deterministic = true,
                                        .tuned_slots = 64,
                                        .tuned_windows = 16,
-                                       .tuned_rate = 812.5f};
+                                       .tuned_rate = 812.5f,
+                                       .ways = (char[]){'\0', '\xff', 'w'},
+                                       .ways_bytes = 3};
 static const struct msg_ready ready = {16,
                                        (char *)"cpu, 2 threads",
                                        (char *)"NVIDIA H200",
@@ -72,6 +74,8 @@ static const struct msg_ready ready = {16,
                                        (uint64_t)9 << 30,
                                        900.25f,
                                        true,
+                                       (char[]){'\x01', '\0'},
+                                       2,
                                        3,
                                        why_not};
 static const struct msg_fatal fatal = {ERR_MODEL, (char *)"config.json is missing"};
