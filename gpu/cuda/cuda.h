@@ -9,10 +9,9 @@
  * Who waits sleeps: the events that are waited for are blocking ones, for a thread that spins takes
  * a processor from the decoders of media.
  *
- * Nothing allocates in steady state: plans of matrix
- * products, scratch and staging are made at first use and kept. A recording is a captured graph of
- * `work`, so whatever it uses must stay where it is: scratch that has been outgrown is kept until
- * the last recording is freed.
+ * Nothing allocates in steady state: plans of matrix products, scratch and staging are made at
+ * first use and kept. A recording is a captured graph of `work`, so whatever it uses must stay
+ * where it is: scratch that has been outgrown is kept until the last recording is freed.
  *
  * Sizes that the kernels see are 64 bit; shapes are checked before anything is launched.
  *
@@ -24,8 +23,9 @@
  *   cudaStreamWaitEvent cudaEventCreateWithFlags cudaEventRecord cudaEventSynchronize
  *   cudaEventElapsedTime cudaEventDestroy cudaGetLastError cudaGetErrorName
  *   cudaGetErrorString cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate
- * cudaGraphLaunch cudaGraphDestroy cudaGraphExecDestroy cudaFuncSetAttribute Of cuBLASLt and cuDNN:
- * libs.h.
+ *   cudaGraphLaunch cudaGraphDestroy cudaGraphExecDestroy cudaFuncSetAttribute
+ *
+ * Of cuBLASLt and cuDNN: libs.h.
  *
  * NIGHTSHIFT_CUDA_GELU in the environment when the device is opened, for measuring: "exact"
  * computes GELU in a kernel of its own everywhere, "tanh" in the product's epilogue in fp16, too,

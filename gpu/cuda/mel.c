@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "gpu/cuda/kernels.h"
+#include "gpu/mel_filters.h"
 
-#define RATE 16000.0
 #define FREQUENCIES (K_MEL_FFT / 2 + 1)
 #define BUFFERS 2
 
@@ -30,54 +30,12 @@ struct mel {
     uint32_t next;
 };
 
-/* Slaney's scale: linear below 1 kHz, logarithmic above. */
-static double mel_to_hz(double m)
-{
-    return m < 15.0 ? m * (200.0 / 3.0) : 1000.0 * exp((log(6.4) / 27.0) * (m - 15.0));
-}
-
-static double hz_to_mel(double f)
-{
-    return f < 1000.0 ? f / (200.0 / 3.0) : 15.0 + log(f / 1000.0) / (log(6.4) / 27.0);
-}
-
-/* The weight of frequency k in the triangle lo, mid, hi of area one. */
-static double filter_weight(uint32_t k, double lo, double mid, double hi)
-{
-    double f = (double)k * RATE / K_MEL_FFT;
-    double up = (f - lo) / (mid - lo), down = (hi - f) / (hi - mid), w = up < down ? up : down;
-
-    return w > 0.0 ? w * 2.0 / (hi - lo) : 0.0;
-}
-
 /* In the order in which they lie on the device: doubles first. */
 struct tables {
     double window[K_MEL_FFT], cosine[K_MEL_FFT], sine[K_MEL_FFT];
     double weight[2 * FREQUENCIES]; /* a frequency is in two filters at most */
     uint32_t first[256], count[256], at[256];
 };
-
-static void make_filters(struct tables *t, uint32_t bins)
-{
-    double top = hz_to_mel(RATE / 2.0);
-    uint32_t next = 0;
-
-    for (uint32_t b = 0; b < bins; b++) {
-        double lo = mel_to_hz(top * b / (bins + 1)), mid = mel_to_hz(top * (b + 1) / (bins + 1));
-        double hi = mel_to_hz(top * (b + 2) / (bins + 1));
-
-        t->at[b] = next;
-        for (uint32_t k = 0; k < FREQUENCIES; k++) {
-            double w = filter_weight(k, lo, mid, hi);
-
-            if (w == 0.0)
-                continue;
-            if (t->count[b]++ == 0)
-                t->first[b] = k;
-            t->weight[next++] = w;
-        }
-    }
-}
 
 static void make_tables(struct tables *t, uint32_t bins)
 {
@@ -88,7 +46,9 @@ static void make_tables(struct tables *t, uint32_t bins)
         t->sine[i] = sin(a);
         t->window[i] = 0.5 - 0.5 * cos(a);
     }
-    make_filters(t, bins);
+    mel_filters(K_MEL_FFT, bins, t->first, t->count, t->weight);
+    for (uint32_t b = 1; b < bins; b++)
+        t->at[b] = t->at[b - 1] + t->count[b - 1];
 }
 
 static int put_tables(struct backend *be, struct mel *m, uint32_t bins, struct err *err)

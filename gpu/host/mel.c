@@ -1,5 +1,6 @@
 /* Whisper's log-mel spectrogram: filters, padding, the clamp over the window. */
 #include "gpu/host/host.h"
+#include "gpu/mel_filters.h"
 
 #include <math.h>
 #include <omp.h>
@@ -7,7 +8,6 @@
 
 #define SAMPLES 480000
 #define FRAMES 3000
-#define RATE 16000.0
 #define PAD (MEL_FFT / 2)
 #define BATCHES ((FRAMES + MEL_LANES - 1) / MEL_LANES)
 
@@ -16,48 +16,6 @@ struct mel {
     uint32_t windows; /* at most, in a call */
     float *audio;     /* [PAD + SAMPLES + PAD]: one window's */
 };
-
-/* Slaney's scale: linear below 1 kHz, logarithmic above. */
-static double mel_to_hz(double m)
-{
-    return m < 15.0 ? m * (200.0 / 3.0) : 1000.0 * exp((log(6.4) / 27.0) * (m - 15.0));
-}
-
-static double hz_to_mel(double f)
-{
-    return f < 1000.0 ? f / (200.0 / 3.0) : 15.0 + log(f / 1000.0) / (log(6.4) / 27.0);
-}
-
-/* The weight of frequency k in the triangle lo, mid, hi of area one. */
-static double filter_weight(uint32_t k, double lo, double mid, double hi)
-{
-    double f = (double)k * RATE / MEL_FFT;
-    double up = (f - lo) / (mid - lo), down = (hi - f) / (hi - mid), w = up < down ? up : down;
-
-    return w > 0.0 ? w * 2.0 / (hi - lo) : 0.0;
-}
-
-static void make_filters(struct mel_tables *t)
-{
-    double top = hz_to_mel(RATE / 2.0), *next = t->weight;
-
-    for (uint32_t b = 0; b < t->bins; b++) {
-        double lo = mel_to_hz(top * b / (t->bins + 1)),
-               mid = mel_to_hz(top * (b + 1) / (t->bins + 1));
-        double hi = mel_to_hz(top * (b + 2) / (t->bins + 1));
-
-        t->count[b] = 0;
-        for (uint32_t k = 0; k < MEL_FREQUENCIES; k++) {
-            double w = filter_weight(k, lo, mid, hi);
-
-            if (w == 0.0)
-                continue;
-            if (t->count[b]++ == 0)
-                t->first[b] = k;
-            *next++ = w;
-        }
-    }
-}
 
 static int make_memory(struct backend *be, struct mel *m, struct err *err)
 {
@@ -103,7 +61,7 @@ int host_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel
         m->tables.sine[i] = sin(a);
         m->tables.window[i] = 0.5 - 0.5 * cos(a);
     }
-    make_filters(&m->tables);
+    mel_filters(MEL_FFT, m->tables.bins, m->tables.first, m->tables.count, m->tables.weight);
     *ret = m;
     return 0;
 }

@@ -43,7 +43,8 @@ static uint64_t weight_bytes(const struct whisper_config *c, enum precision p, b
     return linear_bytes(fine, d, 3 * (uint64_t)c->mel_bins) + linear_bytes(fine, d, 3 * d) +
            c->encoder_layers * encoder_layer_bytes(c, p) +
            c->decoder_layers * decoder_layer_bytes(c, p, halves) + vocab * d * size +
-           linear_bytes(step_bytes(whisper_fine(p), halves), vocab, d) + (positions + 4) * d * sizeof(float);
+           linear_bytes(step_bytes(whisper_fine(p), halves), vocab, d) +
+           (positions + 4) * d * sizeof(float);
 }
 
 static uint64_t keys_bytes(const struct whisper_config *c, uint64_t keys, uint64_t size)
@@ -82,8 +83,7 @@ static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
 }
 
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
-                               enum cache_precision cache, bool halves,
-                               struct whisper_shape shape)
+                               enum cache_precision cache, bool halves, struct whisper_shape shape)
 {
     enum dtype cross = cache_precision_type(cache, precision);
     uint64_t scales = cross == DTYPE_I8 ? 2 * (uint64_t)c->d_model * sizeof(float) : 0;

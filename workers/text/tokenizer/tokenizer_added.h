@@ -1,6 +1,5 @@
 /* workers/text/tokenizer/tokenizer_added.h - tokens that are recognised in a text before anything
- * else
- * ("<mask>", "[SEP]"). Private to the tokenizer. Immutable after it was read; any thread. */
+ * else ("<mask>", "[SEP]"). Private to the tokenizer. Immutable after it was read; any thread. */
 #ifndef NIGHTSHIFT_WORKERS_TEXT_TOKENIZER_TOKENIZER_ADDED_H
 #define NIGHTSHIFT_WORKERS_TEXT_TOKENIZER_TOKENIZER_ADDED_H
 
