@@ -81,7 +81,7 @@ static void cuda_close(struct backend *be)
     if (c->copies)
         (void)cudaStreamSynchronize(c->copies);
     cuda_plans_free(c);
-    cuda_sdpa_close(c);
+    cuda_dnn_close(c);
     if (c->lt && c->home == c)
         (void)c->libs.lt.cublasLtDestroy(c->lt);
     close_stages(c);
@@ -156,7 +156,7 @@ static int open_libraries(struct cuda *c, struct err *err)
     if (status != CUBLAS_STATUS_SUCCESS)
         return err_set(err, status == CUBLAS_STATUS_ALLOC_FAILED ? ERR_VRAM : ERR_DEVICE,
                        "%s does not start: %s", c->libs.cublaslt.file, libs_cublas_name(status));
-    return cuda_sdpa_open(c, err);
+    return cuda_dnn_open(c, err);
 }
 
 static void describe(struct cuda *c, const struct cuda_device *d)
@@ -240,7 +240,7 @@ int cuda_fork(struct backend *be, struct backend **ret, struct err *err)
     c->gelu = home->gelu;
     c->libs = home->libs;
     c->lt = home->lt;
-    rc = cuda_sdpa_open(c, err);
+    rc = cuda_dnn_open(c, err);
     /* Without it the encoder would round otherwise than a run that got one, and none would say so.
      */
     if (rc == 0 && home->dnn && !c->dnn)

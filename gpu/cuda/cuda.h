@@ -46,9 +46,10 @@
 #define CUDA_LAPS 3                       /* runs by which an algorithm is timed */
 #define CUDA_ATTENTION_BYTES (256u << 20) /* scores of the unfused attention, at most */
 
-struct plan;      /* a prepared matrix product: matmul.c */
-struct algorithm; /* by which a product is computed: algorithms.c */
-struct sdpa_plan; /* a prepared fused attention: sdpa.c */
+struct plan;          /* a prepared matrix product: matmul.c */
+struct algorithm;     /* by which a product is computed: algorithms.c */
+struct sdpa_plan;     /* a prepared fused attention: cudnn/sdpa.c */
+struct convolve_plan; /* a prepared convolution: cudnn/convolve.c */
 
 /* Pinned host memory through which the caller's pass. */
 struct cuda_stage {
@@ -110,6 +111,9 @@ struct cuda {
     cudaEvent_t lap[CUDA_LAPS + 1]; /* while rehearsing: with times */
     struct sdpa_plan **sdpa;        /* a list by shape */
     size_t sdpa_count;
+    struct convolve_plan **convolve; /* the same */
+    size_t convolve_count;
+    char convolve_reason[200]; /* why cuDNN refused a shape last */
 };
 
 static inline struct cuda *cuda_of(struct backend *be) { return (struct cuda *)be; }
@@ -296,11 +300,33 @@ int cuda_record_end(struct backend *be, struct recording **ret, struct err *err)
 int cuda_record_run(struct backend *be, struct recording *r, struct err *err);
 void cuda_record_free(struct backend *be, struct recording *r);
 
-/* The fused attention (sdpa.c): ERR_EMPTY when this device, or its cuDNN, has none for the shape,
- * and the caller takes the unfused one; c->dnn_reason says why. */
-int cuda_sdpa_open(struct cuda *c, struct err *err);
-void cuda_sdpa_close(struct cuda *c);
+/* --- what cuDNN does, where there is one ---------------------------------------------------- */
+
+/* cudnn/graph.c: its handle. Without one c->dnn stays NULL, and c->dnn_reason says why. */
+int cuda_dnn_open(struct cuda *c, struct err *err);
+void cuda_dnn_close(struct cuda *c);
+
+/* The fused attention (cudnn/sdpa.c): ERR_EMPTY when this device, or its cuDNN, has none for the
+ * shape, and the caller takes the unfused one; c->dnn_reason says why. */
 int cuda_sdpa(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k, struct tensor v,
               struct tensor out, struct err *err);
+void cuda_sdpa_free(struct cuda *c);
+
+/* A convolution in float32 (cudnn/convolve.c). x: [images * height * width][in], y: [images *
+ * out_height * out_width][out], w: [out][kernel_h][kernel_w][in], all dense, bias [out] or NULL. */
+struct convolution {
+    const struct conv2d_spec *spec;
+    bool tf32; /* products of TF32; else of float32 */
+    uint32_t images;
+    int64_t height, width, out_height, out_width;
+    enum epilogue epilogue;
+    void *x, *w, *bias, *y;
+};
+
+/* ERR_EMPTY where cuDNN has no kernel for it, and nothing was touched. */
+int cuda_convolve(struct cuda *c, const struct convolution *v, struct err *err);
+/* Whether to ask at all: then weights are to lie as above. */
+bool cuda_convolves(const struct cuda *c, const struct conv2d_spec *spec, enum precision precision);
+void cuda_convolve_free(struct cuda *c);
 
 #endif

@@ -1,13 +1,15 @@
-/* Convolution over images, channels last, as matrix products.
+/* Convolution over images, channels last: in float32 and TF32 by cuDNN (cudnn/convolve.c), and what
+ * it has no kernel for, or of another type, as matrix products.
  *
  * What each output sees is copied out into a row of kernel_h kernel_w in numbers, some outputs of
  * all images at a time, and multiplied with the weights, repacked from [out][in][taps] to
  * [out][taps][in]. Rows are rounded up to 16 bytes, and results to eight channels, by zeros: what
- * is not aligned so has only slow kernels, or none. A kernel of 1 x 1 sees the image itself.
+ * is not aligned so has only slow kernels, or none. A kernel of 1 x 1 sees the image itself, and is
+ * a product in every type.
  *
- * Deterministic: one shape for all. Outputs of all images go in pieces of exactly FIXED_ROWS, the
- * last one filled up with zeros, out of one place into one place, so that a row depends on itself
- * alone.
+ * Deterministic: one shape for all, never cuDNN. Outputs of all images go in pieces of exactly
+ * FIXED_ROWS, the last one filled up with zeros, out of one place into one place, so that a row
+ * depends on itself alone.
  *
  * Depthwise ones are a kernel (kernels/images.cu): nothing to multiply as a matrix. */
 #include "gpu/cuda/cuda.h"
@@ -28,6 +30,7 @@ struct conv2d {
     int64_t w_out;      /* out, rounded up; not of depthwise ones */
     void *w;            /* [w_out][wide] of the type; depthwise: [taps][in] float32 */
     void *bias;         /* [out] float32; NULL: none */
+    void *dense;        /* [out][seen] float32 for cuDNN: w where it lies so; NULL: never cuDNN */
 };
 
 /* One call's. */
@@ -63,6 +66,20 @@ static int put_rows(struct backend *be, struct tensor t, const float *values, vo
     return rc == 0 ? cuda_put(be, t, values, err) : rc;
 }
 
+/* packed: [w_out][wide], closed up in place. */
+static int put_dense(struct backend *be, struct conv2d *conv, float *packed, struct err *err)
+{
+    int64_t out = conv->spec.out, seen = conv->seen;
+
+    conv->dense = conv->w;
+    if (conv->wide == seen)
+        return 0;
+    conv->dense = NULL;
+    for (int64_t o = 1; o < out; o++)
+        memmove(packed + o * seen, packed + o * conv->wide, (size_t)seen * sizeof(*packed));
+    return put_rows(be, tensor_of(DTYPE_F32, NULL, out, seen), packed, &conv->dense, err);
+}
+
 static int put_weights(struct backend *be, struct conv2d *conv, const float *w, const float *bias,
                        struct err *err)
 {
@@ -82,6 +99,8 @@ static int put_weights(struct backend *be, struct conv2d *conv, const float *w, 
         }
     }
     rc = put_rows(be, tensor_of(conv->type, NULL, rows, cols), packed, &conv->w, err);
+    if (rc == 0 && cuda_convolves(cuda_of(be), s, conv->precision))
+        rc = put_dense(be, conv, packed, err);
     free(packed);
     if (rc != 0 || !bias)
         return rc;
@@ -127,6 +146,8 @@ void cuda_conv2d_free(struct backend *be, struct conv2d *conv)
 {
     if (!conv)
         return;
+    if (conv->dense != conv->w)
+        cuda_release(be, conv->dense);
     cuda_release(be, conv->w);
     cuda_release(be, conv->bias);
     free(conv);
@@ -232,6 +253,26 @@ static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n,
                        "adding the bias");
 }
 
+/* ERR_EMPTY: it does not. */
+static int run_by_cudnn(struct cuda *c, const struct images *j, uint32_t images, struct err *err)
+{
+    const struct conv2d *conv = j->conv;
+    const struct convolution v = {.spec = &conv->spec,
+                                  .tf32 = conv->precision == PRECISION_TF32,
+                                  .images = images,
+                                  .height = j->g.height,
+                                  .width = j->g.width,
+                                  .out_height = j->g.out_height,
+                                  .out_width = j->g.out_width,
+                                  .epilogue = j->epilogue,
+                                  .x = j->x.data,
+                                  .w = conv->dense,
+                                  .bias = conv->bias,
+                                  .y = j->y.data};
+
+    return conv->dense && !sees_itself(j) ? cuda_convolve(c, &v, err) : ERR_EMPTY;
+}
+
 static int run_all(struct cuda *c, const struct images *j, struct err *err)
 {
     int64_t row = j->conv->wide * (int64_t)dtype_size(j->conv->type);
@@ -288,8 +329,10 @@ int cuda_conv2d(struct backend *be, struct conv2d *conv, uint32_t images, uint32
         !fits(x, images, height, width, conv->spec.in) ||
         !fits(y, images, j.g.out_height, j.g.out_width, conv->spec.out))
         return cuda_shape(err, "conv2d");
-    if (!conv->spec.depthwise)
-        return run_all(c, &j, err);
+    if (!conv->spec.depthwise) {
+        rc = run_by_cudnn(c, &j, images, err);
+        return rc == ERR_EMPTY ? run_all(c, &j, err) : rc;
+    }
     return cuda_status(err, k_depthwise(c->work, x, conv->w, conv->bias, &j.g, epilogue, y),
                        "convolving channels");
 }

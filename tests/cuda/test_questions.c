@@ -1,14 +1,16 @@
 /* What the module asks cuBLASLt and cuDNN for when it runs Whisper at its published sizes, in every
- * precision, on the emulated device that checks and does not compute (emulator/machine.h,
- * NIGHTSHIFT_EMULATED_DRY): nothing may be refused, and where the type has 16 bits attention must
- * be fused. One layer of each kind stands for all, since they are of the same shape. The doubles of
- * the libraries write the questions into a file, which test_cards.py puts to the real cuDNN. */
+ * precision, and the networks of speakers and sounds at theirs, on the emulated device that checks
+ * and does not compute (emulator/machine.h, NIGHTSHIFT_EMULATED_DRY): nothing may be refused, and
+ * where the type has 16 bits attention must be fused. One layer of each kind stands for all, since
+ * they are of the same shape. The doubles of the libraries write the questions into a file, which
+ * test_cards.py puts to the real cuDNN. */
 #include "tests/common/test.h"
 
 #include <stdlib.h>
 
 #include "gpu/backend.h"
 #include "tests/cuda/module.h"
+#include "tests/gpu/nets.h"
 #include "workers/models/whisper/whisper.h"
 
 #define SLOTS 64
@@ -80,9 +82,37 @@ static void test_published_sizes_deterministic(void **state)
     each(true);
 }
 
+/* Loading it runs it once, on a whole call's windows of silence. */
+static void one_network(const struct net *net, struct backend *be, uint32_t items)
+{
+    const struct net_setup setup = {
+        .published = true, .precision = PRECISION_F32, .items = items, .at_once = items};
+    struct net_model *m = NULL;
+    struct err e;
+
+    net->make(&setup);
+    assert_ok(net->open(&setup, be, &m, &e), e);
+    net->close(m);
+    net_clean();
+}
+
+static void test_networks(void **state)
+{
+    struct backend *be;
+    struct err e;
+
+    (void)state;
+    assert_ok(emulated.module->open("0", NULL, &be, &e), e);
+    one_network(&net_pyannet, be, 128);
+    one_network(&net_resnet, be, 32);
+    one_network(&net_yamnet, be, 8);
+    backend_close(be);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_networks),
         cmocka_unit_test(test_published_sizes),
         cmocka_unit_test(test_published_sizes_deterministic),
     };

@@ -4,8 +4,9 @@
  *
  * DEVICE: cpu (the default), or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Weights are random,
  * of the published sizes; -q: small ones, to see that it runs. Precisions that the device does not
- * have are left out, and where a network has no choice only fp32 is what a run takes: its row in
- * tf32 is printed where that is asked for, and says so. AT_ONCE: windows in a call (four times as
+ * have are left out, and where a network has no choice only one is what a run takes (fp32, and of
+ * ResNet's convolutions tf32 where there is any): its row in the other is printed where that is
+ * asked for, and says so. AT_ONCE: windows in a call (four times as
  * many patches or texts); of several the fastest is reported. Nothing but the network's own calls
  * is measured, as a stage makes them: what the host does before them (filter banks, log-mel,
  * tokens) is in them. Medians of ROUNDS. */
@@ -284,6 +285,11 @@ static int add_peak(const struct options *o, enum precision p, double *sum, stru
     return rc;
 }
 
+static bool taken(const struct net *net, enum precision p)
+{
+    return net->choice || p == net_takes(net, be);
+}
+
 static int measure(const struct net *net, const struct options *o, enum precision p,
                    struct result *r, struct err *err)
 {
@@ -292,7 +298,7 @@ static int measure(const struct net *net, const struct options *o, enum precisio
 
     if (rc == 0)
         rc = add_peak(o, p, &r->peak, err);
-    watch_install(be, net->choice || p == PRECISION_F32 ? PRECISION_AUTO : p);
+    watch_install(be, taken(net, p) ? PRECISION_AUTO : p);
     if (rc == 0)
         rc = open_net(net, o, p, r->at_once, &m, err);
     if (rc == 0) {
@@ -318,8 +324,7 @@ static void print_row(const struct net *net, const struct options *o, enum preci
                       const struct result *r)
 {
     printf("| %s | %s%s | %u | %.2f %s", net_name(net, !o->quick), precision_name(p),
-           net->choice || p == PRECISION_F32 ? "" : ", not taken", r->at_once, r->per_s,
-           net->items);
+           taken(net, p) ? "" : ", not taken", r->at_once, r->per_s, net->items);
     if (r->tokens > 0.0)
         printf(" of %.0f tokens", r->tokens);
     if (net->seconds > 0.0)
@@ -332,7 +337,7 @@ static void print_row(const struct net *net, const struct options *o, enum preci
     fflush(stdout);
 }
 
-/* Both networks of diarization, one after the other on one device. */
+/* Both networks of diarization, one after the other on one device. p: of ResNet's convolutions. */
 static void print_diarization(enum precision p, const struct result *a, const struct result *b)
 {
     double both = 1.0 / (1.0 / a->per_s + 1.0 / b->per_s); /* a window of each is a second */
@@ -344,7 +349,7 @@ static void print_diarization(enum precision p, const struct result *a, const st
         printf(
             "| diarization: both of them | %s%s | | %.2f seconds | %.1f | %.2f | %.2f | %.0f %% of "
             "%.3g TFLOP/s | | %.0f %% |\n",
-            precision_name(p), p == PRECISION_F32 ? "" : ", not taken", both, both, cpu, gflop,
+            precision_name(p), taken(&net_resnet, p) ? "" : ", not taken", both, both, cpu, gflop,
             100.0 * gflop / device / peak, peak / 1e3, 100.0 * (1.0 - device * both));
 }
 
@@ -386,7 +391,7 @@ static int all(const struct options *o, struct err *err)
         if (nets[i] != &net_resnet)
             continue;
         for (int p = PRECISION_F32; rc == 0 && p <= PRECISION_TF32; p++)
-            print_diarization((enum precision)p, &results[i - 1][p], &results[i][p]);
+            print_diarization((enum precision)p, &results[i - 1][PRECISION_F32], &results[i][p]);
     }
     return rc;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gpu/backend.h"
+
 const struct net *const nets[NETS] = {&net_pyannet,   &net_resnet,     &net_ge2e,
                                       &net_yamnet,    &net_clap_audio, &net_bert,
                                       &net_bert_base, &net_xlmr,       &net_clap_text};
@@ -16,6 +18,11 @@ const char *net_name(const struct net *n, bool published)
                *part = getenv("NIGHTSHIFT_GPU_NETWORK");
 
     return name && (!part || strstr(name, part)) ? name : NULL;
+}
+
+enum precision net_takes(const struct net *n, const struct backend *be)
+{
+    return n->tf32 && (be->info.have & 1u << PRECISION_TF32) ? PRECISION_TF32 : PRECISION_F32;
 }
 
 void net_clean(void)

@@ -75,8 +75,8 @@ class Predict(unittest.TestCase):
 
     def test_diarization_stands_beside_its_prediction(self):
         said = self.results(json.dumps({"device": "NVIDIA H200", "networks": [
-            {"name": "diarization: both of them", "precision": "fp32", "times_real_time": 260.0}]}))
-        self.assertRegex(said.stdout, r"diarization, fp32 \| times real time \| 520 \| 260 \| 0\.50 \|")
+            {"name": "diarization: both of them", "precision": "tf32", "times_real_time": 260.0}]}))
+        self.assertRegex(said.stdout, r"diarization, tf32 \| times real time \| 1572 \| 260 \| 0\.17 \|")
 
     def test_an_emulated_device_is_no_measurement(self):
         said = self.results(json.dumps({"device": "Emulated GPU 0", "emulated": True}))

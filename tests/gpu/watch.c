@@ -9,7 +9,7 @@
 static const struct backend_ops *real;
 static struct backend_ops ops;
 static struct watch seen;
-static enum precision computed; /* where float32 is asked for; AUTO: that */
+static enum precision computed; /* where float32 or TF32 is asked for; AUTO: that */
 
 /* Convolutions say what they are when they are made. */
 static struct {
@@ -34,7 +34,7 @@ static double bytes_of(struct tensor t)
 static enum precision asked(enum precision p)
 {
     seen.asked |= 1u << p;
-    return p == PRECISION_F32 && computed != PRECISION_AUTO ? computed : p;
+    return p <= PRECISION_TF32 && computed != PRECISION_AUTO ? computed : p;
 }
 
 /* ---- what is prepared */

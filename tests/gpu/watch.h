@@ -17,7 +17,7 @@ struct watch {
 };
 
 /* From now on be is watched, until watch_remove. instead: what is computed where a model asks for
- * float32; PRECISION_AUTO: that. */
+ * float32 or TF32; PRECISION_AUTO: that. */
 void watch_install(struct backend *be, enum precision instead);
 void watch_remove(struct backend *be);
 /* What was seen since the last call, or since it was installed. */

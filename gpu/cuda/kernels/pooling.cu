@@ -1,8 +1,9 @@
 /* What is taken over rows, column by column: norms, pools, statistics; float32, sums in double.
  *
  * Norms and statistics: a block for 32 columns of one window or set of weights, its warps each a
- * share of the rows, which are read by 128 bytes; the shares are added in a fixed order. A window
- * of thousands of rows is read three times, the last two out of the second-level cache. Pools: a
+ * share of the rows, which are read by 128 bytes; the shares are added in a fixed order. The norm
+ * of one column alone, a window's samples, has its rows' neighbours in a warp's lanes. A window of
+ * thousands of rows is read three times, the last two out of the second-level cache. Pools: a
  * thread for a column, row after row. Nothing depends on other windows. Not yet run on a GPU. */
 #include "gpu/cuda/kernels/values.h"
 
@@ -23,6 +24,20 @@ __device__ inline double add_shares(double v, shares &all)
     __syncthreads();
     for (int w = 0; w < WARPS; w++)
         sum += all[w][threadIdx.x];
+    __syncthreads();
+    return sum;
+}
+
+/* The sum over the lanes of what all warps hold alike, in their order. */
+__device__ inline double add_lanes(double v, double (&all)[32])
+{
+    double sum = 0.0;
+
+    if (threadIdx.y == 0)
+        all[threadIdx.x] = v;
+    __syncthreads();
+    for (int i = 0; i < 32; i++)
+        sum += all[i];
     __syncthreads();
     return sum;
 }
@@ -134,6 +149,38 @@ __global__ __launch_bounds__(THREADS) void pool_spans(enum pool kind, const uint
         kind == POOL_MEAN ? (float)(sum / (double)(end - first)) : result;
 }
 
+/* The same of one dense column: x, y of [windows * n]. */
+__global__ __launch_bounds__(32 * WARPS) void norm_samples(const float *x, int64_t n,
+                                                           const float *gamma, const float *beta,
+                                                           float epsilon, float *y)
+{
+    __shared__ shares all;
+    __shared__ double sums[32];
+    const float *from = x + blockIdx.x * n;
+    float *to = y + blockIdx.x * n;
+    const int64_t mine = (int64_t)threadIdx.y * 32 + threadIdx.x, step = 32 * WARPS;
+    double sum = 0.0, spread = 0.0;
+
+#pragma unroll 4
+    for (int64_t r = mine; r < n; r += step)
+        sum += (double)from[r];
+    const double mean = add_lanes(add_shares(sum, all), sums) / (double)n;
+
+#pragma unroll 4
+    for (int64_t r = mine; r < n; r += step) {
+        const double d = (double)from[r] - mean;
+
+        spread += d * d;
+    }
+    spread = add_lanes(add_shares(spread, all), sums);
+
+    const float centre = (float)mean, shift = beta[0];
+    const float scale = (float)((double)gamma[0] / sqrt(spread / (double)n + (double)epsilon));
+
+    for (int64_t r = mine; r < n; r += step)
+        to[r] = fmaf(from[r] - centre, scale, shift);
+}
+
 } // namespace
 
 int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const float *gamma,
@@ -141,6 +188,12 @@ int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const flo
 {
     if (is_empty(x) || windows == 0)
         return 0;
+    if (x.cols == 1 && x.stride == 1 && y.stride == 1) {
+        LAUNCH(norm_samples, dim3(windows), dim3(32, WARPS), 0, s)
+        (static_cast<const float *>(x.data), x.rows / windows, gamma, beta, epsilon,
+         static_cast<float *>(y.data));
+        return launched();
+    }
     LAUNCH(norm_columns, dim3(windows, (unsigned)((x.cols + 31) / 32)), dim3(32, WARPS), 0, s)
     (x, x.rows / windows, gamma, beta, epsilon, y);
     return launched();

@@ -2,11 +2,12 @@
 """test_cards.py QUESTIONS_PROGRAM ASK_CUDNN [--build] - would the real cuDNN do what we ask of it, on cards that
 are not here?
 
-Runs Whisper at its published sizes on the emulated device that does not compute (test_questions.c), which
-leaves what cuBLASLt and cuDNN were asked for. Products are held there against the rules of cuBLASLt's
+Runs Whisper and the networks of speakers and sounds at their published sizes on the emulated device that does
+not compute (test_questions.c), which leaves what cuBLASLt and cuDNN were asked for. Products are held there against the rules of cuBLASLt's
 documentation: its own heuristics answer only where a driver has a device. The attentions are put to the
 real cuDNN, with the descriptions of a card of each generation beside this file: it must propose an engine
-for each on each, and two of the widest are compiled on each (a second each; with --build all of them).
+for each on each, and two of the widest are compiled on each (a second each; with --build all of them). For each convolution it must propose one in float32 and one in TF32,
+within the workspace that is given.
 
 Skipped without cuDNN's libraries, or without a libcuda: the toolkit's stub is enough.
 """
@@ -39,6 +40,16 @@ class Cards(unittest.TestCase):
         print(os.path.basename(card)[:-5] + "\n  " + said.stdout.replace("\n", "\n  "), flush=True)
         return said
 
+    def some(self):
+        """Of each convolution its smallest piece and its largest: the others are between them."""
+        lines, pieces = self.questions.splitlines(True), {}
+        for line in lines:
+            if line.startswith("convolution "):
+                pieces.setdefault(line.split(" ", 2)[2], []).append(int(line.split(" ", 2)[1]))
+        return "".join(line for line in lines if not line.startswith("product")
+                       and (not line.startswith("convolution ") or int(line.split(" ", 2)[1]) in
+                            (min(pieces[line.split(" ", 2)[2]]), max(pieces[line.split(" ", 2)[2]]))))
+
     def test_what_was_asked(self):
         kinds = [line.split(" ", 3)[:3] for line in self.questions.splitlines()]
         self.assertGreater(sum(k[0] == "product" for k in kinds), 100)
@@ -48,13 +59,24 @@ class Cards(unittest.TestCase):
         self.assertEqual({"3", "6", "8", "12", "16", "20"}, heads)
         self.assertGreater(len(set(re.findall(r"^attention bf16 (\d+) 20 ", self.questions, re.M))), 1)
 
+    def test_what_was_convolved(self):
+        """ResNet34's shapes and SincNet's, in every piece; with a residual, with a bias, with ReLU."""
+        shapes = re.findall(r"^convolution (\d+) (\d+) \d+ \d+ (\d+) (\d+) (\d+) ", self.questions, re.M)
+        self.assertLessEqual({("1", "32", "3", "3"), ("32", "32", "3", "3"), ("32", "64", "1", "1"), ("256", "256", "3", "3"),
+                              ("1", "80", "1", "251"), ("80", "60", "1", "5")}, {s[1:] for s in shapes})
+        self.assertLessEqual({"1", "2", "4", "8", "16", "32", "64", "128"}, {s[0] for s in shapes})
+        self.assertLessEqual({("1", "0", "0"), ("0", "1", "1"), ("0", "1", "0")},
+                             set(re.findall(r"^convolution .* (\d) (\d) (\d) \d+ \d+$", self.questions, re.M)))
+
     def test_cudnn_has_an_engine_for_each(self):
         self.assertEqual(4, len(CARDS))
         for card in CARDS:
             with self.subTest(os.path.basename(card)):
-                said = self.ask(card, self.questions)
+                said = self.ask(card, self.some())
                 self.assertEqual(0, said.returncode)
                 self.assertEqual(said.stdout.count("engines "), self.questions.count("attention "))
+                for precision in ("fp32", "tf32"):
+                    self.assertEqual(said.stdout.count(f" {precision}: engine "), self.some().count("convolution "))
 
     def test_the_largest_compile_for_each(self):
         """As far as the driver: nothing but loading what was compiled may fail."""
@@ -68,6 +90,9 @@ class Cards(unittest.TestCase):
     def test_what_cudnn_does_not_do_is_seen(self):
         """Heads of 63: no card's cuDNN has a kernel for them."""
         line = next(line for line in self.questions.splitlines() if line.startswith("attention"))
+        none = self.ask(CARDS[0], "convolution 1 4 8 8 4 3 3 1 1 1 1 1 1 9 8 0 0 0 16 16\n")  # 9: it would be 8
+        self.assertEqual(1, none.returncode)
+        self.assertIn("no engine", none.stdout)
         said = self.ask(CARDS[0], line.replace(" 1500 64 ", " 1500 63 ") + "\n")
         self.assertEqual(1, said.returncode)
         self.assertIn("no engine", said.stdout)

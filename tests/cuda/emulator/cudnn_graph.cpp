@@ -1,54 +1,25 @@
-/* tests/cuda/emulator/cudnn_graph.cpp - a double of cuDNN's graphs that knows one operation: scaled
- * dot-product attention, forward, of 16-bit tensors, as gpu/cuda/sdpa.c builds it.
+/* tests/cuda/emulator/cudnn_graph.cpp - a double of cuDNN's graphs: descriptors, proposals, plans
+ * and packs. What a graph may be, and what it computes, is in cudnn_attention.cpp and
+ * cudnn_convolution.cpp.
  *
  * Descriptors keep what was set, and are checked when they are finalized and never changed after.
- * Two engines are proposed, of which the first cannot be made into a plan; the workspace is filled
- * with NaN. Scores are float32, the weights are rounded to the tensors' type. */
+ * Of the engines that are proposed the first cannot be made into a plan; the workspace is filled
+ * with NaN. */
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
-#include <memory>
 #include <vector>
 
-#include "tests/cuda/emulator/dnn.h"
-#include "tests/cuda/emulator/emulated.h"
+#include "tests/cuda/emulator/dnn_graph.h"
 #include "tests/cuda/emulator/machine.h"
-#include "tests/cuda/emulator/numbers.h"
 
 using namespace emulated;
 
 namespace
 {
-struct tensor4 {
-    cudaDataType_t type;
-    int64_t uid, dims[4], strides[4], alignment;
-    bool by_value;
-};
-
-struct attention {
-    tensor4 q, k, v, o, scale;
-};
-
-struct attribute {
-    cudnnBackendAttributeType_t type;
-    int64_t count;
-    std::vector<char> bytes;
-};
-
-constexpr int64_t WORKSPACE = 1 << 20;
 thread_local char last_words[256];
 } // namespace
-
-struct descriptor {
-    cudnnBackendDescriptorType_t type;
-    bool finalized;
-    std::map<int, attribute> set;
-    std::shared_ptr<attention> op; /* operation, graph, heuristic, engine, plan */
-    int engine;                    /* -1: none */
-};
 
 namespace
 {
@@ -64,33 +35,97 @@ size_t size_of(cudnnBackendAttributeType_t type)
         return sizeof(cudnnDataType_t);
     case CUDNN_TYPE_HEUR_MODE:
         return sizeof(cudnnBackendHeurMode_t);
+    case CUDNN_TYPE_CONVOLUTION_MODE:
+        return sizeof(cudnnConvolutionMode_t);
+    case CUDNN_TYPE_POINTWISE_MODE:
+        return sizeof(cudnnPointwiseMode_t);
+    case CUDNN_TYPE_NAN_PROPOGATION:
+        return sizeof(cudnnNanPropagation_t);
     default:
         return 8; /* INT64, HANDLE, VOID_PTR, BACKEND_DESCRIPTOR, DOUBLE */
     }
 }
 
-/* The attribute when it was set with this type and count (-1: any); else NULL. */
-const attribute *find(const descriptor &d, int name, cudnnBackendAttributeType_t type,
-                      int64_t count)
+cudnnStatus_t finalize_tensor(const descriptor &d)
 {
-    auto a = d.set.find(name);
-
-    if (a == d.set.end() || a->second.type != type || (count >= 0 && a->second.count != count))
-        return nullptr;
-    return &a->second;
+    if (!find(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1) ||
+        !find(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4) ||
+        !find(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4) ||
+        !find(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1) ||
+        !find(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1))
+        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a tensor lacks an attribute");
+    return CUDNN_STATUS_SUCCESS;
 }
 
-template <class T>
-bool get(const descriptor &d, int name, cudnnBackendAttributeType_t type, int64_t count, T *ret)
+/* What the graph may be is its first operation's to say. */
+cudnnStatus_t finalize_graph(descriptor &d)
 {
-    const attribute *a = find(d, name, type, count);
+    const attribute *a = find(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, -1);
+    std::vector<descriptor *> operations;
 
-    if (a)
-        memcpy(ret, a->bytes.data(), a->bytes.size());
-    return a != nullptr;
+    if (a == nullptr || !find(d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1))
+        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a graph lacks its operations or its handle");
+    for (int64_t i = 0; i < a->count; i++) {
+        operations.push_back(((descriptor *const *)a->bytes.data())[i]);
+        if (operations.back() == nullptr || !operations.back()->finalized)
+            return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "an operation that is not finalized");
+    }
+    if (operations[0]->type == CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR)
+        return attention_graph(operations, &d.op);
+    if (operations[0]->type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
+        return convolution_graph(operations, &d.op);
+    return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "a graph that begins with this");
 }
 
-/* A finalized descriptor of a type that another one refers to. */
+cudnnStatus_t finalize_heuristic(descriptor &d)
+{
+    descriptor *graph =
+        refer(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    const char *refusal =
+        getenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES"); /* for tests: "memory", "all" */
+
+    if (graph == nullptr || !find(d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1))
+        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a heuristic lacks its graph or its mode");
+    graph->op->ask();
+    the_machine().dnn_heuristics++;
+    if (refusal && strcmp(refusal, "memory") == 0)
+        return dnn_refuse(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory for it");
+    if (refusal && refusal[0])
+        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "told to refuse");
+    d.op = graph->op;
+    return d.op->takes(the_machine().devices[(size_t)current_device()]);
+}
+
+cudnnStatus_t finalize_plan(descriptor &d)
+{
+    descriptor *engine =
+        refer(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+
+    if (engine == nullptr || !find(d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1))
+        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a plan lacks its engine or its handle");
+    if (engine->engine == 0)
+        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "the first engine never does");
+    d.op = engine->op;
+    d.engine = engine->engine;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t finalize_pack(const descriptor &d)
+{
+    const attribute *ids = find(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, -1);
+    const attribute *data = find(d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, -1);
+
+    if (!ids || !data || ids->count != data->count ||
+        !find(d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1))
+        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a variant pack lacks something");
+    return CUDNN_STATUS_SUCCESS;
+}
+
+descriptor &of(cudnnBackendDescriptor_t d) { return *(descriptor *)d; }
+} // namespace
+
+namespace emulated
+{
 descriptor *refer(const descriptor &d, int name, cudnnBackendDescriptorType_t type)
 {
     descriptor *r = nullptr;
@@ -112,124 +147,14 @@ bool read_tensor(const descriptor &op, int name, tensor4 *ret)
     ret->type = type == CUDNN_DATA_HALF       ? CUDA_R_16F
                 : type == CUDNN_DATA_BFLOAT16 ? CUDA_R_16BF
                                               : CUDA_R_32F;
-    ret->by_value = false;
+    ret->by_value = ret->inner = false;
     get(*d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &ret->uid);
     get(*d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, ret->dims);
     get(*d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, ret->strides);
     get(*d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &ret->alignment);
     get(*d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, 1, &ret->by_value);
+    get(*d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &ret->inner);
     return true;
-}
-
-cudnnStatus_t finalize_tensor(const descriptor &d)
-{
-    if (!find(d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1) ||
-        !find(d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4) ||
-        !find(d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4) ||
-        !find(d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1) ||
-        !find(d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1))
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a tensor lacks an attribute");
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t finalize_operation(descriptor &d)
-{
-    auto a = std::make_shared<attention>();
-
-    if (!read_tensor(d, CUDNN_ATTR_OPERATION_SDPA_FWD_QDESC, &a->q) ||
-        !read_tensor(d, CUDNN_ATTR_OPERATION_SDPA_FWD_KDESC, &a->k) ||
-        !read_tensor(d, CUDNN_ATTR_OPERATION_SDPA_FWD_VDESC, &a->v) ||
-        !read_tensor(d, CUDNN_ATTR_OPERATION_SDPA_FWD_ODESC, &a->o) ||
-        !read_tensor(d, CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC, &a->scale))
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "attention lacks a finalized tensor");
-    if (d.set.size() != 5)
-        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "attention with more than that");
-    if (!a->scale.by_value || a->scale.type != CUDA_R_32F)
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "the scale is one float, by value");
-    for (const tensor4 *t : {&a->k, &a->v})
-        if (t->dims[0] != a->q.dims[0] || t->dims[1] != a->q.dims[1] || t->dims[3] != a->q.dims[3])
-            return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "shapes do not fit together");
-    if (a->k.dims[2] != a->v.dims[2] || memcmp(a->q.dims, a->o.dims, sizeof(a->q.dims)) != 0)
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "shapes do not fit together");
-    d.op = a;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t finalize_graph(descriptor &d)
-{
-    descriptor *op =
-        refer(d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR);
-
-    if (op == nullptr || !find(d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1))
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a graph lacks its operation or its handle");
-    d.op = op->op;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-/* "attention bf16 WINDOWS HEADS N SIZE", and the strides of q, k, v and of what comes out. */
-void ask(const attention &a)
-{
-    std::string line = a.q.type == CUDA_R_16F ? "attention f16" : "attention bf16";
-
-    for (int64_t dim : a.q.dims)
-        line += " " + std::to_string(dim);
-    for (const tensor4 *t : {&a.q, &a.k, &a.v, &a.o})
-        for (int64_t stride : t->strides)
-            line += " " + std::to_string(stride);
-    question(line);
-}
-
-/* What the fused kernels take: 16 bit, head sizes of multiples of 8 up to 128, dense along them. */
-cudnnStatus_t finalize_heuristic(descriptor &d)
-{
-    descriptor *graph =
-        refer(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    const device &dev = the_machine().devices[(size_t)current_device()];
-
-    if (graph == nullptr || !find(d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1))
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a heuristic lacks its graph or its mode");
-    const attention &a = *graph->op;
-
-    ask(a);
-    const char *refusal =
-        getenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES"); /* for tests: "memory", "all" */
-    if (refusal && strcmp(refusal, "memory") == 0)
-        return dnn_refuse(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory for it");
-    if (refusal && refusal[0])
-        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "told to refuse");
-    if (dev.major < 8)
-        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "attention wants compute capability 8.0");
-    for (const tensor4 *t : {&a.q, &a.k, &a.v, &a.o})
-        if (t->type == CUDA_R_32F || t->type != a.q.type || t->strides[3] != 1 || t->dims[3] % 8 ||
-            t->dims[3] > 128 || t->strides[0] % 8 || t->strides[1] % 8 || t->strides[2] % 8 ||
-            t->alignment < 16)
-            return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "attention on such tensors");
-    d.op = graph->op;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t finalize_plan(descriptor &d)
-{
-    descriptor *engine =
-        refer(d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-
-    if (engine == nullptr || !find(d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1))
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a plan lacks its engine or its handle");
-    if (engine->engine == 0)
-        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "the first engine never does");
-    d.op = engine->op;
-    return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t finalize_pack(const descriptor &d)
-{
-    const attribute *ids = find(d, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, -1);
-    const attribute *data = find(d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, -1);
-
-    if (!ids || !data || ids->count != data->count ||
-        !find(d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1))
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a variant pack lacks something");
-    return CUDNN_STATUS_SUCCESS;
 }
 
 void *data_of(const descriptor &pack, int64_t uid)
@@ -264,68 +189,7 @@ void touch_tensor(const tensor4 &t, const void *p, bool write)
                       (size_t)t.dims[3] * number_size(t.type), write);
 }
 
-/* [n][64] of one batch and head as floats. */
-std::vector<float> head_of(const tensor4 &t, const void *p, int64_t batch, int64_t head)
-{
-    std::vector<float> r((size_t)(t.dims[2] * t.dims[3]));
-    size_t size = number_size(t.type);
-
-    for (int64_t i = 0; i < t.dims[2]; i++) {
-        int64_t at = batch * t.strides[0] + head * t.strides[1] + i * t.strides[2];
-
-        to_float(&r[(size_t)(i * t.dims[3])], (const char *)p + (size_t)at * size, t.type,
-                 (size_t)t.dims[3], 1);
-    }
-    return r;
-}
-
-/* Weights exp(s - max), rounded as the matrix unit takes them; their sum is not rounded. */
-void weigh(float *s, int64_t keys, float scale, cudaDataType_t type, float *sum)
-{
-    uint16_t rounded;
-    float high = -INFINITY;
-
-    for (int64_t i = 0; i < keys; i++)
-        high = std::max(high, s[i] * scale);
-    *sum = 0.0f;
-    for (int64_t i = 0; i < keys; i++) {
-        float w = expf(s[i] * scale - high);
-
-        *sum += w;
-        from_float(&rounded, type, 0, w);
-        s[i] = one_to_float(&rounded, type, 0);
-    }
-}
-
-void attend(const attention &a, const void *q, const void *k, const void *v, void *o, float scale)
-{
-    int64_t n = a.q.dims[2], keys = a.k.dims[2], size = a.q.dims[3];
-    std::vector<float> s((size_t)(n * keys)), vt((size_t)(keys * size)), sums((size_t)n);
-    std::vector<float> out((size_t)(n * size));
-
-    for (int64_t bh = 0; bh < a.q.dims[0] * a.q.dims[1]; bh++) {
-        int64_t batch = bh / a.q.dims[1], head = bh % a.q.dims[1];
-        std::vector<float> hq = head_of(a.q, q, batch, head), hk = head_of(a.k, k, batch, head);
-        std::vector<float> hv = head_of(a.v, v, batch, head);
-
-        product(hk.data(), hq.data(), s.data(), keys, n, size);
-        for (int64_t i = 0; i < n; i++)
-            weigh(&s[(size_t)(i * keys)], keys, scale, a.q.type, &sums[(size_t)i]);
-        for (int64_t i = 0; i < keys; i++)
-            for (int64_t c = 0; c < size; c++)
-                vt[(size_t)(c * keys + i)] = hv[(size_t)(i * size + c)];
-        product(vt.data(), s.data(), out.data(), size, n, keys);
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t c = 0; c < size; c++)
-                from_float(o, a.o.type,
-                           (size_t)(batch * a.o.strides[0] + head * a.o.strides[1] +
-                                    i * a.o.strides[2] + c),
-                           out[(size_t)(i * size + c)] / sums[(size_t)i]);
-    }
-}
-
-descriptor &of(cudnnBackendDescriptor_t d) { return *(descriptor *)d; }
-} // namespace
+} // namespace emulated
 
 cudnnStatus_t dnn_refuse(cudnnStatus_t status, const char *why)
 {
@@ -383,12 +247,18 @@ EMULATED_API cudnnStatus_t cudnnSetStream(cudnnHandle_t h, cudaStream_t stream)
 EMULATED_API cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                                         cudnnBackendDescriptor_t *ret)
 {
+    guard g(the_machine().lock);
+
+    the_machine().dnn_descriptors++;
     *ret = (cudnnBackendDescriptor_t) new descriptor{type, false, {}, nullptr, -1};
     return CUDNN_STATUS_SUCCESS;
 }
 
 EMULATED_API cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t d)
 {
+    guard g(the_machine().lock);
+
+    the_machine().dnn_descriptors--;
     delete &of(d);
     return CUDNN_STATUS_SUCCESS;
 }
@@ -420,7 +290,19 @@ EMULATED_API cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t desc)
         status = finalize_tensor(d);
         break;
     case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR:
-        status = finalize_operation(d);
+        status = finalize_attention(d);
+        break;
+    case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR:
+        status = finalize_geometry(d);
+        break;
+    case CUDNN_BACKEND_POINTWISE_DESCRIPTOR:
+        status = finalize_pointwise(d);
+        break;
+    case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        status = finalize_convolution(d);
+        break;
+    case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR:
+        status = finalize_pointwise_operation(d);
         break;
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
         status = finalize_graph(d);
@@ -451,18 +333,40 @@ EMULATED_API cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t des
     if (!d.finalized)
         return dnn_refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "asked before finalization");
     if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64) {
+        const int64_t bytes = d.op->engines()[(size_t)d.engine].workspace;
+
         *count = 1;
-        memcpy(values, &WORKSPACE, sizeof(WORKSPACE));
+        memcpy(values, &bytes, sizeof(bytes));
+        return CUDNN_STATUS_SUCCESS;
+    }
+    if (name == CUDNN_ATTR_ENGINECFG_ENGINE && type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+        descriptor &engine = of(*(cudnnBackendDescriptor_t *)values);
+
+        if (engine.type != CUDNN_BACKEND_ENGINE_DESCRIPTOR)
+            return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "not an engine's descriptor");
+        *count = 1;
+        engine.op = d.op;
+        engine.engine = d.engine;
+        engine.finalized = true;
+        return CUDNN_STATUS_SUCCESS;
+    }
+    if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE) {
+        const std::vector<cudnnBackendNumericalNote_t> notes =
+            d.op->engines()[(size_t)d.engine].notes;
+
+        *count = (int64_t)notes.size();
+        for (size_t i = 0; i < notes.size() && (int64_t)i < wanted; i++)
+            ((cudnnBackendNumericalNote_t *)values)[i] = notes[i];
         return CUDNN_STATUS_SUCCESS;
     }
     if (name != CUDNN_ATTR_ENGINEHEUR_RESULTS || type != CUDNN_TYPE_BACKEND_DESCRIPTOR)
         return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "this attribute");
-    *count = 2;
-    for (int64_t i = 0; i < std::min<int64_t>(wanted, 2); i++) {
+    *count = (int64_t)d.op->engines().size();
+    for (int64_t i = 0; i < std::min<int64_t>(wanted, *count); i++) {
         descriptor &engine = of(((cudnnBackendDescriptor_t *)values)[i]);
 
         if (engine.type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)
-            return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "not an engine's descriptor");
+            return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "not a configuration's descriptor");
         engine.op = d.op;
         engine.engine = (int)i;
         engine.finalized = true;
@@ -481,26 +385,16 @@ EMULATED_API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBacken
         return dnn_refuse(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "not a plan and a pack");
     if (handle->device != current_device())
         fail("cudnnBackendExecute: the handle is of another device than the thread's");
-    auto a = p.op;
-    void *q = data_of(v, a->q.uid), *k = data_of(v, a->k.uid), *vv = data_of(v, a->v.uid);
-    void *o = data_of(v, a->o.uid), *scale = data_of(v, a->scale.uid), *workspace;
-    float factor;
+    void *workspace = nullptr;
+
+    the_machine().dnn_runs++;
+    const int64_t bytes = p.op->engines()[(size_t)p.engine].workspace;
 
     get(v, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-    if (!q || !k || !vv || !o || !scale)
-        return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "a tensor without data");
-    if (!reachable(a->q, q) || !reachable(a->k, k) || !reachable(a->v, vv) || !reachable(a->o, o))
-        fail("cudnnBackendExecute: a tensor leaves its piece of device memory, or is not aligned");
-    if (!on_device(workspace, (size_t)WORKSPACE))
+    if (!on_device(workspace, (size_t)bytes))
         fail("cudnnBackendExecute: the workspace is too small");
-    memcpy(&factor, scale, sizeof(factor)); /* host memory: by value */
-    return dnn_queued(enqueue(handle->stream, "cudnnBackendExecute", [=] {
-        touch_tensor(a->q, q, false);
-        touch_tensor(a->k, k, false);
-        touch_tensor(a->v, vv, false);
-        touch_tensor(a->o, o, true);
-        touch(workspace, (size_t)WORKSPACE, true);
-        memset(workspace, 0xff, (size_t)WORKSPACE);
-        attend(*a, q, k, vv, o, factor);
-    }));
+    return p.op->run(handle, v, p.engine, [=] {
+        touch(workspace, (size_t)bytes, true);
+        memset(workspace, 0xff, (size_t)bytes);
+    });
 }

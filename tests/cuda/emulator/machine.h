@@ -87,9 +87,10 @@ struct machine {
     std::vector<struct CUstream_st *> streams;
     std::map<const void *, size_t> shared_limit; /* by kernel: cudaFuncSetAttribute */
     int64_t mallocs, hostallocs, launches, events, graphs;
-    int64_t heuristics, unaligned, algorithm_checks;  /* of cuBLASLt */
-    double clock_ms;                                  /* what took time so far: its products */
-    int64_t fail_malloc, fail_hostalloc, fail_launch; /* 0: never */
+    int64_t heuristics, unaligned, algorithm_checks;   /* of cuBLASLt */
+    int64_t dnn_descriptors, dnn_heuristics, dnn_runs; /* of cuDNN's graphs */
+    double clock_ms;                                   /* what took time so far: its products */
+    int64_t fail_malloc, fail_hostalloc, fail_launch;  /* 0: never */
     int running; /* depth of operations: device memory may be touched */
 };
 

@@ -23,7 +23,7 @@
 #include "workers/models/pyannote/pyannet_weights.h"
 #include "workers/models/pyannote/sinc.h"
 
-#define WIDE_WINDOWS 32
+#define WIDE_WINDOWS 128 /* recurrent layers: a sequence for each processor of a large device */
 #define POOL 3
 #define EPSILON 1e-5f
 

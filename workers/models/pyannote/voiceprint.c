@@ -7,7 +7,8 @@
 #include "workers/models/files/weights.h"
 #include "workers/models/files/weights_take.h"
 
-#define WIDE_WINDOWS 32 /* as many as the segmentation takes */
+#define WIDE_WINDOWS 128 /* as many as the segmentation takes */
+#define GROUP_MOST 32    /* whose images are there at once: 31 MB each, and enough for a device */
 
 struct voiceprint {
     struct backend *be; /* borrowed */
@@ -50,7 +51,7 @@ int voiceprint_load(const char *file, struct backend *be, uint32_t windows, stru
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     v->be = be;
     v->windows = windows ? windows : wide ? WIDE_WINDOWS : 1;
-    group = wide ? v->windows : 1;
+    group = !wide ? 1 : v->windows < GROUP_MOST ? v->windows : GROUP_MOST;
     rc = weights_open_file(file, &w, err);
     if (rc == 0) {
         rc = load(v, w, group, err);
@@ -80,7 +81,7 @@ uint32_t voiceprint_size(const struct voiceprint *v) { return v->size; }
 
 uint64_t voiceprint_predict_bytes(uint32_t windows)
 {
-    return voice_resnet_predict_bytes(windows ? windows : WIDE_WINDOWS);
+    return voice_resnet_predict_bytes(windows && windows < GROUP_MOST ? windows : GROUP_MOST);
 }
 
 int voiceprint_run(struct voiceprint *v, const float *pcm, size_t samples, uint32_t n,

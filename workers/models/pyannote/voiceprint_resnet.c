@@ -11,6 +11,9 @@
  *   layer 4             125 x 10 x 256
  *   per mask            2 x 10 x 256 -> 256
  *
+ * The convolutions, nearly all of the work, are TF32 where a GPU has it: that changes no turn of
+ * the conversations that it was tried on (docs/benchmarks.md). The rest is float32.
+ *
  * A block reads one of three buffers, and its convolutions write the other two. Windows that no
  * mask wants are not computed. */
 #include <math.h>
@@ -37,6 +40,7 @@ struct block {
 struct voice_resnet {
     struct backend *be; /* borrowed */
     uint32_t group;
+    enum precision convolving; /* TF32 where the device has it, else float32 */
     struct conv2d *begin;
     uint32_t channels;    /* of begin's output */
     uint32_t block_count; /* of all four layers */
@@ -74,7 +78,7 @@ static int conv_new(struct voice_resnet *r, const struct resnet_conv *c, struct 
                                      .left = pad,
                                      .right = pad};
 
-    return r->be->ops->conv2d_new(r->be, PRECISION_F32, &spec, c->w, c->bias, ret, err);
+    return r->be->ops->conv2d_new(r->be, r->convolving, &spec, c->w, c->bias, ret, err);
 }
 
 static int prepare(struct voice_resnet *r, const struct resnet_weights *w, struct err *err)
@@ -451,6 +455,7 @@ int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t g
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     r->be = be;
     r->group = group;
+    r->convolving = be->info.have & 1u << PRECISION_TF32 ? PRECISION_TF32 : PRECISION_F32;
     r->many = group * MASKS_OF_WINDOW;
     rc = resnet_weights_read(file, &w, err);
     if (rc == 0)
