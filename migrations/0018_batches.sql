@@ -210,3 +210,52 @@ WHEN (new.current <> old.current OR (new.state = 'done') <> (old.state = 'done')
      AND EXISTS (SELECT 1 FROM speaker WHERE task_id = new.task_id) BEGIN
     INSERT OR IGNORE INTO speaker_due SELECT speaker_id FROM speaker WHERE task_id = new.task_id;
 END;
+
+-- -------------------------------------------------------------------- sums that were counted
+--
+-- A job's tasks by their state; of cancelled ones those that are wanted.
+ALTER TABLE job ADD COLUMN pending INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN done INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN failed INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE job ADD COLUMN cancelled INTEGER NOT NULL DEFAULT 0;
+UPDATE job SET pending = n.pending, done = n.done, failed = n.failed, cancelled = n.cancelled
+FROM (SELECT job_id AS of_job, sum(state = 'pending') AS pending, sum(state = 'done') AS done,
+             sum(state = 'failed') AS failed, sum(state = 'cancelled' AND wanted) AS cancelled
+      FROM task GROUP BY job_id) AS n
+WHERE job_id = n.of_job;
+
+CREATE TRIGGER task_job_insert AFTER INSERT ON task BEGIN
+    UPDATE job SET pending = pending + (new.state = 'pending'), done = done + (new.state = 'done'),
+                   failed = failed + (new.state = 'failed'),
+                   cancelled = cancelled + (new.state = 'cancelled' AND new.wanted)
+    WHERE job_id = new.job_id;
+END;
+CREATE TRIGGER task_job_delete AFTER DELETE ON task BEGIN
+    UPDATE job SET pending = pending - (old.state = 'pending'), done = done - (old.state = 'done'),
+                   failed = failed - (old.state = 'failed'),
+                   cancelled = cancelled - (old.state = 'cancelled' AND old.wanted)
+    WHERE job_id = old.job_id;
+END;
+CREATE TRIGGER task_job_update AFTER UPDATE OF state, wanted, job_id ON task
+WHEN new.state <> old.state OR new.wanted <> old.wanted OR new.job_id <> old.job_id BEGIN
+    UPDATE job SET
+        pending = pending + (job_id = new.job_id AND new.state = 'pending')
+                          - (job_id = old.job_id AND old.state = 'pending'),
+        done = done + (job_id = new.job_id AND new.state = 'done')
+                    - (job_id = old.job_id AND old.state = 'done'),
+        failed = failed + (job_id = new.job_id AND new.state = 'failed')
+                        - (job_id = old.job_id AND old.state = 'failed'),
+        cancelled = cancelled + (job_id = new.job_id AND new.state = 'cancelled' AND new.wanted)
+                              - (job_id = old.job_id AND old.state = 'cancelled' AND old.wanted)
+    WHERE job_id = new.job_id OR job_id = old.job_id;
+END;
+
+-- Recordings in which nobody speaks, as their transcription was done.
+ALTER TABLE task ADD COLUMN silent INTEGER NOT NULL DEFAULT 0 CHECK (silent IN (0, 1));
+UPDATE task SET silent = 1
+WHERE state = 'done' AND stage_id IN (SELECT stage_id FROM stage WHERE name = 'transcribe')
+  AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = task.task_id);
+CREATE INDEX task_silent ON task (task_id) WHERE silent;
+
+-- Recordings that are nowhere any more.
+CREATE INDEX media_gone ON media (media_id) WHERE places = 0 AND NOT replaced;
