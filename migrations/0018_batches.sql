@@ -60,7 +60,8 @@ WHEN new.current = 0 AND old.current = 1 BEGIN
          AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807));
 END;
 
-CREATE TRIGGER batch_segments AFTER DELETE ON batch BEGIN
+CREATE TRIGGER batch_segments AFTER DELETE ON batch
+WHEN old.segments < (SELECT max(segment_id) FROM segment) BEGIN
     INSERT INTO segment_fts (rowid, text)
     SELECT g.segment_id, g.text FROM segment g CROSS JOIN task t ON t.task_id = g.task_id
     WHERE g.segment_id > old.segments AND t.current ORDER BY g.segment_id;
