@@ -74,6 +74,8 @@ END;
 --
 -- A recording's tasks change several times until it is done. Outside of a batch each change is a
 -- batch of its own.
+DROP TRIGGER figure_made;
+DROP VIEW figure;
 CREATE TABLE figure_due (media_id INTEGER PRIMARY KEY) STRICT;
 CREATE TRIGGER figure_alone AFTER INSERT ON figure_due WHEN NOT EXISTS (SELECT 1 FROM batch) BEGIN
     INSERT INTO batch SELECT 1, ifnull(max(segment_id), 0) FROM segment;
@@ -81,31 +83,28 @@ CREATE TRIGGER figure_alone AFTER INSERT ON figure_due WHEN NOT EXISTS (SELECT 1
 END;
 
 CREATE TRIGGER batch_figures AFTER DELETE ON batch BEGIN
-    UPDATE media SET state = n.state, audio_done_ms = n.heard_ms
-    FROM (SELECT d.media_id AS of_media,
-                 CASE min(CASE WHEN t.state = 'pending' THEN
-                              CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
-                                   WHEN t.waits = 'source' THEN 7
-                                   WHEN t.shards_done > 0 THEN 3 ELSE 4 END
-                               WHEN t.state = 'failed' THEN 5
-                               WHEN t.state = 'cancelled' THEN 6
-                               WHEN t.state = 'done' THEN 8 END)
-                      WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started'
-                      WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'
-                      WHEN 7 THEN 'waiting' WHEN 8 THEN 'done' END AS state,
-                 -- Of a task that is done nothing is left, whatever its shards add up to; one that
-                 -- works on another's text hears nothing.
-                 ifnull(min(CASE WHEN s.source_id IS NOT NULL THEN NULL
-                                 WHEN t.state = 'done' THEN ifnull(m.duration_ms, t.audio_done_ms)
-                                 ELSE min(t.audio_done_ms, ifnull(m.duration_ms, t.audio_done_ms))
-                            END), 0) AS heard_ms
-          FROM figure_due d CROSS JOIN media m ON m.media_id = d.media_id
-          LEFT JOIN task t ON t.media_id = d.media_id AND t.wanted
-          LEFT JOIN stage s ON s.stage_id = t.stage_id
-          GROUP BY d.media_id) AS n
-    WHERE media_id = n.of_media
-      AND (media.state IS NOT n.state OR media.audio_done_ms <> n.heard_ms);
     DELETE FROM figure_due;
+END;
+CREATE TRIGGER figure_made AFTER DELETE ON figure_due BEGIN
+    UPDATE media SET (state, audio_done_ms) =
+        (SELECT CASE min(CASE WHEN t.state = 'pending' THEN
+                             CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
+                                  WHEN t.waits = 'source' THEN 7
+                                  WHEN t.shards_done > 0 THEN 3 ELSE 4 END
+                              WHEN t.state = 'failed' THEN 5
+                              WHEN t.state = 'cancelled' THEN 6 ELSE 8 END)
+                     WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started'
+                     WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'
+                     WHEN 7 THEN 'waiting' WHEN 8 THEN 'done' END,
+                -- Of a task that is done nothing is left, whatever its shards add up to; one that
+                -- works on another's text hears nothing.
+                ifnull(min(CASE WHEN s.source_id IS NOT NULL THEN NULL
+                                WHEN t.state = 'done' THEN ifnull(duration_ms, t.audio_done_ms)
+                                ELSE min(t.audio_done_ms, ifnull(duration_ms, t.audio_done_ms))
+                           END), 0)
+         FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id
+         WHERE t.media_id = old.media_id AND t.wanted)
+    WHERE media_id = old.media_id;
 END;
 
 DROP TRIGGER task_figure_insert;
@@ -130,9 +129,6 @@ CREATE TRIGGER media_figure_duration AFTER UPDATE OF duration_ms ON media
 WHEN old.duration_ms IS NOT new.duration_ms AND new.state IS NOT NULL BEGIN
     INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
 END;
-DROP TRIGGER figure_made;
-DROP VIEW figure;
-
 -- ------------------------------------------------------------------------------ a stage's sums
 --
 -- `UPDATE ... FROM` begins with a table for what it joins, which takes longer than all the rest.

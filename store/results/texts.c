@@ -40,15 +40,25 @@ static double speech_prob(const struct result_segment *s)
 static int put_words(struct store *st, const struct store_shard_result *r,
                      const struct result_segment *s, int64_t idx, struct err *err)
 {
+    sqlite3_stmt *stmt = NULL;
+    int64_t segment_id = 0;
     int rc = 0;
 
+    if (s->word_count)
+        rc = db_first(st, &stmt, err,
+                      "SELECT segment_id FROM segment WHERE task_id = ? AND seq = ? AND idx = ?",
+                      "iii", r->task_id, (int64_t)r->seq, idx);
+    if (rc == 1) {
+        segment_id = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+        rc = 0;
+    }
     for (size_t k = 0; k < s->word_count && rc == 0; k++)
         rc = db_run(st, err,
                     "INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability) "
-                    "SELECT segment_id, ?4, ?5, ?6, ?7, ?8 FROM segment "
-                    "WHERE task_id = ?1 AND seq = ?2 AND idx = ?3",
-                    "iiiiiitd", r->task_id, (int64_t)r->seq, idx, (int64_t)k, s->words[k].start_ms,
-                    s->words[k].end_ms, s->words[k].text, s->words[k].probability);
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    "iiiitd", segment_id, (int64_t)k, s->words[k].start_ms, s->words[k].end_ms,
+                    s->words[k].text, s->words[k].probability);
     return rc;
 }
 
