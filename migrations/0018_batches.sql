@@ -60,14 +60,15 @@ WHEN new.current = 0 AND old.current = 1 BEGIN
          AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807));
 END;
 
+-- Without a join: SQLite would read all tasks for a Bloom filter of it.
 CREATE TRIGGER batch_segments AFTER DELETE ON batch
 WHEN old.segments < (SELECT max(segment_id) FROM segment) BEGIN
     INSERT INTO segment_fts (rowid, text)
-    SELECT g.segment_id, g.text FROM segment g CROSS JOIN task t ON t.task_id = g.task_id
-    WHERE g.segment_id > old.segments AND t.current ORDER BY g.segment_id;
+    SELECT segment_id, text FROM segment g NOT INDEXED WHERE segment_id > old.segments
+        AND (SELECT current FROM task t WHERE t.task_id = g.task_id) ORDER BY segment_id;
     UPDATE catalog_total SET segments = segments +
-        (SELECT count(*) FROM segment g CROSS JOIN task t ON t.task_id = g.task_id
-         WHERE g.segment_id > old.segments AND t.current);
+        (SELECT count(*) FROM segment g NOT INDEXED WHERE segment_id > old.segments
+         AND (SELECT current FROM task t WHERE t.task_id = g.task_id));
 END;
 
 -- -------------------------------------------------------------------------- a recording's state
