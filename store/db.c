@@ -439,7 +439,12 @@ int store_begin(struct store *st, struct err *err)
     if (rc < 0)
         return rc;
     st->batch = true;
-    return 0;
+    rc =
+        db_run(st, err,
+               "INSERT OR IGNORE INTO batch SELECT 1, ifnull(max(segment_id), 0) FROM segment", "");
+    if (rc < 0)
+        store_rollback(st);
+    return rc;
 }
 
 int store_commit(struct store *st, struct err *err)
@@ -453,7 +458,9 @@ int store_commit(struct store *st, struct err *err)
         rc = err->code;
     } else {
         reset_all(st);
-        rc = db_run(st, err, "COMMIT", "");
+        rc = db_run(st, err, "DELETE FROM batch", ""); /* makes what is due */
+        if (rc == 0)
+            rc = db_run(st, err, "COMMIT", "");
     }
     if (rc < 0)
         store_rollback(st);

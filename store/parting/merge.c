@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "store/db.h"
-#include "store/parting/index_later.h"
 #include "store/parting/parting.h"
 #include "store/parting/task_results.h"
 
@@ -364,7 +363,6 @@ int parting_merge(struct store *to, struct store *part, struct parting_merged *r
 {
     struct merge m = {.to = to, .part = part, .ret = ret, .room = shard_held_new()};
     uint64_t before = store_completed(to);
-    struct index_later *later = NULL;
     bool held = false;
     int rc = m.room ? check_origin(&m, err) : no_memory(err);
 
@@ -374,10 +372,7 @@ int parting_merge(struct store *to, struct store *part, struct parting_merged *r
     if (rc == 0)
         rc = store_begin(to, err);
     if (rc == 0) {
-        rc = index_later_begin(to, &later, err);
-        if (rc == 0)
-            rc = merge_all(&m, err);
-        rc = index_later_end(to, later, rc, err);
+        rc = merge_all(&m, err);
         if (rc == 0)
             rc = store_commit(to, err);
         if (rc < 0)

@@ -57,13 +57,9 @@ int read_events(struct store *st, int64_t after, uint64_t last, read_event_fn fn
 static const char sql_jobs[] =
     "SELECT j.job_id, j.created_at, j.ended_at, j.command, s.name, s.model, j.language, j.seen, "
     "j.added, j.places, j.changed, j.unchanged, j.vanished, j.tasks, "
-    "ifnull(n.pending, 0), ifnull(n.done, 0), ifnull(n.failed, 0), ifnull(n.cancelled, 0), "
-    "ifnull(j.priority, -2), sum(j.ended_at IS NULL OR "
-    "n.pending + n.done + n.failed + n.cancelled > 0) OVER () FROM job j JOIN stage s ON "
-    "s.stage_id = j.stage_id "
-    "LEFT JOIN (SELECT job_id, sum(state = 'pending') AS pending, sum(state = 'done') AS done, "
-    "sum(state = 'failed') AS failed, sum(state = 'cancelled' AND wanted) AS cancelled "
-    "FROM task GROUP BY job_id) n ON n.job_id = j.job_id ORDER BY j.job_id";
+    "j.pending, j.done, j.failed, j.cancelled, ifnull(j.priority, -2), "
+    "sum(j.ended_at IS NULL OR j.pending + j.done + j.failed + j.cancelled > 0) OVER () "
+    "FROM job j JOIN stage s ON s.stage_id = j.stage_id ORDER BY j.job_id";
 
 int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err)
 {

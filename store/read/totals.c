@@ -92,8 +92,7 @@ static int count_of(struct store *st, const char *sql, uint64_t *ret, struct err
 
 /* A file that holds something else now has not vanished, and neither has what it held before. */
 static const char sql_gone[] =
-    "SELECT count(*) FROM catalog_total c CROSS JOIN media m WHERE c.vanished > 0 "
-    "AND m.places = 0 AND NOT m.replaced";
+    "SELECT count(*) FROM media m INDEXED BY media_gone WHERE m.places = 0 AND NOT m.replaced";
 
 int store_gone(struct store *st, uint64_t *ret, struct err *err)
 {
@@ -109,11 +108,8 @@ int store_left_out(struct store *st, uint64_t *ret, struct err *err)
     return count_of(st, sql_left_out, ret, err);
 }
 
-/* Of a recording's transcriptions one is current, and others have no segments. */
-static const char sql_speechless[] =
-    "SELECT count(*) FROM task t WHERE t.state = 'done' AND t.current "
-    "AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = t.task_id) "
-    "AND (SELECT s." DB_TRANSCRIBES " FROM stage s WHERE s.stage_id = t.stage_id)";
+static const char sql_speechless[] = "SELECT count(*) FROM task t INDEXED BY task_silent "
+                                     "WHERE t.silent AND t.current AND t.state = 'done'";
 
 int store_speechless(struct store *st, uint64_t *ret, struct err *err)
 {

@@ -12,31 +12,33 @@
 #include "store/results/naming.h"
 #include "store/results/speakers.h"
 
-#define ALL_THERE                                                        \
-    "task_id = ?1 AND shards_done >= shards_total "                      \
-    "AND (SELECT count(*) FROM shard WHERE task_id = ?1 "                \
-    "     AND seq < (SELECT shards_total FROM task WHERE task_id = ?1))" \
-    "    = shards_total "
 #define SETTLES "(SELECT " DB_SETTLES " FROM stage s WHERE s.stage_id = task.stage_id)"
+
+/* One that settles waits for that. */
+static const char sql_complete[] =
+    "UPDATE task SET state = iif(" SETTLES ", 'pending', 'done'), "
+    "waits = iif(" SETTLES ", 'settling', waits), settled_at = iif(" SETTLES ", NULL, ?2), "
+    "silent = (SELECT s." DB_TRANSCRIBES " FROM stage s WHERE s.stage_id = task.stage_id) "
+    "AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = ?1), "
+    "retry_at = NULL, error_code = NULL, error = NULL "
+    "WHERE task_id = ?1 AND shards_done >= shards_total AND "
+    "iif(" SETTLES ", state IN ('pending', 'failed') AND waits IS NULL, "
+    "    state <> 'done' AND waits IS NOT 'source') AND "
+    "(SELECT count(*) FROM shard h WHERE h.task_id = ?1 AND h.seq < task.shards_total) "
+    "= shards_total";
 
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err)
 {
-    int rc =
-        db_run(st, err,
-               "UPDATE task SET state = 'done', settled_at = ?2, retry_at = NULL, "
-               "error_code = NULL, error = NULL "
-               "WHERE " ALL_THERE "AND state <> 'done' AND waits IS NOT 'source' AND NOT " SETTLES,
-               "it", task_id, now);
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_run(st, err, sql_complete, "it", task_id, now);
 
-    if (rc < 0)
-        return rc;
-    st->completing += (uint64_t)sqlite3_changes(st->db);
-    rc = db_run(st, err,
-                "UPDATE task SET state = 'pending', waits = 'settling', settled_at = NULL, "
-                "retry_at = NULL, error_code = NULL, error = NULL "
-                "WHERE " ALL_THERE
-                "AND state IN ('pending', 'failed') AND waits IS NULL AND " SETTLES,
-                "i", task_id);
+    if (rc == 0 && sqlite3_changes(st->db) > 0)
+        rc = db_first(st, &stmt, err, "SELECT state = 'done' FROM task WHERE task_id = ?", "i",
+                      task_id);
+    if (rc == 1) {
+        st->completing += sqlite3_column_int(stmt, 0) != 0;
+        sqlite3_reset(stmt);
+    }
     return rc < 0 ? rc : share_check(st, task_id, err);
 }
 

@@ -82,13 +82,16 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
     /* A recording that turns out to have more than a decoding before found is not done any more. */
     rc = forgot = complete_forget(st, task_id, shards, &speakers, err);
     if (rc >= 0)
+        rc = db_run(st, err, "UPDATE task SET shards_total = ?2 WHERE task_id = ?1", "ii", task_id,
+                    (int64_t)shards);
+    if (rc == 0)
         rc = db_run(st, err,
-                    "UPDATE task SET shards_total = ?2, "
-                    "waits = iif(waits = 'settling' AND shards_done < ?2, NULL, waits), "
-                    "state = iif(state = 'done' AND shards_done < ?2, 'pending', state), "
-                    "settled_at = iif(state = 'done' AND shards_done < ?2, NULL, settled_at) "
-                    "WHERE task_id = ?1",
-                    "ii", task_id, (int64_t)shards);
+                    "UPDATE task SET waits = iif(waits = 'settling', NULL, waits), "
+                    "settled_at = iif(state = 'done', NULL, settled_at), "
+                    "state = iif(state = 'done', 'pending', state) "
+                    "WHERE task_id = ?1 AND shards_done < shards_total "
+                    "AND (waits = 'settling' OR state = 'done')",
+                    "i", task_id);
     if (rc == 0)
         rc = complete_check(st, task_id, now, err);
     if (forgot == 1)
@@ -120,7 +123,9 @@ int store_media_info(struct store *st, const struct store_media_info *info, stru
     return db_leave(st, rc, err);
 }
 
-#define HEARS_APART "(s." DB_TRANSCRIBES " OR s." DB_SETTLES ")" /* and not the mix alone */
+/* And not the mix alone. */
+#define HEARS_APART \
+    "SELECT s." DB_TRANSCRIBES " OR s." DB_SETTLES " FROM stage s WHERE s.stage_id = "
 
 static int put_sources(struct store *st, int64_t task_id, const struct store_heard *heard,
                        struct err *err)
@@ -131,7 +136,7 @@ static int put_sources(struct store *st, int64_t task_id, const struct store_hea
         rc = db_run(
             st, err,
             "INSERT INTO source (task_id, source, label) SELECT t.task_id, ?2, ?3 FROM task t "
-            "JOIN stage s ON s.stage_id = t.stage_id WHERE t.task_id = ?1 AND " HEARS_APART,
+            "WHERE t.task_id = ?1 AND (" HEARS_APART "t.stage_id)",
             "iit", task_id, (int64_t)i + 1, heard->sources[i].label);
     return rc;
 }
@@ -140,10 +145,9 @@ static int task_heard(struct store *st, int64_t task_id, const struct store_hear
                       struct err *err)
 {
     int rc = db_run(st, err,
-                    "UPDATE task SET left_out = n.left_out FROM "
-                    "(SELECT nullif(iif(" HEARS_APART ", ?2, ?3), '') AS left_out FROM task t "
-                    "JOIN stage s ON s.stage_id = t.stage_id WHERE t.task_id = ?1) n "
-                    "WHERE task_id = ?1 AND task.left_out IS NOT n.left_out",
+                    "UPDATE task SET left_out = nullif(iif((" HEARS_APART
+                    "task.stage_id), ?2, ?3), '') WHERE task_id = ?1 AND "
+                    "left_out IS NOT nullif(iif((" HEARS_APART "task.stage_id), ?2, ?3), '')",
                     "itt", task_id, heard->left_out ? heard->left_out : "",
                     heard->mix_left_out ? heard->mix_left_out : "");
 

@@ -36,11 +36,23 @@ static double speech_prob(const struct result_segment *s)
     return s->speech_prob > 1 ? 1 : s->speech_prob;
 }
 
-static int put_words(struct store *st, int64_t segment_id, const struct result_segment *s,
-                     struct err *err)
+/* Of a segment that was put. */
+static int put_words(struct store *st, const struct store_shard_result *r,
+                     const struct result_segment *s, int64_t idx, struct err *err)
 {
+    sqlite3_stmt *stmt = NULL;
+    int64_t segment_id = 0;
     int rc = 0;
 
+    if (s->word_count)
+        rc = db_first(st, &stmt, err,
+                      "SELECT segment_id FROM segment WHERE task_id = ? AND seq = ? AND idx = ?",
+                      "iii", r->task_id, (int64_t)r->seq, idx);
+    if (rc == 1) {
+        segment_id = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+        rc = 0;
+    }
     for (size_t k = 0; k < s->word_count && rc == 0; k++)
         rc = db_run(st, err,
                     "INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability) "
@@ -50,28 +62,21 @@ static int put_words(struct store *st, int64_t segment_id, const struct result_s
     return rc;
 }
 
-#define PUT_INTO(table, returning)                                                         \
+#define PUT_INTO(table)                                                                    \
     "INSERT INTO " table " (task_id, seq, idx, start_ms, end_ms, text, language, reason, " \
     "avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, speech_prob, " \
-    "source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, ?) RETURNING " returning
+    "source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, ?)"
 
 static int put_segment(struct store *st, const struct store_shard_result *r,
                        const struct result_segment *s, int64_t idx, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int64_t id;
-    int rc = db_first(st, &stmt, err,
-                      s->dropped ? PUT_INTO("dropped", "0") : PUT_INTO("segment", "segment_id"),
-                      "iiiiitttddddidi", r->task_id, (int64_t)r->seq, idx, s->start_ms, s->end_ms,
-                      s->text, s->language ? s->language : "", s->reason ? s->reason : "",
-                      s->avg_logprob, s->no_speech_prob, s->compression_ratio, s->temperature,
-                      (int64_t)s->attempts, speech_prob(s), (int64_t)s->source);
+    int rc = db_run(st, err, s->dropped ? PUT_INTO("dropped") : PUT_INTO("segment"),
+                    "iiiiitttddddidi", r->task_id, (int64_t)r->seq, idx, s->start_ms, s->end_ms,
+                    s->text, s->language ? s->language : "", s->reason ? s->reason : "",
+                    s->avg_logprob, s->no_speech_prob, s->compression_ratio, s->temperature,
+                    (int64_t)s->attempts, speech_prob(s), (int64_t)s->source);
 
-    if (rc != 1)
-        return rc;
-    id = sqlite3_column_int64(stmt, 0);
-    rc = db_next(st, stmt, err); /* to its end, where its foreign keys are looked at */
-    return rc < 0 || s->dropped ? rc : put_words(st, id, s, err);
+    return rc < 0 || s->dropped ? rc : put_words(st, r, s, idx, err);
 }
 
 int texts_put(struct store *st, const struct store_shard_result *r, struct err *err)

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "store/parting/index_later.h"
 #include "store/parting/parting.h"
 #include "tests/common/random.h"
 #include "tests/unit/store/fixture.h"
@@ -276,17 +275,15 @@ static void hear(struct store *st, const struct store_task *t, const struct shap
     free(texts);
 }
 
-/* As a run would, but for the index, which would take most of the time. */
+/* As a run would, in one transaction. */
 static void work_off(struct store *st, const struct shape *of, uint64_t *r)
 {
-    struct index_later *later = NULL;
     struct err e = {0};
     struct store_task t;
     int64_t after = 0;
     size_t n = 1;
 
     assert_ok(store_begin(st, &e), e);
-    assert_ok(index_later_begin(st, &later, &e), e);
     while (store_runnable(st, 1, after, INT64_MAX, &t, 1, &n, &e) == 0 && n == 1) {
         const struct store_media_info info = {.media_id = t.media_id,
                                               .duration_ms = of->shards * 240000,
@@ -300,7 +297,6 @@ static void work_off(struct store *st, const struct shape *of, uint64_t *r)
         after = t.task_id;
         store_task_free(&t);
     }
-    assert_ok(index_later_end(st, later, 0, &e), e);
     assert_ok(store_commit(st, &e), e);
 }
 

@@ -171,12 +171,14 @@ static void watch(pid_t pid, const char *program)
                100000 * (now.cpu_s - warm.cpu_s) / (now.at_ms - warm.at_ms),
                1000 * (double)(now.results - warm.results) / (now.at_ms - warm.at_ms), least, most);
     if (short_count->results)
-        printf(
-            "# %.1f statements for a result, %.0f results a commit; without pages %.1f MiB on the "
-            "heap in the first two thirds, then %.1f\n",
-            (double)short_count->statements / (double)short_count->results,
-            (double)short_count->results / (double)short_count->commits,
-            (double)short_count->heap_begin / 1048576, (double)short_count->heap_later / 1048576);
+        printf("# %.0f us of processor time for a result, the run's beginning and end among it; "
+               "%.1f statements, %.0f results a commit; without pages %.1f MiB on the heap in the "
+               "first two thirds, then %.1f\n",
+               (double)short_count->processor_us / (double)short_count->results,
+               (double)short_count->statements / (double)short_count->results,
+               (double)short_count->results / (double)short_count->commits,
+               (double)short_count->heap_begin / 1048576,
+               (double)short_count->heap_later / 1048576);
     asked_of(asked, 0, &median, &slowest);
     printf("# status: %zu times, median %.0f ms, at most %.0f ms", asked_count, median, slowest);
     asked_of(asked_cpu, 0, &median, &slowest);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "scheduler/scheduler.h"
@@ -23,6 +24,7 @@ struct short_count {
     uint64_t recordings;
     atomic_ullong statements, commits; /* of SQL, those of triggers too */
     atomic_ullong results;             /* shards that were written */
+    atomic_ullong processor_us;        /* of the whole run, once it has ended */
     atomic_ullong cache; /* bytes of the catalog's pages in memory, after the last commit */
     /* Bytes on the heap without them, the most after a commit: of the first two thirds of the
      * results, and later. */
@@ -98,6 +100,7 @@ static inline pid_t short_run(uint64_t recordings)
     static const struct scheduler_tuning tuning = {.worker_program = SWIFT_WORKER};
     const struct scheduler_options o = {.catalog = CATALOG, .devices = "cpu", .tuning = &tuning};
     struct scheduler_result r;
+    struct rusage used;
     struct err e = {0};
     pid_t pid;
     int rc;
@@ -116,6 +119,9 @@ static inline pid_t short_run(uint64_t recordings)
     log_set_level(LOG_WARN);
     sqlite3_auto_extension((void (*)(void))short_trace);
     rc = scheduler_run(&o, &r, &e);
+    getrusage(RUSAGE_SELF, &used);
+    short_count->processor_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+                                (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     if (rc)
         fprintf(stderr, "run: %s\n", e.msg);
     _exit(rc ? 1 : 0);

@@ -3,7 +3,7 @@
 #include "tests/sim/short_run.h"
 
 #define RECORDINGS 4000
-#define STATEMENTS_EACH 115    /* of SQL, triggers' too: 107 of two segments each */
+#define STATEMENTS_EACH 75     /* of SQL, triggers' too: 70 of two segments each */
 #define HEAP_GROWTH (2u << 20) /* the backlog is longer and shorter; 1 KiB for each is more */
 
 static int child_status(pid_t pid)

@@ -235,6 +235,18 @@ static inline void catalog_audit(void)
             "t "
             " WHERE t.stage_id = n.stage_id)"),
         0);
+    assert_int_equal(
+        count_of("SELECT count(*) FROM job j WHERE (pending, done, failed, cancelled) IS NOT "
+                 "(SELECT count(*) FILTER (WHERE state = 'pending'), "
+                 "        count(*) FILTER (WHERE state = 'done'), "
+                 "        count(*) FILTER (WHERE state = 'failed'), "
+                 "        count(*) FILTER (WHERE state = 'cancelled' AND wanted) "
+                 " FROM task t WHERE t.job_id = j.job_id)"),
+        0);
+    /* Nothing is due. */
+    assert_int_equal(count_of("SELECT (SELECT count(*) FROM batch) + "
+                              "(SELECT count(*) FROM figure_due)"),
+                     0);
     /* Of a recording's results of a kind one is current, and at most one is to be done. */
     assert_int_equal(
         count_of("SELECT count(*) FROM (SELECT 1 FROM task JOIN stage USING (stage_id) "

@@ -1,0 +1,272 @@
+/* What follows from many rows is made at the end of their transaction: the index of new segments,
+ * recordings' states and their sums. That each sum equals a count, and the index its table, is
+ * looked at wherever a catalog is closed (catalog_audit, fts_check). */
+#include "store/read/read.h"
+#include "tests/common/random.h"
+#include "tests/unit/store/stages.h"
+
+#define MATCHES(word) \
+    count_of("SELECT count(*) FROM segment_fts WHERE segment_fts MATCH '" word "'")
+#define SEGMENTS count_of("SELECT segments FROM catalog_total")
+
+static void begin(struct store *st)
+{
+    struct err e = {0};
+
+    assert_ok(store_begin(st, &e), e);
+}
+
+static void commit(struct store *st)
+{
+    struct err e = {0};
+
+    assert_ok(store_commit(st, &e), e);
+}
+
+static void total(struct store *st, int64_t task, uint32_t shards)
+{
+    struct err e = {0};
+
+    assert_ok(store_task_total(st, task, shards, &e), e);
+}
+
+static struct store *two_recordings(void)
+{
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_nano);
+
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_add1(st, job, "/a/2.wav", "", 2);
+    return st;
+}
+
+TEST(a_commit_makes_what_is_due)
+{
+    struct store *st = two_recordings();
+
+    begin(st);
+    shard_put(st, 1, 0, (const char *const[]){"harbour", "market"}, 2);
+    total(st, 1, 1);
+    assert_int_equal(count_of("SELECT done FROM catalog_total"), 0);
+    commit(st);
+    assert_int_equal(MATCHES("market"), 1);
+    assert_int_equal(SEGMENTS, 2);
+    assert_int_equal(count_of("SELECT done FROM catalog_total"), 1);
+    assert_string_equal(text_of("SELECT state FROM media WHERE media_id = 1"), "done");
+    assert_int_equal(count_of("SELECT done FROM job"), 1);
+    catalog_close(st);
+}
+
+TEST(nothing_is_due_after_a_rollback)
+{
+    struct store *st = two_recordings();
+
+    begin(st);
+    shard_put(st, 1, 0, (const char *const[]){"harbour"}, 1);
+    store_rollback(st);
+    assert_int_equal(MATCHES("harbour"), 0);
+    begin(st);
+    shard_put(st, 1, 0, (const char *const[]){"market"}, 1);
+    commit(st);
+    assert_int_equal(MATCHES("market"), 1);
+    assert_int_equal(SEGMENTS, 1);
+    catalog_close(st);
+}
+
+/* Segments of before and of the batch, whose text changes, which go, and of which others become
+ * current, all before the batch ends. */
+TEST(segments_change_within_a_batch)
+{
+    struct store *st = two_recordings();
+    struct err e = {0};
+    sqlite3 *db;
+
+    shard_put(st, 1, 0, (const char *const[]){"harbour", "bridge", "river"}, 3);
+    total(st, 1, 1);
+    store_close(st);
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db,
+                     "BEGIN; INSERT INTO batch SELECT 1, max(segment_id) FROM segment;"
+                     "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
+                     "VALUES (1, 0, 3, 0, 9, 'market', 'en'), (1, 0, 4, 0, 9, 'square', 'en');"
+                     "UPDATE segment SET text = 'port' WHERE text = 'harbour';"
+                     "UPDATE segment SET text = 'fair' WHERE text = 'market';"
+                     "DELETE FROM segment WHERE text IN ('square', 'river');"
+                     "UPDATE task SET current = 0 WHERE task_id = 1;"
+                     "UPDATE task SET current = 1 WHERE task_id = 1;"
+                     "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
+                     "VALUES (1, 0, 5, 0, 9, 'quay', 'en');"
+                     "DELETE FROM batch; COMMIT",
+                     NULL, NULL, &(char *){NULL}),
+        SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(MATCHES("harbour OR market OR square OR river"), 0);
+    assert_int_equal(MATCHES("port OR bridge OR fair OR quay"), 4);
+    assert_int_equal(SEGMENTS, 4);
+    assert_ok(store_open(CATALOG, STORE_WRITE, &st, &e), e);
+    catalog_close(st);
+}
+
+/* By hand, without a batch: at once. */
+TEST(other_writers_need_no_batch)
+{
+    struct store *st = two_recordings();
+
+    shard_put(st, 1, 0, (const char *const[]){"harbour"}, 1);
+    run_sql("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
+            "VALUES (1, 0, 1, 0, 9, 'market', 'en')");
+    assert_int_equal(MATCHES("market"), 1);
+    assert_int_equal(SEGMENTS, 2);
+    run_sql("UPDATE task SET state = 'failed', error_code = 'input' WHERE task_id = 1");
+    assert_string_equal(text_of("SELECT state FROM media WHERE media_id = 1"), "failed");
+    assert_int_equal(count_of("SELECT failed FROM catalog_total"), 1);
+    assert_int_equal(count_of("SELECT failed FROM job"), 1);
+    catalog_close(st);
+}
+
+TEST(a_batch_that_was_left_is_ended)
+{
+    struct store *st = two_recordings();
+
+    run_sql("INSERT INTO batch SELECT 1, ifnull(max(segment_id), 0) FROM segment");
+    shard_put(st, 1, 0, (const char *const[]){"harbour"}, 1);
+    begin(st);
+    shard_put(st, 2, 0, (const char *const[]){"market"}, 1);
+    commit(st);
+    assert_int_equal(MATCHES("harbour OR market"), 2);
+    catalog_close(st);
+}
+
+/* Any order of what a run and people do, in batches of any length. */
+static void do_something(struct store *st, uint64_t *r, int64_t tasks, struct err *e)
+{
+    static const char *const words[] = {"harbour", "market", "river"};
+    const int64_t task = 1 + random_below(r, (uint32_t)tasks), media = 1 + random_below(r, 12);
+    const struct store_media_info info = {.media_id = media,
+                                          .duration_ms = (int64_t)random_below(r, 4) * 30000,
+                                          .container = "wav",
+                                          .codec = "pcm"};
+
+    switch (random_below(r, 7)) {
+    case 0:
+        assert_ok(store_media_info(st, &info, e), *e);
+        break;
+    case 1:
+        assert_ok(
+            store_media_end(st, media, info.duration_ms, NULL, random_below(r, 4) ? "" : "cut", e),
+            *e);
+        break;
+    case 2:
+        total(st, task, 1 + random_below(r, 3));
+        break;
+    case 3:
+        assert_ok(store_task_failed(st, task, ERR_INPUT, "no", random_below(r, 2) ? -1 : 5000, e),
+                  *e);
+        break;
+    default:
+        shard_put(st, task, random_below(r, 3), words, random_below(r, 4));
+        break;
+    }
+}
+
+TEST(sums_equal_counts_after_anything)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        static const struct store_stage *const stages[] = {&stage_nano, &stage_tiny, &stage_voices};
+        struct store *st = catalog_new();
+        struct err e = {0};
+        uint64_t r = seed;
+        char path[32];
+        int64_t tasks;
+
+        for (int s = 0; s < 3; s++) {
+            int64_t job = job_begin(st, stages[s]);
+
+            for (int i = 1; i <= 12; i++) {
+                snprintf(path, sizeof(path), "/a/%d.wav", i);
+                if (random_below(&r, 4))
+                    job_add1(st, job, path, "", (uint64_t)i);
+            }
+            job_end(st, job, "/a");
+        }
+        tasks = count_of("SELECT max(task_id) FROM task");
+        for (int batch = 0; batch < 12; batch++) {
+            const bool together = random_below(&r, 4) > 0;
+
+            if (together)
+                begin(st);
+            for (uint32_t i = random_below(&r, 60); i > 0; i--)
+                do_something(st, &r, tasks, &e);
+            if (together && random_below(&r, 6))
+                commit(st);
+            else
+                store_rollback(st);
+        }
+        print_message("seed %llu: %lld done\n", (unsigned long long)seed,
+                      (long long)count_of("SELECT count(*) FROM task WHERE state = 'done'"));
+        apply_ok(st, &(struct request){.type = REQUEST_FORGET});
+        catalog_close(st);
+    }
+}
+
+/* A catalog of schema 17 with all that is summed since. */
+TEST(a_catalog_of_before_is_counted)
+{
+    struct err e = {0};
+    struct store *st;
+    uint64_t n;
+
+    catalog_remove();
+    for (int i = 0; i < 17; i++)
+        run_sql(migrations[i].sql);
+    run_sql("PRAGMA user_version = 17; PRAGMA journal_mode = WAL;"
+            "PRAGMA application_id = 0x4E534854;"
+            "INSERT INTO stage (stage_id, name, model, model_dir, model_hash, params, created_at) "
+            "VALUES (1, 'transcribe', 'nano', '/m', 'aa11', '{}', '2026'), "
+            "(2, 'sounds', 'yamnet', '/y', 'bb22', '{}', '2026');"
+            "INSERT INTO job (job_id, stage_id, language, command, created_at) "
+            "VALUES (1, 1, '', 'enqueue /a', '2026'), (2, 2, '', 'enqueue /a', '2026'), "
+            "(3, 1, '', 'enqueue /b', '2026')");
+    for (int i = 1; i <= 5; i++) {
+        char sql[1200];
+
+        snprintf(sql, sizeof(sql),
+                 "INSERT INTO media (media_id, size_bytes, fingerprint, created_at, duration_ms) "
+                 "VALUES (%1$d, %1$d, zeroblob(16), '2026', 30000);"
+                 "INSERT INTO place (media_id, path, path_raw, member, member_raw, "
+                 "file_size_bytes, mtime_ns, inode, device, state, job_id, seen_job) "
+                 "VALUES (%1$d, '/a/%1$d.wav', CAST('/a/%1$d.wav' AS BLOB), '', x'', 9, 1, 1, 1, "
+                 "'present', 1, 1);"
+                 "INSERT INTO task (task_id, media_id, stage_id, job_id, language, shards_total) "
+                 "VALUES (%1$d, %1$d, 1, 1, '', 1), (%1$d + 10, %1$d, 2, 2, '', 1)",
+                 i);
+        run_sql(sql);
+    }
+    run_sql("INSERT INTO shard SELECT task_id, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026' "
+            "FROM task WHERE task_id IN (1, 2, 11);"
+            "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
+            "VALUES (1, 0, 0, 0, 900, 'from before', 'en');"
+            "UPDATE task SET state = 'done' WHERE task_id IN (1, 2, 11);"
+            "UPDATE task SET state = 'failed', error_code = 'input' WHERE task_id = 3;"
+            "UPDATE task SET state = 'cancelled' WHERE task_id = 12;"
+            "UPDATE place SET state = 'vanished' WHERE media_id = 5");
+    st = catalog_open(STORE_WRITE);
+    assert_int_equal(store_schema_version(st), migrations_last);
+    assert_string_equal(text_of("SELECT group_concat(pending || ' ' || done || ' ' || failed || "
+                                "' ' || cancelled) FROM job"),
+                        "2 2 1 0,3 1 0 1,0 0 0 0");
+    assert_string_equal(text_of("SELECT group_concat(task_id) FROM task WHERE silent"), "2");
+    assert_ok(store_speechless(st, &n, &e), e);
+    assert_int_equal(n, 1);
+    assert_ok(store_gone(st, &n, &e), e);
+    assert_int_equal(n, 1);
+    /* What is new works on what is old. */
+    begin(st);
+    shard_put(st, 4, 0, (const char *const[]){"from now"}, 1);
+    commit(st);
+    assert_int_equal(MATCHES("before OR now"), 2);
+    catalog_close(st);
+}
+
+TEST_MAIN(NULL, NULL)
