@@ -66,12 +66,23 @@ def powerset_targets(active):
     return torch.from_numpy(table[:, bits].transpose(1, 0, 2).copy())
 
 
-def powerset_loss(scores, targets):
+def powerset_loss(scores, targets, weights):
     """Cross-entropy under the best naming of each window's speakers (Plaquet and Bredin, "Powerset
-    multi-class cross entropy loss for neural speaker diarization", 2023)."""
-    each = torch.stack([-scores.gather(2, targets[:, p, :, None]).mean((1, 2)) for p in range(6)], 1)
+    multi-class cross entropy loss for neural speaker diarization", 2023). weights: [batch][frames]."""
+    each = torch.stack([-(scores.gather(2, targets[:, p, :, None])[:, :, 0] * weights).mean(1)
+                        for p in range(6)], 1)
     least, which = each.min(1)
     return least.mean(), which
+
+
+def weights_of(active, people, shortest=20):
+    """[batch][frames] of mean 1: each frame weighs the same, and beside that each person in a window,
+    `people` times as much as all frames, however little is said (of `shortest` frames and more)."""
+    active = torch.from_numpy(active.astype(np.float32))
+    spoken = active.sum(2, keepdim=True)
+    several = (spoken > 0).sum(1).clamp(min=1)
+    each = (active / spoken.clamp(min=shortest)).sum(1) / several * active.shape[2]
+    return (1 + people * each) / (1 + people)
 
 
 class Block(nn.Module):
@@ -92,7 +103,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    def __init__(self, widths=WIDTHS, blocks=BLOCKS):
+    def __init__(self, widths=WIDTHS, blocks=BLOCKS, size=SIZE):
         super().__init__()
         channels = widths[0]
         self.conv1 = nn.Conv2d(1, channels, 3, 1, 1, bias=False)
@@ -103,9 +114,9 @@ class ResNet(nn.Module):
                 made.append(Block(channels, out, 2 if layer > 1 and i == 0 else 1))
                 channels = out
             setattr(self, f"layer{layer}", nn.Sequential(*made))
-        self.seg_1 = nn.Linear(2 * 10 * channels, SIZE)
+        self.seg_1 = nn.Linear(2 * 10 * channels, size)
         # Without it all vectors point about one way for long. Folded into seg_1 in the end.
-        self.bn_seg_1 = nn.BatchNorm1d(SIZE, affine=False)
+        self.bn_seg_1 = nn.BatchNorm1d(size, affine=False)
 
     def frames(self, x):
         """x: [batch][80][frames]. [batch][channels x 10][frames / 8]."""
@@ -131,7 +142,8 @@ class ResNet(nn.Module):
 def like(state):
     """A ResNet of the sizes that these tensors have."""
     layers = [[name for name in state if re.fullmatch(rf"layer{n}\.\d+\.conv2\.weight", name)] for n in (1, 2, 3, 4)]
-    return ResNet([len(state[names[0]]) for names in layers], [len(names) for names in layers])
+    return ResNet([len(state[names[0]]) for names in layers], [len(names) for names in layers],
+                  len(state["seg_1.weight"]))
 
 
 def grown(state):
