@@ -103,7 +103,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    def __init__(self, widths=WIDTHS, blocks=BLOCKS, size=SIZE):
+    def __init__(self, widths=WIDTHS, blocks=BLOCKS):
         super().__init__()
         channels = widths[0]
         self.conv1 = nn.Conv2d(1, channels, 3, 1, 1, bias=False)
@@ -114,9 +114,9 @@ class ResNet(nn.Module):
                 made.append(Block(channels, out, 2 if layer > 1 and i == 0 else 1))
                 channels = out
             setattr(self, f"layer{layer}", nn.Sequential(*made))
-        self.seg_1 = nn.Linear(2 * 10 * channels, size)
+        self.seg_1 = nn.Linear(2 * 10 * channels, SIZE)
         # Without it all vectors point about one way for long. Folded into seg_1 in the end.
-        self.bn_seg_1 = nn.BatchNorm1d(size, affine=False)
+        self.bn_seg_1 = nn.BatchNorm1d(SIZE, affine=False)
 
     def frames(self, x):
         """x: [batch][80][frames]. [batch][channels x 10][frames / 8]."""
@@ -142,8 +142,7 @@ class ResNet(nn.Module):
 def like(state):
     """A ResNet of the sizes that these tensors have."""
     layers = [[name for name in state if re.fullmatch(rf"layer{n}\.\d+\.conv2\.weight", name)] for n in (1, 2, 3, 4)]
-    return ResNet([len(state[names[0]]) for names in layers], [len(names) for names in layers],
-                  len(state["seg_1.weight"]))
+    return ResNet([len(state[names[0]]) for names in layers], [len(names) for names in layers])
 
 
 def grown(state):

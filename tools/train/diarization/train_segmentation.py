@@ -68,7 +68,7 @@ class Windows:
         return pcm, mixture.activity(spoken, len(voices), self.centres)
 
     def cut(self):
-        """[(pcm, activity, voices)] of one conversation, where at most three speak."""
+        """[(pcm, who speaks)] of one conversation, where at most three do."""
         rng, samples = self.rng, int(mixture.RATE * self.rng.uniform(*CONVERSATION_S))
         mixer = self.mild if rng.random() < MILD else self.wide
         voices = self.pick(rng.choice(IN_TURN, p=IN_TURN_SHARES), mixer)
@@ -77,17 +77,17 @@ class Windows:
         pcm, cut = mixer.place(tracks), []
         for at in rng.integers(0, samples - WINDOW, samples // CUT_EVERY):
             active = mixture.activity(spoken, len(voices), self.centres + at)
-            heard = active.any(1)
-            if heard.sum() <= 3:
-                cut.append((pcm[at:at + WINDOW], active[heard], voices[heard]))
+            active = active[active.any(1)]
+            if len(active) <= 3:
+                cut.append((pcm[at:at + WINDOW], active))
         return cut
 
     def make(self):
         while not self.waiting:
             self.waiting = self.cut() if self.rng.random() < CUT else [self.composed()]
-        pcm, heard = self.waiting.pop()[:2]
+        pcm, who = self.waiting.pop()
         active = np.zeros((3, features.FRAMES), bool)
-        active[:len(heard)] = heard
+        active[:len(who)] = who
         with torch.no_grad():
             heard = features.sinc_heard(torch.from_numpy(pcm)[None], self.filters)[0].half().numpy()
         return heard, active
