@@ -93,6 +93,11 @@ def room(rng, longest=0.35):
     return tail.astype(np.float32)
 
 
+def faded(pcm, n=160):
+    """Its end dies away within 10 ms."""
+    return np.concatenate((pcm[:-n], pcm[-n:] * np.linspace(1, 0, n, dtype=np.float32)))
+
+
 class Mixer:
     """wide: with what is no speech under it or between, telephone lines, clipping, larger rooms, and
     voices whose effort changes from sentence to sentence."""
@@ -180,6 +185,24 @@ class Mixer:
                 at = last + int(RATE * rng.exponential(0.4))
             who = other
         return found
+
+    def words(self, found, voices, share):
+        """Of what turns() found: this share cut down to a word or two; and into long ones, as often, somebody
+        else says a word ("yes") where nobody but these two speaks."""
+        rng, cut = self.rng, []
+        for who, at, pcm in found:
+            most = int(RATE * rng.uniform(0.3, 1.2))
+            cut.append((who, at, faded(pcm[:most]) if rng.random() < share and len(pcm) > most else pcm))
+        added = []
+        for who, at, pcm in cut:
+            if len(voices) == 1 or len(pcm) < 2 * RATE or rng.random() >= share:
+                continue
+            other = (who + 1 + rng.integers(len(voices) - 1)) % len(voices)
+            word = faded(self.bank.utterance(rng, voices[other])[:int(RATE * rng.uniform(0.25, 0.9))])
+            begin = at + rng.integers(len(pcm) - len(word))
+            if all(begin >= a + len(p) or begin + len(word) <= a for _, a, p in cut + added if a != at):
+                added.append((other, begin, word))
+        return sorted(cut + added, key=lambda turn: turn[1])
 
     def tracks(self, found, count, samples):
         """[count][samples], and [(speaker, start, end)] within them."""

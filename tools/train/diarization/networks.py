@@ -66,12 +66,23 @@ def powerset_targets(active):
     return torch.from_numpy(table[:, bits].transpose(1, 0, 2).copy())
 
 
-def powerset_loss(scores, targets):
+def powerset_loss(scores, targets, weights):
     """Cross-entropy under the best naming of each window's speakers (Plaquet and Bredin, "Powerset
-    multi-class cross entropy loss for neural speaker diarization", 2023)."""
-    each = torch.stack([-scores.gather(2, targets[:, p, :, None]).mean((1, 2)) for p in range(6)], 1)
+    multi-class cross entropy loss for neural speaker diarization", 2023). weights: [batch][frames]."""
+    each = torch.stack([-(scores.gather(2, targets[:, p, :, None])[:, :, 0] * weights).mean(1)
+                        for p in range(6)], 1)
     least, which = each.min(1)
     return least.mean(), which
+
+
+def weights_of(active, people, shortest=20):
+    """[batch][frames] of mean 1: each frame weighs the same, and beside that each person in a window,
+    `people` times as much as all frames, however little is said (of `shortest` frames and more)."""
+    active = torch.from_numpy(active.astype(np.float32))
+    spoken = active.sum(2, keepdim=True)
+    several = (spoken > 0).sum(1).clamp(min=1)
+    each = (active / spoken.clamp(min=shortest)).sum(1) / several * active.shape[2]
+    return (1 + people * each) / (1 + people)
 
 
 class Block(nn.Module):
