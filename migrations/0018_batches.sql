@@ -133,16 +133,15 @@ END;
 -- ------------------------------------------------------------------------------ a stage's sums
 --
 -- `UPDATE ... FROM` begins with a table for what it joins, which takes longer than all the rest.
-ALTER TABLE task ADD COLUMN live INTEGER GENERATED ALWAYS AS
-    (wanted AND state = 'pending' AND NOT paused AND NOT absent AND waits IS NOT 'source') VIRTUAL;
-
 DROP TRIGGER task_update;
 CREATE TRIGGER task_update
 AFTER UPDATE OF state, paused, absent, waits, audio_done_ms, wanted, current ON task BEGIN
     UPDATE stage_total SET
         tasks = tasks + new.wanted - old.wanted,
         superseded = superseded - new.wanted + old.wanted,
-        pending = pending + new.live - old.live,
+        pending = pending + (new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+             AND new.waits IS NOT 'source') - (old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+             AND old.waits IS NOT 'source'),
         waiting = waiting + (new.wanted AND new.state = 'pending' AND new.paused = 0
                              AND new.absent = 0 AND new.waits IS 'source')
                           - (old.wanted AND old.state = 'pending' AND old.paused = 0
@@ -158,9 +157,17 @@ AFTER UPDATE OF state, paused, absent, waits, audio_done_ms, wanted, current ON 
                         - (old.wanted AND old.state = 'failed'),
         cancelled = cancelled + (new.wanted AND new.state = 'cancelled')
                               - (old.wanted AND old.state = 'cancelled'),
-        unknown = unknown + iif(new.live = old.live, 0, (new.live - old.live) *
+        unknown = unknown + iif((new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+             AND new.waits IS NOT 'source') = (old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+             AND old.waits IS NOT 'source'), 0, ((new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+             AND new.waits IS NOT 'source') - (old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+             AND old.waits IS NOT 'source')) *
             (SELECT duration_ms IS NULL FROM media WHERE media_id = new.media_id)),
-        bytes_pending = bytes_pending + iif(new.live = old.live, 0, (new.live - old.live) *
+        bytes_pending = bytes_pending + iif((new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+             AND new.waits IS NOT 'source') = (old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+             AND old.waits IS NOT 'source'), 0, ((new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+             AND new.waits IS NOT 'source') - (old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+             AND old.waits IS NOT 'source')) *
             (SELECT size_bytes FROM media WHERE media_id = new.media_id)),
         audio_known_ms = audio_known_ms + iif(new.wanted = old.wanted, 0,
             (new.wanted - old.wanted) *
@@ -170,8 +177,10 @@ AFTER UPDATE OF state, paused, absent, waits, audio_done_ms, wanted, current ON 
         audio_current_ms = audio_current_ms + new.audio_done_ms * new.current
                                             - old.audio_done_ms * old.current,
         audio_left_ms = audio_left_ms +
-            (SELECT max(ifnull(duration_ms, 0) - new.audio_done_ms, 0) * new.live
-                  - max(ifnull(duration_ms, 0) - old.audio_done_ms, 0) * old.live
+            (SELECT max(ifnull(duration_ms, 0) - new.audio_done_ms, 0) * (new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+             AND new.waits IS NOT 'source')
+                  - max(ifnull(duration_ms, 0) - old.audio_done_ms, 0) * (old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+             AND old.waits IS NOT 'source')
              FROM media WHERE media_id = new.media_id)
     WHERE stage_id = new.stage_id;
 END;
@@ -182,11 +191,13 @@ WHEN old.duration_ms IS NOT new.duration_ms BEGIN
     UPDATE stage_total SET
         audio_known_ms = audio_known_ms + ifnull(new.duration_ms, 0) - ifnull(old.duration_ms, 0),
         audio_left_ms = audio_left_ms +
-            (SELECT live * (max(ifnull(new.duration_ms, 0) - t.audio_done_ms, 0) -
+            (SELECT (t.wanted AND t.state = 'pending' AND NOT t.paused AND NOT t.absent
+                     AND t.waits IS NOT 'source') * (max(ifnull(new.duration_ms, 0) - t.audio_done_ms, 0) -
                             max(ifnull(old.duration_ms, 0) - t.audio_done_ms, 0))
              FROM task t WHERE t.media_id = new.media_id AND t.stage_id = stage_total.stage_id),
         unknown = unknown +
-            (SELECT live * ((new.duration_ms IS NULL) - (old.duration_ms IS NULL))
+            (SELECT (t.wanted AND t.state = 'pending' AND NOT t.paused AND NOT t.absent
+                     AND t.waits IS NOT 'source') * ((new.duration_ms IS NULL) - (old.duration_ms IS NULL))
              FROM task t WHERE t.media_id = new.media_id AND t.stage_id = stage_total.stage_id)
     WHERE EXISTS (SELECT 1 FROM task t WHERE t.media_id = new.media_id
                   AND t.stage_id = stage_total.stage_id AND t.wanted);
