@@ -120,7 +120,7 @@ TEST(beams_words_and_voice_take_more)
 
 TEST(a_gpu_takes_more)
 {
-    const struct footprint_device gpu = {.gpu = true}, alike = {true, true};
+    const struct footprint_device gpu = {.gpu = true}, alike = {.gpu = true, .deterministic = true};
     const char *voice = "{\"vad_hash\":\"00112233445566778899aabbccddeeff\","
                         "\"vad_model\":\"silero-vad\"}";
 

@@ -146,11 +146,12 @@ static void fill(void)
     assert_ok(store_task_failed(st, 4, ERR_INPUT, "no audio in it", -1, &e), e);
     assert_ok(store_event(st, "run-start", 0, "cpu", "one worker", &e), e);
     assert_ok(store_event(st, "quarantined", 4, NULL, "no audio in it", &e), e);
-    assert_ok(store_tuning_note(
-                  st,
-                  &(struct store_tuning_key){"GPU-8f3c", "580.95 (CUDA 13.0)", "aa", "fp16", ""},
-                  &(struct store_tuning){64, 16, 800, (uint64_t)9 << 30, (uint64_t)8 << 30, 0}, &e),
-              e);
+    assert_ok(
+        store_tuning_note(
+            st, &(struct store_tuning_key){"GPU-8f3c", "580.95 (CUDA 13.0)", "aa", "fp16", ""},
+            &(struct store_tuning){64, 16, 800, (uint64_t)9 << 30, (uint64_t)8 << 30, 0, NULL, 0},
+            &e),
+        e);
     fill_speakers(st);
     fill_sounds(st);
     assert_int_equal(apply_ok(st, &(struct request){.type = REQUEST_CORRECT,
