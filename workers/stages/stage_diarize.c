@@ -284,19 +284,41 @@ static int check_plda(const struct diarize_stage_params *p, const struct diariza
     return rc == ERR_MISSING || rc == ERR_DENIED ? (err->code = ERR_MODEL) : rc;
 }
 
+static uint64_t predict(uint32_t windows, bool gpu, bool speech)
+{
+    return pyannet_predict_bytes(windows) + voiceprint_predict_bytes(windows) +
+           (speech ? speech_mask_predict_bytes(gpu) : 0) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
+}
+
+/* What was asked for; else as many as large devices like, halved until the room suffices that is
+ * left. 0: the networks choose. */
+static uint32_t choose_windows(const struct stage_setup *setup, const struct backend *be,
+                               bool speech)
+{
+    const uint64_t left = be->budget > be->allocated ? be->budget - be->allocated : 0;
+    uint32_t n = PYANNET_WIDE;
+
+    if (setup->windows || !be->budget || !be->info.wide_batches || be->info.deterministic)
+        return setup->windows;
+    while (n > 1 && predict(n, be->ops->record_begin != NULL, speech) > left)
+        n /= 2;
+    return n;
+}
+
 static int load(struct diarization *d, const struct stage_setup *setup,
                 const struct diarize_stage_params *params, struct backend *be, struct err *err)
 {
     struct diarization_dir dir = {0};
+    uint32_t windows = choose_windows(setup, be, params->vad_model[0] != 0);
     char *vad_file = NULL;
     int rc = diarization_dir_open(setup->dir, &dir, err);
 
     if (rc == 0)
         rc = silero_find_same(params->vad_model, params->vad_hash, &vad_file, err);
     if (rc == 0)
-        rc = pyannet_load(dir.segmentation, be, setup->windows, &d->segmentation, err);
+        rc = pyannet_load(dir.segmentation, be, windows, &d->segmentation, err);
     if (rc == 0)
-        rc = voiceprint_load(dir.embedding, be, setup->windows, &d->voices, err);
+        rc = voiceprint_load(dir.embedding, be, windows, &d->voices, err);
     if (rc == 0)
         rc = check_plda(params, &dir, voiceprint_size(d->voices), err);
     if (rc == 0 && vad_file)
@@ -352,12 +374,6 @@ static int diarization_open(const struct stage_setup *setup, struct backend *be,
     else
         *ret = d;
     return rc;
-}
-
-static uint64_t predict(uint32_t windows, bool gpu, bool speech)
-{
-    return pyannet_predict_bytes(windows) + voiceprint_predict_bytes(windows) +
-           (speech ? speech_mask_predict_bytes(gpu) : 0) + (gpu ? FOOTPRINT_GPU_BYTES : 0);
 }
 
 static uint64_t diarization_footprint(const void *self, const struct backend *be)

@@ -19,6 +19,7 @@ struct fake_models {
     uint32_t lacks;       /* calls of the speaker encoder that get ERR_VRAM */
     uint32_t fails_after; /* patches of sounds; 0: never, else with this code: */
     int fails_with;
+    uint32_t asked; /* windows of the segmentation, when it was loaded */
     uint32_t calls, largest, voice_calls, largest_voices;
     /* NULL: silence. sets: [589], of a window whose first sample is `first`. */
     void (*sets)(float first, uint8_t *sets);

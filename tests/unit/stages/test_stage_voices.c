@@ -325,4 +325,37 @@ TEST(a_plda_is_opened_before_the_work)
     opens("nowhere", 12, ERR_MODEL, "nowhere");
 }
 
+static uint32_t asked(uint32_t windows, bool wide, uint64_t budget)
+{
+    const struct stage_setup setup = {
+        .name = "diarize", .dir = "/m", .params = "{}", .windows = windows};
+    struct stage *stage;
+    struct backend *be;
+    struct err e = {0};
+
+    fake_models = (struct fake_models){0};
+    assert_ok(backend_open_host(1, &be, &e), e);
+    be->info.wide_batches = wide;
+    be->info.deterministic = false;
+    be->budget = budget;
+    assert_ok(stage_open(&setup, be, &stage, &e), e);
+    stage_close(stage);
+    backend_close(be);
+    return fake_models.asked;
+}
+
+/* A window takes 1100 bytes of the fakes. */
+TEST(a_small_device_has_fewer_windows_at_once)
+{
+    assert_int_equal(asked(0, true, UINT64_C(1) << 30), PYANNET_WIDE);
+    assert_int_equal(asked(0, true, PYANNET_WIDE * 1100), PYANNET_WIDE);
+    assert_int_equal(asked(0, true, PYANNET_WIDE * 1100 - 1), PYANNET_WIDE / 2);
+    assert_int_equal(asked(0, true, 5000), 4);
+    assert_int_equal(asked(0, true, 1), 1);
+    assert_int_equal(asked(7, true, 1), 7);
+    /* It is the networks' choice where there is no bound, and where nothing is done at once. */
+    assert_int_equal(asked(0, true, 0), 0);
+    assert_int_equal(asked(0, false, 5000), 0);
+}
+
 TEST_MAIN(NULL, NULL)

@@ -23,7 +23,6 @@
 #include "workers/models/pyannote/pyannet_weights.h"
 #include "workers/models/pyannote/sinc.h"
 
-#define WIDE_WINDOWS 128 /* recurrent layers: a sequence for each processor of a large device */
 #define POOL 3
 #define EPSILON 1e-5f
 
@@ -211,7 +210,7 @@ int pyannet_load(const char *file, struct backend *be, uint32_t windows, struct 
     if (!p)
         return err_set(err, ERR_NOMEM, "no memory for the segmentation model");
     p->be = be;
-    p->windows = windows ? windows : wide ? WIDE_WINDOWS : 1;
+    p->windows = windows ? windows : wide ? PYANNET_WIDE : 1;
     p->group = wide ? p->windows : 1;
     rc = pyannet_weights_read(file, PYANNET_CLASSES, &w, err);
     if (rc == 0) {
@@ -269,7 +268,7 @@ uint64_t pyannet_predict_bytes(uint32_t windows)
     weights += 2 * 4 * h * (60 + h) + 3 * 2 * 4 * h * (2 * h + h) + 4 * 2 * 4 * h;
     weights += (2 * h + 1) * 128 + (128 + 1) * 128 + (128 + 1) * PYANNET_CLASSES;
     scratch += frames * 4 * h; /* of an LSTM: what the inputs add to its gates */
-    return 4 * (weights + (windows ? windows : WIDE_WINDOWS) * scratch);
+    return 4 * (weights + (windows ? windows : PYANNET_WIDE) * scratch);
 }
 
 /* ---- running */

@@ -22,6 +22,9 @@
 #define PYANNET_FRAME_S 0.016875 /* from one frame to the next */
 #define PYANNET_CLASSES 7
 #define PYANNET_SPEAKERS 3 /* that a window knows */
+/* Windows a call where the backend likes many (wide_batches): a sequence for each processor of a
+ * large device in the recurrent layers. */
+#define PYANNET_WIDE 128
 
 struct backend;
 struct pyannet;

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "gpu/backend.h"
+#include "workers/models/pyannote/pyannet.h"
 #include "workers/models/pyannote/voiceprint_net.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/files/weights_take.h"
 
-#define WIDE_WINDOWS 128 /* as many as the segmentation takes */
-#define GROUP_MOST 32    /* whose images are there at once: 31 MB each, and enough for a device */
+#define GROUP_MOST 32 /* whose images are there at once: 31 MB each, and enough for a device */
 
 struct voiceprint {
     struct backend *be; /* borrowed */
@@ -50,7 +50,7 @@ int voiceprint_load(const char *file, struct backend *be, uint32_t windows, stru
     if (!v)
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     v->be = be;
-    v->windows = windows ? windows : wide ? WIDE_WINDOWS : 1;
+    v->windows = windows ? windows : wide ? PYANNET_WIDE : 1;
     group = !wide ? 1 : v->windows < GROUP_MOST ? v->windows : GROUP_MOST;
     rc = weights_open_file(file, &w, err);
     if (rc == 0) {
