@@ -168,7 +168,7 @@ class Plan(unittest.TestCase):
             values = {"device_id": "cpu", "driver": "", "model_hash": model_hash,
                       "precision": on["precision"], "decoding": "", "slots": 5, "windows": 1, "rate": 123.5,
                       "predicted_bytes": 1, "peak_bytes": 1, "oom_count": 0,
-                      "at": "2026-11-20T00:00:00.000Z"}
+                      "at": "2026-11-20T00:00:00.000Z", "ways": b""}
             self.assertEqual(set(), set(columns) - set(values))
             db.execute(f"INSERT INTO tuning ({', '.join(columns)}) "
                        f"VALUES ({', '.join('?' * len(columns))})", [values[c] for c in columns])
@@ -208,7 +208,7 @@ class Plan(unittest.TestCase):
             (model_hash,) = db.execute("SELECT model_hash FROM stage").fetchone()
             for decoding, slots in (("", 5), ("beam_size=5 best_of=3 word_timestamps", 3)):
                 db.execute("INSERT INTO tuning VALUES ('cpu', '', ?, ?, ?, ?, 1, 50, 1, 1, 0, "
-                           "'2026-11-20T00:00:00.000Z')",
+                           "'2026-11-20T00:00:00.000Z', x'')",
                            (model_hash, on["precision"], decoding, slots))
         db.close()
         on = self.plan(devices="cpu")["stages"][0]["devices"][0]

@@ -784,7 +784,7 @@ class Output(Program):
         """Marks recordings as transcribed, with no text in them."""
         connection = sqlite3.connect(self.catalog)
         for path in paths:
-            connection.execute("UPDATE task SET state = 'done', shards_done = 1, shards_total = 1 "
+            connection.execute("UPDATE task SET state = 'done', shards_done = 1, shards_total = 1, silent = 1 "
                                "WHERE media_id = (SELECT media_id FROM place WHERE path = ? "
                                "AND state = 'present')",
                                (os.path.join(self.archive, path),))
