@@ -285,7 +285,7 @@ TEST(a_directory_is_read_alone)
     job = job_begin(st, &stage_nano);
     sqlite3_progress_handler(st->db, 10, count_steps, &steps);
     assert_int_equal(job_end(st, job, "/a").counts.vanished, 2);
-    assert_true(steps < 300);
+    assert_true(steps < 400); /* reading 3000 rows takes 900 more, if not thousands */
     sqlite3_progress_handler(st->db, 0, NULL, NULL);
     assert_int_equal(count_of("SELECT count(*) FROM place WHERE state = 'vanished' "
                               "AND path IN ('/a', '/a/1.wav')"),
