@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""people.py FOLDER CLIP...: five recordings of some 27 s in which two to four of the people of CLIPs speak in
-turn, with RTTM. A CLIP has one person who reads, with the pauses that people make: they count as that person's
-speech, so that only differences between models say something. Needs ffmpeg."""
+"""people.py FOLDER CLIP... [--seed=N] [--count=N]: recordings (5) of some 27 s in which two to four of the people of
+CLIPs speak in turn, with RTTM. A CLIP has one person who reads, with the pauses that people make: they count as that
+person's speech, so that only differences between models say something. Needs ffmpeg."""
+import argparse
 import os
 import subprocess
-import sys
 
 import numpy as np
 
 import conversations
 
-RATE, SEED, COUNT, LONG_S = 16000, 5, 5, 27
+RATE, LONG_S = 16000, 27
 SHORTEST_S, LONGEST_S = 2, 3.6
 
 
@@ -44,10 +44,16 @@ def conversation(rng, said):
 
 
 def main():
-    folder, clips, rng = sys.argv[1], sys.argv[2:], np.random.default_rng(SEED)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("clips", nargs="+")
+    parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--count", type=int, default=5)
+    wanted = parser.parse_args()
+    folder, clips, rng = wanted.folder, wanted.clips, np.random.default_rng(wanted.seed)
     os.makedirs(folder, exist_ok=True)
     everybody = [pieces(rng, clip) for clip in clips]
-    for i in range(COUNT):
+    for i in range(wanted.count):
         count = 2 + i % 3
         who = rng.choice(len(everybody), count, replace=False)
         pcm, spoken = conversation(rng, [everybody[w] for w in who])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""prompts.py FOLDER [SEED]: ten recordings of some 50 s in which two to four people speak in turn, with RTTM, of what
-six people recorded for telephone menus (Debian's asterisk-core-sounds-{en,fr,it,ru}-g722,
-asterisk-prompt-fr-armelle and asterisk-prompt-es-co). To choose by, as by the development set, what
-is to hold for people; they are in no training. Needs ffmpeg."""
+"""prompts.py FOLDER [SEED [PACKAGE...]]: ten recordings of some 50 s in which two to four people speak in turn, with
+RTTM, of what six people recorded for telephone menus (Debian's asterisk-core-sounds-{en,fr,it,ru}-g722,
+asterisk-prompt-fr-armelle and asterisk-prompt-es-co; each PACKAGE more has a person more). To choose by, as by the
+development set, what is to hold for people; they are in no training. Needs ffmpeg."""
 import glob
 import os
 import subprocess
@@ -19,12 +19,12 @@ FOLDERS = ("en_US_f_Allison", "fr_CA_f_June", "it_IT_m_Carlo", "ru_RU_f_Ivrvoice
 PACKAGES = ("asterisk-prompt-fr-armelle", "asterisk-prompt-es-co")
 
 
-def files():
-    """{person: files}."""
+def files(more):
+    """{person: files}, of packages beside our own too."""
     found = {name: glob.glob(f"{SOUNDS}/{name}/**/*.g722", recursive=True) for name in FOLDERS}
-    for package in PACKAGES:
+    for package in (*PACKAGES, *more):
         listed = subprocess.run(["dpkg", "-L", package], check=True, stdout=subprocess.PIPE, text=True).stdout
-        found[package] = [path for path in listed.split() if path.endswith(".gsm")]
+        found[package] = [path for path in listed.split() if path.endswith((".gsm", ".wav"))]
     return {name: sorted(paths) for name, paths in found.items()}
 
 
@@ -39,10 +39,10 @@ def read(path):
     return pcm[:MOST_S * RATE] * (0.08 / np.sqrt((pcm ** 2).mean()))
 
 
-def people(rng):
+def people(rng, more):
     """[(name, [pcm])]."""
     found = []
-    for name, paths in files().items():
+    for name, paths in files(more).items():
         said = []
         for path in rng.permutation(paths):
             pcm = read(path)
@@ -72,7 +72,7 @@ def conversation(rng, said):
 def main():
     folder, rng = sys.argv[1], np.random.default_rng(int(sys.argv[2]) if len(sys.argv) > 2 else SEED)
     os.makedirs(folder, exist_ok=True)
-    everybody = people(rng)
+    everybody = people(rng, sys.argv[3:])
     for i in range(COUNT):
         count = 2 + i % 3
         who = rng.choice(len(everybody), count, replace=False)
