@@ -104,7 +104,8 @@ void remembered_ready(struct run_worker *w, const struct msg_ready *m)
     u->peak = m->allocated_bytes;
     u->rate = m->rate;
     u->measured = m->measured;
-    if ((m->measured || m->ways_bytes) && !is_chosen(w)) {
+    /* Slots that nobody measured are not remembered for the ways' sake. */
+    if ((m->measured || (u->remembered && m->ways_bytes)) && !is_chosen(w)) {
         u->remembered = true;
         note(w, 0, m);
     }
