@@ -91,8 +91,6 @@ struct cuda {
     size_t workspace_bytes;
     void *scratch; /* of one operation: quantised inputs, scores, padded rows */
     size_t scratch_bytes;
-    int32_t *counters; /* of attention_rows; zero between operations */
-    size_t counter_count;
     struct cuda_block *old; /* outgrown scratch that recordings may still use */
     size_t old_count;
 
@@ -150,8 +148,6 @@ static inline struct cuda *cuda_enter(struct backend *be)
 void cuda_free_retired(struct cuda *c);
 /* Scratch of at least `bytes` for the operation that asks; the next one may overwrite it. */
 int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err);
-/* Zeros that attention_rows counts in; it leaves them zero. */
-int cuda_counters(struct cuda *c, size_t count, int32_t **ret, struct err *err);
 /* Copies to the device on a stream, through pinned memory: src may be reused at once. */
 int cuda_upload(struct cuda *c, cudaStream_t stream, void *dst, const void *src, size_t bytes,
                 struct err *err);

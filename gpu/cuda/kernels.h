@@ -94,27 +94,16 @@ int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, stru
 /* moves: host memory. */
 int k_kv_copy(cudaStream_t s, struct kv kv, const struct kv_move *moves, uint32_t n, uint32_t keys);
 
-#define K_ATTENTION_CHUNK                                                      \
-    256 /* keys that one block reads: a constant, so that the order of a row's \
-           sums depends on its keys alone */
-
-/* Floats that k_attention_rows wants as `partials`; 0 where one chunk holds all keys. */
-static inline size_t k_attention_partials(uint32_t rows, uint32_t heads, uint32_t capacity)
-{
-    size_t chunks = ((size_t)capacity + K_ATTENTION_CHUNK - 1) / K_ATTENTION_CHUNK;
-
-    return chunks < 2 ? 0 : (size_t)rows * heads * chunks * (BACKEND_HEAD_SIZE + 2);
-}
+#define K_ATTENTION_CHUNK 256 /* keys that are summed before they are merged with the ones before \
+                               */
 
 #define K_ATTENTION_TOGETHER                                                     \
     8 /* rows whose window's keys and values of 8 bits are read once, where they \
          look at one window: those beside each other from a multiple of it on */
 
-/* keys 0: rows[i].pos + 1 of slot rows[i].slot, else of rows[i].cross. counters: [rows * heads] or
- * more, zeroed before their first use; every call leaves them zero, so calls of all shapes may
- * share them, and the partials, on one stream. */
+/* keys 0: rows[i].pos + 1 of slot rows[i].slot, else of rows[i].cross. */
 int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct token_row *rows,
-                     uint32_t keys, struct tensor out, int32_t *counters, float *partials);
+                     uint32_t keys, struct tensor out);
 
 /* --- align.cu ------------------------------------------------------------------------------- */
 

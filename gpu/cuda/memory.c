@@ -87,7 +87,7 @@ void cuda_release(struct backend *be, void *p)
     }
 }
 
-/* The list has room: `grow` made it. */
+/* The list has room: cuda_scratch made it. */
 static void retire(struct cuda *c, void *p, size_t bytes)
 {
     if (c->recordings == 0 && !c->recording)
@@ -102,52 +102,29 @@ void cuda_free_retired(struct cuda *c)
         cuda_release(&c->base, c->old[--c->old_count].data);
 }
 
-/* Gives *p, which has *had bytes, `bytes` or more. What it held is lost. */
-static int grow(struct cuda *c, void **p, size_t *had, size_t bytes, struct err *err)
-{
-    struct cuda_block *old;
-    void *more = NULL;
-    int rc;
-
-    if (bytes <= *had)
-        return 0;
-    old = realloc(c->old, (c->old_count + 1) * sizeof(*old));
-    if (!old)
-        return err_set(err, ERR_NOMEM, "out of memory for the list of device memory");
-    c->old = old;
-    /* The old first, where it can go: both at once may be more than there is. */
-    retire(c, *p, *had);
-    *p = NULL;
-    *had = 0;
-    rc = take(c, bytes, &more, err);
-    if (rc != 0)
-        return rc;
-    *p = more;
-    *had = bytes;
-    return 0;
-}
-
+/* Whole MiB: sizes that differ a little do not make it grow again and again. */
 int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err)
 {
-    /* Whole MiB: sizes that differ a little do not make it grow again and again. */
     size_t whole = (bytes + ((size_t)1 << 20) - 1) >> 20 << 20;
-    int rc = grow(c, &c->scratch, &c->scratch_bytes, whole, err);
+    struct cuda_block *old;
+    int rc;
 
-    if (rc == 0)
-        *ret = c->scratch;
-    return rc;
-}
-
-int cuda_counters(struct cuda *c, size_t count, int32_t **ret, struct err *err)
-{
-    size_t had = c->counter_count * sizeof(int32_t);
-    void *p = c->counters;
-    int rc = grow(c, &p, &had, count * sizeof(int32_t), err);
-
-    c->counters = p;
-    c->counter_count = had / sizeof(int32_t);
-    *ret = c->counters;
-    return rc;
+    if (whole > c->scratch_bytes) {
+        old = realloc(c->old, (c->old_count + 1) * sizeof(*old));
+        if (!old)
+            return err_set(err, ERR_NOMEM, "out of memory for the list of device memory");
+        c->old = old;
+        /* The old first, where it can go: both at once may be more than there is. */
+        retire(c, c->scratch, c->scratch_bytes);
+        c->scratch = NULL;
+        c->scratch_bytes = 0;
+        rc = take(c, whole, &c->scratch, err);
+        if (rc != 0)
+            return rc;
+        c->scratch_bytes = whole;
+    }
+    *ret = c->scratch;
+    return 0;
 }
 
 /* Until all that is on the stream by now has run; asleep. */

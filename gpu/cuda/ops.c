@@ -125,20 +125,9 @@ int cuda_attention_rows(struct backend *be, struct tensor q, struct kv kv,
                         struct err *err)
 {
     struct cuda *c = cuda_enter(be);
-    int32_t *counters;
-    void *partials;
-    int rc;
 
     if (!fits_cache(&kv, q) || !fits_cache(&kv, out) || q.rows != out.rows || q.type != out.type ||
         (kv.type == DTYPE_I8 && keys == 0) || keys > kv.capacity || q.rows > INT32_MAX / kv.heads)
         return cuda_shape(err, "attention_rows");
-    rc = cuda_scratch(c,
-                      k_attention_partials((uint32_t)q.rows, kv.heads, kv.capacity) * sizeof(float),
-                      &partials, err);
-    if (rc == 0)
-        rc = cuda_counters(c, (size_t)q.rows * kv.heads, &counters, err);
-    if (rc != 0)
-        return rc;
-    return cuda_status(err, k_attention_rows(c->work, q, kv, rows, keys, out, counters, partials),
-                       "attention");
+    return cuda_status(err, k_attention_rows(c->work, q, kv, rows, keys, out), "attention");
 }

@@ -5,29 +5,26 @@
  *     out  [rows][heads * 64]
  *
  * Every key and value is used once, so this is as fast as memory: at 16 bits a row and head of
- * cross-attention reads 384,000 bytes for 400,000 floating-point operations. One block of four
- * warps takes one chunk of 256 keys of a (row, head), whatever the number of rows, so that a row's
- * sums have one order; blocks beyond a row's last key leave at once. A lane reads 16 bytes (8 of a
- * key's 64 dimensions at 16 bits); 8 lanes hold a key, a warp reads 4 keys by one access and has
- * four accesses to keys and four to values under way: 4 KiB a warp. With the 7 blocks that a
- * multiprocessor holds by registers (72 a thread) that is 112 KiB, and an H200 (4.3 TB/s, about 0.8
- * us) needs 26 KiB of each of its 132 to keep its memory busy. Each group of lanes goes by an
- * online softmax of its own, four keys at a time, and they are merged at the end: over the warp's
- * groups, the warps, and the chunks, always in the same order. The last block of a (row, head) to
- * finish merges its chunks, which saves a launch; which block that is does not change the result.
+ * cross-attention reads 384,000 bytes for 400,000 floating-point operations. A block of four warps
+ * takes a (row, head), whatever the number of rows, as a stream: each thread asks for its own next
+ * 128 bytes, past the registers, into a place in shared memory that nobody else reads, while it
+ * computes with the ones before; so no barrier stands in the way of memory but at the end of each
+ * chunk of 256 keys. The six blocks of a multiprocessor have 96 to 192 KiB under way; an H200 (4.3
+ * TB/s, about 0.8 us) needs 26 KiB of each of its 132 to keep its memory busy. A lane reads 16
+ * bytes at once: 8 of a key's 64 dimensions at 16 bits, so that 8 lanes hold a key. Each group of
+ * lanes goes by an online softmax of its own, four keys at a time; at a chunk's end they are
+ * merged, over the warp's groups, the warps, and with the chunks before, always in the same order.
  *
- * Of 8 bits (windows' keys and values alone) a chunk is 32 KiB: the block asks for all of it at
- * once, past the registers, into shared memory, of which a multiprocessor has room for six such
- * blocks: some are waiting for 192 KiB while others compute. Then the rows that look at this window
- * (hypotheses, a prompt, a text that is aligned: up to K_ATTENTION_TOGETHER that stand beside each
- * other) go over it one after the other, each as if it were alone, so that its bits do not depend
- * on the others. A byte becomes a float by one permutation and one subtraction; the conversions
- * that the machine has are four times slower on sm_80. The dimensions' scales are multiplied into
- * the query before and into the sum behind.
+ * Where several rows look at one window of 8 bits (hypotheses, a prompt, a text that is aligned: up
+ * to K_ATTENTION_TOGETHER that stand beside each other) a chunk is brought into the same shared
+ * memory for all of them, and they go over it one after the other, each as if it were alone, so
+ * that its bits do not depend on the others. A byte becomes a float by one permutation and one
+ * subtraction; the conversions that the machine has are four times slower on sm_80. The dimensions'
+ * scales are multiplied into the query before and into the sum behind.
  *
- * Expected from the above: close to the memory's bandwidth from some 16 rows x 20 heads on; below
- * 132 blocks (one row of cross-attention with 20 heads has 120) less than that, in proportion. Not
- * yet run on a GPU, so not yet measured. */
+ * Measured on an H200, 256 rows x 20 heads x 1500 keys of 8 bits, which are 983 MB: 238 us, 4.1
+ * TB/s, where a kernel that only reads takes 217; a block for each chunk, which waited for all of
+ * it and left its part to the last one, took 384. Of 16 bits not yet run on a GPU. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
@@ -36,8 +33,7 @@ namespace
 constexpr int HEAD = BACKEND_HEAD_SIZE;
 constexpr int CHUNK = K_ATTENTION_CHUNK;
 constexpr int WARPS = 4;
-constexpr int DEEP = 4;           /* accesses to keys, and to values, under way */
-constexpr int PARTIAL = HEAD + 2; /* floats of a chunk's result: sums, high, total */
+constexpr int DEEP = 4; /* accesses to keys, and to values, under way */
 constexpr int TOGETHER = K_ATTENTION_TOGETHER;
 constexpr float NO_SCORE = -3e38f;            /* of a key that is not there: finite, so that two of
                                                  them may be subtracted */
@@ -73,23 +69,6 @@ template <int DIMS> __device__ inline part<DIMS> other(const part<DIMS> &a, int 
     for (int d = 0; d < DIMS; d++)
         b.sum[d] = __shfl_xor_sync(ALL_LANES, a.sum[d], lanes);
     return b;
-}
-
-/* 16 bytes of a cache, asked for where this stands. The compiler moves an ordinary load, and one of
- * read-only memory, down to its first use: values would be asked for when the keys were waited for.
- * Each is read once, so that nothing is lost by going past the first-level cache. */
-template <class T, int N> __device__ inline void load_here(pack<T, N> *to, const T *at)
-{
-    static_assert(sizeof(*to) == sizeof(uint4), "one access");
-#ifdef NIGHTSHIFT_EMULATED
-    *to = *reinterpret_cast<const pack<T, N> *>(at);
-#else
-    uint4 *u = reinterpret_cast<uint4 *>(to);
-
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(u->x), "=r"(u->y), "=r"(u->z), "=r"(u->w)
-                 : "l"(at));
-#endif
 }
 
 template <class T, int N> __device__ inline void to_floats(const pack<T, N> &from, float *ret)
@@ -167,45 +146,20 @@ __device__ inline void copy_ahead(void *shared, const void *from)
 #endif
 }
 
-/* Until this thread's copies are there. */
-__device__ inline void wait_for_copies(void)
+/* The copies since the last call are a group. */
+__device__ inline void end_copies(void)
 {
 #if !defined(NIGHTSHIFT_EMULATED) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800)
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 
-/* Merges the chunks of a (row, head) in their order. Threads 0 .. 63, one dimension each. The other
- * blocks' results are read past the first-level cache, which need not know of them. */
-__device__ inline float merge_chunks(const float *partials, int chunks)
+/* Until all of this thread's groups but the last N are there. */
+template <int N> __device__ inline void wait_for_copies(void)
 {
-    part<1> a = {NO_SCORE, 0.0f, {0.0f}};
-
-    for (int c = 0; c < chunks; c++) {
-        const float *p = partials + (size_t)c * PARTIAL;
-        part<1> b = {__ldcg(p + HEAD), __ldcg(p + HEAD + 1), {__ldcg(p + threadIdx.x)}};
-
-        merge(a, b);
-    }
-    return a.sum[0] / a.total;
-}
-
-/* Whether this block is the last of `blocks` to come here; what the others wrote before is then
- * visible. The counter is zero again afterwards. */
-__device__ inline bool is_last(int32_t *counter, int blocks)
-{
-    __shared__ int last;
-
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        last = atomicAdd(counter, 1) == blocks - 1;
-        if (last)
-            *counter = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return last;
+#if !defined(NIGHTSHIFT_EMULATED) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800)
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
 }
 
 /* What a block's warps found of one row and head. */
@@ -213,17 +167,13 @@ struct shares {
     float sum[WARPS][HEAD], high[WARPS], total[WARPS];
 };
 
-/* The end of a chunk of one row and head, for all of the block: over the warp's groups of LANES
- * lanes, the warps, and, in the last block, the chunks. scales: [64] of the values, or NULL. */
-template <class T, int LANES, int DIMS>
-__device__ inline void finish_chunk(part<DIMS> a, struct shares &shared, int chunk, int chunks,
-                                    int row, int head, struct tensor out, const float *scales,
-                                    int32_t *counters, float *partials)
+/* What all of the block's keys contribute to dimension threadIdx.x < 64: over the warp's groups of
+ * LANES lanes, then the warps. For all of the block; the shares are free again after a barrier. */
+template <int LANES, int DIMS>
+__device__ inline part<1> over_block(part<DIMS> a, struct shares &shared)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, dim = (int)threadIdx.x;
-    const size_t pair = (size_t)row * gridDim.y + head;
-    float *mine = partials + pair * gridDim.x * PARTIAL;
-    const float scale = scales && dim < HEAD ? scales[dim] : 1.0f;
+    part<1> b = {NO_SCORE, 0.0f, {0.0f}};
 
 #pragma unroll
     for (int lanes = LANES; lanes < 32; lanes *= 2)
@@ -238,152 +188,277 @@ __device__ inline void finish_chunk(part<DIMS> a, struct shares &shared, int chu
             shared.sum[warp][lane * DIMS + d] = a.sum[d];
     }
     __syncthreads();
-    if (dim < HEAD) {
-        part<1> b = {shared.high[0], shared.total[0], {shared.sum[0][dim]}};
-
+    if (dim >= HEAD)
+        return b;
+    b = {shared.high[0], shared.total[0], {shared.sum[0][dim]}};
 #pragma unroll
-        for (int w = 1; w < WARPS; w++) {
-            part<1> c = {shared.high[w], shared.total[w], {shared.sum[w][dim]}};
+    for (int w = 1; w < WARPS; w++) {
+        part<1> c = {shared.high[w], shared.total[w], {shared.sum[w][dim]}};
 
-            merge(b, c);
-        }
-        if (chunks == 1) {
-            row_of<T>(out, row)[head * HEAD + dim] = number<T>::from(b.sum[0] / b.total * scale);
-        } else {
-            float *p = mine + (size_t)chunk * PARTIAL;
-
-            p[dim] = b.sum[0];
-            if (dim == 0) {
-                p[HEAD] = b.high;
-                p[HEAD + 1] = b.total;
-            }
-        }
+        merge(b, c);
     }
-    if (chunks > 1 && is_last(counters + pair, chunks) && dim < HEAD)
-        row_of<T>(out, row)[head * HEAD + dim] =
-            number<T>::from(merge_chunks(mine, chunks) * scale);
+    return b;
 }
 
-template <class T>
-__global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, struct kv kv,
-                                                             const struct token_row *rows,
-                                                             uint32_t fixed, struct tensor out,
-                                                             int32_t *counters, float *partials)
-{
-    constexpr int DIMS = 16 / sizeof(T), LANES = HEAD / DIMS, KEYS = 32 / LANES;
-    constexpr int STEP = WARPS * KEYS; /* keys that the block reads by one access */
-    __shared__ struct shares shared;
-    const int chunk = (int)blockIdx.x, head = (int)blockIdx.y, row = (int)blockIdx.z;
-    const struct token_row who = rows[row];
-    if (who.slot < 0) /* nobody's row: all its blocks, before its numbers mean anything */
-        return;
-    const int keys = fixed ? (int)fixed : who.pos + 1, chunks = (keys + CHUNK - 1) / CHUNK;
-    const int to = min(keys, (chunk + 1) * CHUNK);
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+/* How a block's lanes divide keys of type C. */
+template <class C> struct lanes_of {
+    static constexpr int dims = 16 / (int)sizeof(C), each = HEAD / dims; /* lanes of a key */
+    static constexpr int step = WARPS * 32 / each;                       /* keys of an access */
+    static constexpr int round = step * DEEP; /* that the threads go by together */
+    typedef pack<C, dims> access;
+    static_assert(sizeof(access) == sizeof(sixteen) && CHUNK % round == 0, "rounds of a chunk");
+};
+template <> struct lanes_of<int8_t> {
+    static constexpr int dims = 16, each = HEAD / dims, step = WARPS * 32 / each;
+    static constexpr int round = step * DEEP;
+    typedef sixteen access;
+    static_assert(CHUNK % round == 0, "rounds of a chunk");
+};
 
-    if (chunk >= chunks) /* the whole block */
-        return;
-    const int slot = fixed ? who.cross : who.slot;
-    const T *base = reinterpret_cast<const T *>(static_cast<const char *>(kv.data) +
-                                                (size_t)slot * kv.slot_stride) +
-                    2 * (size_t)head * kv.capacity * HEAD + lane % LANES * DIMS;
-    const size_t values_at = (size_t)kv.capacity * HEAD;
-    float query[DIMS];
-    part<DIMS> a = {NO_SCORE, 0.0f, {}};
+constexpr int STAGES = 2;                 /* rounds that a thread has asked for at most */
+constexpr int THREADS = 32 * WARPS;       /* of a block */
+constexpr int ASKED = 2 * DEEP * THREADS; /* accesses of a round: keys and values */
+
+/* A (slot, head)'s keys, its values `half` bytes behind, and, of 8 bits, the scales of both. */
+struct cached {
+    const char *data;
+    size_t half;
+    const float *scales; /* [2][64] */
+    int keys;
+};
+
+/* Shared memory of a block: rounds of a stream, or a chunk of 8 bits. */
+struct near_shared {
+    sixteen near[STAGES * ASKED];
+    struct shares shares;
+};
+static_assert(sizeof(((struct near_shared *)0)->near) == 2 * CHUNK * HEAD, "room for both");
+
+/* What rows that go together found in the chunks before. */
+struct found {
+    float sum[TOGETHER][HEAD], high[TOGETHER], total[TOGETHER];
+};
+
+template <class C>
+__device__ inline struct cached cached_of(const struct kv &kv, int slot, int head, int keys)
+{
+    const size_t half = (size_t)kv.capacity * HEAD * sizeof(C);
+    const char *data = static_cast<const char *>(kv.data) + (size_t)slot * kv.slot_stride +
+                       (size_t)head * head_bytes<C>(kv.capacity);
+
+    return {data, half, sizeof(C) == 1 ? reinterpret_cast<const float *>(data + 2 * half) : NULL,
+            keys};
+}
+
+/* The dimensions of this lane. */
+template <class C, class T>
+__device__ inline void load_query(const struct cached &e, const T *from, float *ret)
+{
+    const int first = (int)threadIdx.x % lanes_of<C>::each * lanes_of<C>::dims;
 
 #pragma unroll
-    for (int d = 0; d < DIMS; d++)
-        query[d] = to_f32(row_of<T>(q, row)[head * HEAD + lane % LANES * DIMS + d]) * SCALE;
-    for (int key = chunk * CHUNK + warp * KEYS + lane / LANES, first = chunk * CHUNK; first < to;
-         first += STEP * DEEP, key += STEP * DEEP) {
-        pack<T, DIMS> k[DEEP], v[DEEP];
+    for (int d = 0; d < lanes_of<C>::dims; d++) {
+        ret[d] = to_f32(from[first + d]) * SCALE;
+        if (sizeof(C) == 1)
+            ret[d] *= e.scales[first + d];
+    }
+}
+
+template <class C, class T>
+__device__ inline void put_result(const struct cached &e, const part<1> &a, T *to)
+{
+    const int dim = (int)threadIdx.x;
+
+    if (dim < HEAD)
+        to[dim] = number<T>::from(sizeof(C) == 1 ? a.sum[0] / a.total * e.scales[HEAD + dim]
+                                                 : a.sum[0] / a.total);
+}
+
+/* This thread's keys and values of a round, into its own places. Behind the last key it asks for
+ * the first, which no sum takes. */
+template <class C>
+__device__ inline void ask_round(const struct cached &e, sixteen *near, int round)
+{
+    constexpr int each = lanes_of<C>::each;
+    const int thread = (int)threadIdx.x;
+    const char *data = e.data + thread % each * sizeof(sixteen);
+    sixteen *to = near + round % STAGES * ASKED + thread;
+
+#pragma unroll
+    for (int i = 0; i < DEEP; i++) {
+        const int key = round * lanes_of<C>::round + i * lanes_of<C>::step + thread / each;
+        const char *at = data + (size_t)(key < e.keys ? key : 0) * HEAD * sizeof(C);
+
+        copy_ahead(to + 2 * i * THREADS, at);
+        copy_ahead(to + (2 * i + 1) * THREADS, at + e.half);
+    }
+}
+
+/* One row, with no other. */
+template <class C, class T>
+__device__ inline void attend_alone(const struct cached &e, struct near_shared &shared,
+                                    const T *from, T *to)
+{
+    typedef lanes_of<C> by;
+    typedef typename by::access access;
+    const int thread = (int)threadIdx.x, rounds = (e.keys + by::round - 1) / by::round;
+    part<by::dims> a = {NO_SCORE, 0.0f, {}};
+    part<1> all = {NO_SCORE, 0.0f, {0.0f}};
+    float query[by::dims];
+
+    ask_round<C>(e, shared.near, 0);
+    end_copies();
+    load_query<C>(e, from, query);
+    for (int round = 0; round < rounds; round++) {
+        const access *near =
+            reinterpret_cast<const access *>(shared.near + round % STAGES * ASKED + thread);
+        access k[DEEP], v[DEEP];
+        bool there[DEEP];
+
+        if (round + 1 < rounds)
+            ask_round<C>(e, shared.near, round + 1);
+        end_copies(); /* an empty group where nothing was asked for: one for each round */
+        wait_for_copies<STAGES - 1>();
+#pragma unroll
+        for (int i = 0; i < DEEP; i++) {
+            there[i] = round * by::round + i * by::step + thread / by::each < e.keys;
+            k[i] = near[2 * i * THREADS];
+            v[i] = near[(2 * i + 1) * THREADS];
+        }
+        attend<by::each>(a, query, k, v, there);
+        if ((round + 1) * by::round % CHUNK == 0 || round == rounds - 1) {
+            merge(all, over_block<by::each>(a, shared.shares));
+            __syncthreads(); /* the shares are read before the next chunk's are there */
+            a = {NO_SCORE, 0.0f, {}};
+        }
+    }
+    put_result<C>(e, all, to);
+}
+
+/* n keys of a chunk of 8 bits, in shared memory, for one row. */
+template <class T>
+__device__ inline part<16> attend_near(const struct cached &e, const sixteen *near, int n,
+                                       const T *from)
+{
+    typedef lanes_of<int8_t> by;
+    const int own = (int)threadIdx.x / by::each, lane = (int)threadIdx.x % by::each;
+    part<by::dims> a = {NO_SCORE, 0.0f, {}};
+    float query[by::dims];
+
+    load_query<int8_t>(e, from, query);
+    for (int at = 0; at < n; at += by::round) {
+        sixteen k[DEEP], v[DEEP];
         bool there[DEEP];
 
 #pragma unroll
         for (int i = 0; i < DEEP; i++) {
-            const T *at = base + (size_t)min(key + i * STEP, to - 1) * HEAD;
+            const int key = at + i * by::step + own, seen = min(key, n - 1) * by::each + lane;
 
-            there[i] = key + i * STEP < to;
-            load_here(&k[i], at);
-            load_here(&v[i], at + values_at);
+            there[i] = key < n;
+            k[i] = near[seen];
+            v[i] = near[CHUNK * by::each + seen];
         }
-        attend<LANES>(a, query, k, v, there);
+        attend<by::each>(a, query, k, v, there);
     }
-    finish_chunk<T, LANES>(a, shared, chunk, chunks, row, head, out, NULL, counters, partials);
+    return a;
+}
+
+/* Rows `first` + the bits of `served`, all of which look at this window of 8 bits. */
+template <class T>
+__device__ inline void attend_together(const struct cached &e, struct near_shared &shared,
+                                       struct found &found, const struct tensor &q,
+                                       const struct tensor &out, int first, uint32_t served,
+                                       int head)
+{
+    constexpr int each = lanes_of<int8_t>::each;
+    const int thread = (int)threadIdx.x;
+
+    for (int chunk = 0; chunk * CHUNK < e.keys; chunk++) {
+        const int n = min(CHUNK, e.keys - chunk * CHUNK);
+        const bool last = (chunk + 1) * CHUNK >= e.keys;
+        const char *far = e.data + (size_t)chunk * CHUNK * HEAD;
+
+        for (int i = thread; i < n * each; i += THREADS) {
+            copy_ahead(&shared.near[i], far + i * sizeof(sixteen));
+            copy_ahead(&shared.near[CHUNK * each + i], far + e.half + i * sizeof(sixteen));
+        }
+        end_copies();
+        wait_for_copies<0>();
+        __syncthreads();
+        for (int r = 0; r < TOGETHER; r++) {
+            if ((served >> r & 1u) == 0)
+                continue;
+            const T *from = row_of<const T>(q, first + r) + head * HEAD;
+            const part<1> b = over_block<each>(attend_near(e, shared.near, n, from), shared.shares);
+            part<1> all = {NO_SCORE, 0.0f, {0.0f}};
+
+            if (thread < HEAD && chunk > 0)
+                all = {found.high[r], found.total[r], {found.sum[r][thread]}};
+            merge(all, b);
+            if (last)
+                put_result<int8_t>(e, all, row_of<T>(out, first + r) + head * HEAD);
+            __syncthreads(); /* the shares, and the row's high and total, are read */
+            if (thread < HEAD)
+                found.sum[r][thread] = all.sum[0];
+            if (thread == 0) {
+                found.high[r] = all.high;
+                found.total[r] = all.total;
+            }
+        }
+    }
+}
+
+/* keys 0: as many as the row's position says, of its slot; else of its window. */
+template <class T>
+__global__ __launch_bounds__(THREADS, 6) void attend_rows(struct tensor q, struct kv kv,
+                                                          const struct token_row *rows, int keys,
+                                                          struct tensor out)
+{
+    __shared__ struct near_shared shared;
+    const int head = (int)blockIdx.x, row = (int)blockIdx.y;
+    const struct token_row who = rows[row];
+
+    if (who.slot < 0) /* nobody's row: all of its block, before its numbers mean anything */
+        return;
+    attend_alone<T>(cached_of<T>(kv, keys ? who.cross : who.slot, head, keys ? keys : who.pos + 1),
+                    shared, row_of<const T>(q, row) + head * HEAD,
+                    row_of<T>(out, row) + head * HEAD);
 }
 
 /* Of 8 bits, the first `keys` keys of slots rows[].cross. The first row of those beside it that
  * look at the same slot has the block that serves them all. */
 template <class T>
-__global__ __launch_bounds__(32 * WARPS, 6) void attend_eight(struct tensor q, struct kv kv,
-                                                              const struct token_row *rows,
-                                                              int keys, struct tensor out,
-                                                              int32_t *counters, float *partials)
+__global__ __launch_bounds__(THREADS, 6) void attend_eight(struct tensor q, struct kv kv,
+                                                           const struct token_row *rows, int keys,
+                                                           struct tensor out)
 {
-    constexpr int DIMS = 16, LANES = HEAD / DIMS, KEYS = 32 / LANES, STEP = WARPS * KEYS;
-    constexpr int PACKS = HEAD / DIMS; /* of a key */
-    __shared__ sixteen near[2][CHUNK * PACKS];
-    __shared__ struct shares shared;
-    const int chunk = (int)blockIdx.x, head = (int)blockIdx.y, row = (int)blockIdx.z;
-    const int thread = (int)threadIdx.x, warp = thread / 32, lane = thread % 32;
+    __shared__ struct near_shared shared;
+    __shared__ struct found found;
+    const int head = (int)blockIdx.x, row = (int)blockIdx.y, lane = (int)threadIdx.x % 32;
     const int first = row / TOGETHER * TOGETHER, beside = first + lane % TOGETHER;
-    const int chunks = (keys + CHUNK - 1) / CHUNK, n = min(CHUNK, keys - chunk * CHUNK);
     const struct token_row who = rows[row];
     const bool same = beside < (int)q.rows && rows[min(beside, (int)q.rows - 1)].slot >= 0 &&
                       rows[min(beside, (int)q.rows - 1)].cross == who.cross;
-    uint32_t served = __ballot_sync(ALL_LANES, same) & ((1u << TOGETHER) - 1u);
+    const uint32_t served = __ballot_sync(ALL_LANES, same) & ((1u << TOGETHER) - 1u);
+    const uint32_t own = 1u << (row - first);
 
-    if (who.slot < 0 || chunk >= chunks || (served & ((1u << (row - first)) - 1u)) != 0)
-        return; /* the whole block: nobody's row, no such keys, or an earlier row serves this one */
-    const char *pair = static_cast<const char *>(kv.data) + (size_t)who.cross * kv.slot_stride +
-                       (size_t)head * head_bytes<int8_t>(kv.capacity);
-    const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
-    const sixteen *far = reinterpret_cast<const sixteen *>(pair + (size_t)chunk * CHUNK * HEAD);
-    const float *scales = reinterpret_cast<const float *>(pair + 2 * half);
+    if (who.slot < 0 || (served & (own - 1u)) != 0)
+        return; /* the whole block: nobody's row, or an earlier row serves this one */
+    const struct cached e = cached_of<int8_t>(kv, who.cross, head, keys);
 
-    for (int i = thread; i < n * PACKS; i += 32 * WARPS) {
-        copy_ahead(&near[0][i], far + i);
-        copy_ahead(&near[1][i], far + half / sizeof(sixteen) + i);
-    }
-    wait_for_copies();
-    __syncthreads();
-    for (int r = first; served != 0; r++, served >>= 1) {
-        if ((served & 1u) == 0)
-            continue;
-        const T *from = row_of<T>(q, r) + head * HEAD + lane % LANES * DIMS;
-        part<DIMS> a = {NO_SCORE, 0.0f, {}};
-        float query[DIMS];
-
-#pragma unroll
-        for (int d = 0; d < DIMS; d++)
-            query[d] = to_f32(from[d]) * SCALE * scales[lane % LANES * DIMS + d];
-        for (int key = warp * KEYS + lane / LANES, at = 0; at < n;
-             at += STEP * DEEP, key += STEP * DEEP) {
-            sixteen k[DEEP], v[DEEP];
-            bool there[DEEP];
-
-#pragma unroll
-            for (int i = 0; i < DEEP; i++) {
-                const int seen = min(key + i * STEP, n - 1) * PACKS + lane % LANES;
-
-                there[i] = key + i * STEP < n;
-                k[i] = near[0][seen];
-                v[i] = near[1][seen];
-            }
-            attend<LANES>(a, query, k, v, there);
-        }
-        finish_chunk<T, LANES>(a, shared, chunk, chunks, r, head, out, scales + HEAD, counters,
-                               partials);
-        __syncthreads(); /* the shares are read before the next row's are there */
-    }
+    if (served == own)
+        attend_alone<int8_t>(e, shared, row_of<const T>(q, row) + head * HEAD,
+                             row_of<T>(out, row) + head * HEAD);
+    else
+        attend_together<T>(e, shared, found, q, out, first, served, head);
 }
 
 } // namespace
 
 int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct token_row *rows,
-                     uint32_t keys, struct tensor out, int32_t *counters, float *partials)
+                     uint32_t keys, struct tensor out)
 {
-    dim3 grid((kv.capacity + CHUNK - 1) / CHUNK, kv.heads, (unsigned)q.rows);
+    const dim3 grid(kv.heads, (unsigned)q.rows);
 
     if (is_empty(q))
         return 0;
@@ -393,15 +468,13 @@ int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct
         return keys == 0 ? (int)cudaErrorInvalidValue : by_type(q.type, [&](auto a) {
             auto kernel = attend_eight<decltype(a)>;
 
-            LAUNCH(kernel, grid, dim3(32 * WARPS), 0, s)
-            (q, kv, rows, (int)keys, out, counters, partials);
+            LAUNCH(kernel, grid, dim3(THREADS), 0, s)(q, kv, rows, (int)keys, out);
             return launched();
         });
     return by_type(kv.type, [&](auto a) {
         auto kernel = attend_rows<decltype(a)>;
 
-        LAUNCH(kernel, grid, dim3(32 * WARPS), 0, s)
-        (q, kv, rows, keys, out, counters, partials);
+        LAUNCH(kernel, grid, dim3(THREADS), 0, s)(q, kv, rows, (int)keys, out);
         return launched();
     });
 }

@@ -181,14 +181,8 @@ struct problem {
                   gap % 2);
         matrix out(c.type, (int64_t)n, cols, gap);
         array<struct token_row> where(rows);
-        array<int32_t> counters(n * c.heads, 0);
-        array<float> partials(k_attention_partials((uint32_t)n, c.heads, c.capacity) + 1, NAN);
 
-        WELL(k_attention_rows(nullptr, mq.tensor(), c.kv(device), where.p, keys, out.tensor(),
-                              counters.p, partials.p));
-        for (int32_t v : counters.get())
-            assert_int_equal(v, 0);
-        assert_true(std::isnan(partials.get().back()));
+        WELL(k_attention_rows(nullptr, mq.tensor(), c.kv(device), where.p, keys, out.tensor()));
         return out.get();
     }
     std::vector<double> expected(void) const
@@ -247,25 +241,6 @@ TEST(test_attention_of_one_row)
         assert_true(same_bits(all, p.run(4)));
         all.resize(one.size());
         assert_true(same_bits(all, one));
-    }
-}
-
-/* Calls of several shapes share counters and partial sums, as in a decoder's step. */
-TEST(test_attention_shares_scratch)
-{
-    problem own(DTYPE_F16, 4, 448, {400, 300, 20}, false, 1.0f);
-    problem cross(DTYPE_F16, 4, 1500, {1500, 1500, 1500}, true, 1.0f);
-    array<int32_t> counters(12, 0);
-    array<float> partials(k_attention_partials(3, 4, 1500), NAN);
-
-    for (const problem *p : {&own, &cross, &own, &cross}) {
-        matrix device = p->c.on_device(), q(DTYPE_F16, 3, 4 * HEAD, p->q),
-               out(DTYPE_F16, 3, 4 * HEAD);
-        array<struct token_row> where(p->rows);
-
-        WELL(k_attention_rows(nullptr, q.tensor(), p->c.kv(device), where.p, p->keys, out.tensor(),
-                              counters.p, partials.p));
-        assert_near(out.get(), p->expected(), 0x1p-11, 1e-6, "shared scratch");
     }
 }
 
@@ -354,18 +329,12 @@ TEST(test_attention_of_eight_bits)
                 struct kv kv = {DTYPE_I8, heads, n + 1, 3, stride, device.p};
                 std::vector<struct token_row> rows;
                 std::vector<double> want;
-                array<int32_t> counters(looks.size() * heads, 0);
-                array<float> partials(
-                    k_attention_partials((uint32_t)looks.size(), heads, n + 1) + 1, NAN);
 
                 for (int32_t w : looks)
                     rows.push_back({w < 0 ? -1 : 0, -1, -1, w < 0 ? INT32_MAX : (int32_t)slots[w]});
                 array<struct token_row> where(rows);
                 WELL(k_kv_fill(nullptr, kv, slots, 2, mk.tensor(), mv.tensor()));
-                WELL(k_attention_rows(nullptr, mq.tensor(), kv, where.p, n, out.tensor(),
-                                      counters.p, partials.p));
-                for (int32_t c : counters.get())
-                    assert_int_equal(c, 0);
+                WELL(k_attention_rows(nullptr, mq.tensor(), kv, where.p, n, out.tensor()));
                 k = mk.get();
                 v = mv.get();
                 q = mq.get();
@@ -405,8 +374,7 @@ TEST(test_attention_of_eight_bits)
 
                     if (looks[r] < 0)
                         continue;
-                    WELL(k_attention_rows(nullptr, mine.tensor(), kv, my_row.p, n, one.tensor(),
-                                          counters.p, partials.p));
+                    WELL(k_attention_rows(nullptr, mine.tensor(), kv, my_row.p, n, one.tensor()));
                     alone = one.get();
                     assert_memory_equal(alone.data(), &got[r * cols], cols * sizeof(float));
                 }
@@ -418,9 +386,9 @@ TEST(test_too_many_rows)
     struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr};
     struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr};
 
-    assert_int_not_equal(k_attention_rows(nullptr, q, kv, nullptr, 1, q, nullptr, nullptr), 0);
+    assert_int_not_equal(k_attention_rows(nullptr, q, kv, nullptr, 1, q), 0);
     q.rows = 0;
-    WELL(k_attention_rows(nullptr, q, kv, nullptr, 1, q, nullptr, nullptr));
+    WELL(k_attention_rows(nullptr, q, kv, nullptr, 1, q));
     WELL(k_kv_append(nullptr, kv, nullptr, q, q));
     WELL(k_kv_fill(nullptr, kv, nullptr, 0, q, q));
     WELL(k_kv_copy(nullptr, kv, nullptr, 0, 4));
