@@ -403,7 +403,7 @@ struct backend_ops {
      * operations are ordered among themselves, and beside be's they have no order but what `after`
      * gives. What be has prepared and allocated serves the fork, too; what the fork allocates is
      * counted in be, and its `allocated` stays 0. The same thread calls both; it is closed before
-     * be, and not forked again. Its operations give way to be's where both want the device. */
+     * be, and not forked again. Where both want the device, its operations come first. */
     int (*fork)(struct backend *be, struct backend **ret, struct err *err);
     /* What `be` is asked for from now on begins after all that `other` was asked for before has
      * ended. Waits for nothing itself. One is the other's fork. Recorded sequences do not hold it.

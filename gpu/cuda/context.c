@@ -65,7 +65,6 @@ static void close_fork(struct cuda *c)
     cuda_free_retired(c);
     cuda_release(&c->base, c->workspace);
     cuda_release(&c->base, c->scratch);
-    cuda_release(&c->base, c->counters);
 }
 
 /* What fails here has failed before, and was told then. */
@@ -96,8 +95,9 @@ static void cuda_close(struct backend *be)
     free(c);
 }
 
-/* A fork's blocks of threads begin when none of its home's wants to: a decoder step is short and
- * waited for, the encoder's products fill whatever it leaves. */
+/* Where both want multiprocessors a fork's blocks of threads begin first: it is wide, and idle ones
+ * cost it more than a wait costs a decoder's step. Measured with the opposite order, windows/s of
+ * large-v3-turbo beside steps, 256 slots, H100: 174 to 184 for 188. */
 static int open_streams(struct cuda *c, struct err *err)
 {
     const unsigned asleep = cudaEventDisableTiming | cudaEventBlockingSync;
@@ -107,7 +107,7 @@ static int open_streams(struct cuda *c, struct err *err)
     status = cudaDeviceGetStreamPriorityRange(&low, &high);
     if (status == cudaSuccess)
         status = cudaStreamCreateWithPriority(&c->work, cudaStreamNonBlocking,
-                                              c->home == c ? high : low);
+                                              c->home == c ? low : high);
     if (status == cudaSuccess)
         status = cudaStreamCreateWithPriority(&c->copies, cudaStreamNonBlocking, high);
     if (status == cudaSuccess)
