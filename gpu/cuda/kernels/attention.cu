@@ -18,12 +18,16 @@
  *
  * Of 8 bits (windows' keys and values alone) a chunk is 32 KiB: the block asks for all of it at
  * once, past the registers, into shared memory, of which a multiprocessor has room for six such
- * blocks: some are waiting for 192 KiB while others compute. Then the rows that look at this window
- * (hypotheses, a prompt, a text that is aligned: up to K_ATTENTION_TOGETHER that stand beside each
- * other) go over it one after the other, each as if it were alone, so that its bits do not depend
- * on the others. A byte becomes a float by one permutation and one subtraction; the conversions
- * that the machine has are four times slower on sm_80. The dimensions' scales are multiplied into
- * the query before and into the sum behind.
+ * blocks. Where there are many rows a block has three chunks, and asks for each half of the next
+ * one as soon as it has read that half of the present one. (One chunk a block moved 2.36 TB/s on an
+ * H100 that reads 2.9: a block lived for 10.6 us, and had bytes under way in two of them, for it
+ * waited for its rows before and for a fence and a counter behind. Three chunks have not yet run on
+ * a GPU.) Then the rows that look at this window (hypotheses, a prompt, a text that is aligned: up
+ * to K_ATTENTION_TOGETHER that stand beside each other) go over it one after the other, each as if
+ * it were alone, so that its bits do not depend on the others; nor do they on how many chunks a
+ * block has, for each is finished by itself. A byte becomes a float by one permutation and one
+ * subtraction; the conversions that the machine has are four times slower on sm_80. The dimensions'
+ * scales are multiplied into the query before and into the sum behind.
  *
  * Expected from the above: close to the memory's bandwidth from some 16 rows x 20 heads on; below
  * 132 blocks (one row of cross-attention with 20 heads has 120) less than that, in proportion. Not
@@ -39,6 +43,8 @@ constexpr int WARPS = 4;
 constexpr int DEEP = 4;           /* accesses to keys, and to values, under way */
 constexpr int PARTIAL = HEAD + 2; /* floats of a chunk's result: sums, high, total */
 constexpr int TOGETHER = K_ATTENTION_TOGETHER;
+constexpr int EIGHT_EACH = 3;                 /* chunks of a block: half a window's six */
+constexpr int EIGHT_BLOCKS = 3200;            /* four turns of 132 multiprocessors that hold six */
 constexpr float NO_SCORE = -3e38f;            /* of a key that is not there: finite, so that two of
                                                  them may be subtracted */
 constexpr float SCALE = 0.18033688011112042f; /* log2(e) / 8: weights are powers of two */
@@ -167,11 +173,19 @@ __device__ inline void copy_ahead(void *shared, const void *from)
 #endif
 }
 
-/* Until this thread's copies are there. */
-__device__ inline void wait_for_copies(void)
+/* What this thread has copied since the last time is one group more. */
+__device__ inline void end_group(void)
 {
 #if !defined(NIGHTSHIFT_EMULATED) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800)
-    asm volatile("cp.async.wait_all;" ::: "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Until this thread's groups are there, all but the last. */
+__device__ inline void wait_for_groups(void)
+{
+#if !defined(NIGHTSHIFT_EMULATED) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800)
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
 #endif
 }
 
@@ -214,16 +228,13 @@ struct shares {
 };
 
 /* The end of a chunk of one row and head, for all of the block: over the warp's groups of LANES
- * lanes, the warps, and, in the last block, the chunks. scales: [64] of the values, or NULL. */
+ * lanes, and the warps. To `partials`, the row's and head's, or to `out` where there is but one
+ * chunk. scales: [64] of the values, or NULL. */
 template <class T, int LANES, int DIMS>
 __device__ inline void finish_chunk(part<DIMS> a, struct shares &shared, int chunk, int chunks,
-                                    int row, int head, struct tensor out, const float *scales,
-                                    int32_t *counters, float *partials)
+                                    T *out, const float *scales, float *partials)
 {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, dim = (int)threadIdx.x;
-    const size_t pair = (size_t)row * gridDim.y + head;
-    float *mine = partials + pair * gridDim.x * PARTIAL;
-    const float scale = scales && dim < HEAD ? scales[dim] : 1.0f;
 
 #pragma unroll
     for (int lanes = LANES; lanes < 32; lanes *= 2)
@@ -248,9 +259,9 @@ __device__ inline void finish_chunk(part<DIMS> a, struct shares &shared, int chu
             merge(b, c);
         }
         if (chunks == 1) {
-            row_of<T>(out, row)[head * HEAD + dim] = number<T>::from(b.sum[0] / b.total * scale);
+            out[dim] = number<T>::from(b.sum[0] / b.total * (scales ? scales[dim] : 1.0f));
         } else {
-            float *p = mine + (size_t)chunk * PARTIAL;
+            float *p = partials + (size_t)chunk * PARTIAL;
 
             p[dim] = b.sum[0];
             if (dim == 0) {
@@ -259,9 +270,17 @@ __device__ inline void finish_chunk(part<DIMS> a, struct shares &shared, int chu
             }
         }
     }
-    if (chunks > 1 && is_last(counters + pair, chunks) && dim < HEAD)
-        row_of<T>(out, row)[head * HEAD + dim] =
-            number<T>::from(merge_chunks(mine, chunks) * scale);
+}
+
+/* The end of a row and head, by the last of the blocks that have its chunks. */
+template <class T>
+__device__ inline void finish_row(int blocks, int chunks, T *out, const float *scales,
+                                  int32_t *counter, const float *partials)
+{
+    const int dim = (int)threadIdx.x;
+
+    if (chunks > 1 && is_last(counter, blocks) && dim < HEAD)
+        out[dim] = number<T>::from(merge_chunks(partials, chunks) * (scales ? scales[dim] : 1.0f));
 }
 
 template <class T>
@@ -309,73 +328,144 @@ __global__ __launch_bounds__(32 * WARPS, 6) void attend_rows(struct tensor q, st
         }
         attend<LANES>(a, query, k, v, there);
     }
-    finish_chunk<T, LANES>(a, shared, chunk, chunks, row, head, out, NULL, counters, partials);
+    const size_t pair = (size_t)row * gridDim.y + head;
+    T *to_out = row_of<T>(out, row) + head * HEAD;
+    float *mine = partials + pair * gridDim.x * PARTIAL;
+
+    finish_chunk<T, LANES>(a, shared, chunk, chunks, to_out, NULL, mine);
+    finish_row(chunks, chunks, to_out, NULL, counters + pair, mine);
 }
 
-/* Of 8 bits, the first `keys` keys of slots rows[].cross. The first row of those beside it that
- * look at the same slot has the block that serves them all. */
+/* A chunk's keys and values of 8 bits in shared memory, in two tiles of as many keys as the block
+ * attends to in one step. A thread copies what it will read, and nothing else, so that it waits for
+ * nobody but itself. */
+struct eights {
+    static constexpr int DIMS = 16, LANES = HEAD / DIMS, KEYS = 32 / LANES, STEP = WARPS * KEYS;
+    static constexpr int PACKS = HEAD / DIMS; /* of a key */
+    static constexpr int TILE = STEP * DEEP, TILES = CHUNK / TILE;
+    sixteen keys[CHUNK * PACKS], values[CHUNK * PACKS];
+
+    /* The thread's i-th key of a tile, and where its part of one lies. */
+    static __device__ inline int key(int tile, int i)
+    {
+        const int thread = (int)threadIdx.x;
+
+        return tile * TILE + i * STEP + thread / 32 * KEYS + thread % 32 / LANES;
+    }
+    static __device__ inline int place(int key) { return key * PACKS + (int)threadIdx.x % LANES; }
+    /* Asks for a tile of a chunk of n keys, `half` bytes from keys to values. A key that is not
+     * there is read all the same: as the last one. */
+    __device__ inline void ask(const sixteen *far, size_t half, int tile, int n)
+    {
+        if (tile * TILE >= n)
+            return;
+#pragma unroll
+        for (int i = 0; i < DEEP; i++) {
+            const int here = key(tile, i);
+            const sixteen *at = far + place(min(here, n - 1));
+
+            copy_ahead(&keys[place(here)], at);
+            copy_ahead(&values[place(here)], at + half / sizeof(sixteen));
+        }
+    }
+};
+static_assert(eights::TILES == 2, "wait_for_groups leaves one under way");
+
+/* Of 8 bits, the first `keys` keys of slots rows[].cross; `each` chunks of them are a block's, one
+ * after the other, so that each tile of the next chunk is on its way while the present one is
+ * attended to. The first row of those beside it that look at the same slot has the blocks that
+ * serve them all. most: chunks of the cache, for which partials have room. */
 template <class T>
 __global__ __launch_bounds__(32 * WARPS, 6) void attend_eight(struct tensor q, struct kv kv,
                                                               const struct token_row *rows,
-                                                              int keys, struct tensor out,
-                                                              int32_t *counters, float *partials)
+                                                              int keys, int each, int most,
+                                                              struct tensor out, int32_t *counters,
+                                                              float *partials)
 {
-    constexpr int DIMS = 16, LANES = HEAD / DIMS, KEYS = 32 / LANES, STEP = WARPS * KEYS;
-    constexpr int PACKS = HEAD / DIMS; /* of a key */
-    __shared__ sixteen near[2][CHUNK * PACKS];
+    constexpr int DIMS = eights::DIMS, LANES = eights::LANES, TILES = eights::TILES;
+    __shared__ struct eights near;
     __shared__ struct shares shared;
-    const int chunk = (int)blockIdx.x, head = (int)blockIdx.y, row = (int)blockIdx.z;
-    const int thread = (int)threadIdx.x, warp = thread / 32, lane = thread % 32;
+    const int block = (int)blockIdx.x, head = (int)blockIdx.y, row = (int)blockIdx.z;
+    const int lane = (int)threadIdx.x % 32;
     const int first = row / TOGETHER * TOGETHER, beside = first + lane % TOGETHER;
-    const int chunks = (keys + CHUNK - 1) / CHUNK, n = min(CHUNK, keys - chunk * CHUNK);
+    const int chunks = (keys + CHUNK - 1) / CHUNK, blocks = (chunks + each - 1) / each;
     const struct token_row who = rows[row];
     const bool same = beside < (int)q.rows && rows[min(beside, (int)q.rows - 1)].slot >= 0 &&
                       rows[min(beside, (int)q.rows - 1)].cross == who.cross;
-    uint32_t served = __ballot_sync(ALL_LANES, same) & ((1u << TOGETHER) - 1u);
+    const uint32_t served = __ballot_sync(ALL_LANES, same) & ((1u << TOGETHER) - 1u);
 
-    if (who.slot < 0 || chunk >= chunks || (served & ((1u << (row - first)) - 1u)) != 0)
+    if (who.slot < 0 || block >= blocks || (served & ((1u << (row - first)) - 1u)) != 0)
         return; /* the whole block: nobody's row, no such keys, or an earlier row serves this one */
     const char *pair = static_cast<const char *>(kv.data) + (size_t)who.cross * kv.slot_stride +
                        (size_t)head * head_bytes<int8_t>(kv.capacity);
     const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
-    const sixteen *far = reinterpret_cast<const sixteen *>(pair + (size_t)chunk * CHUNK * HEAD);
+    const sixteen *far = reinterpret_cast<const sixteen *>(pair);
     const float *scales = reinterpret_cast<const float *>(pair + 2 * half);
-
-    for (int i = thread; i < n * PACKS; i += 32 * WARPS) {
-        copy_ahead(&near[0][i], far + i);
-        copy_ahead(&near[1][i], far + half / sizeof(sixteen) + i);
-    }
-    wait_for_copies();
-    __syncthreads();
-    for (int r = first; served != 0; r++, served >>= 1) {
-        if ((served & 1u) == 0)
-            continue;
-        const T *from = row_of<T>(q, r) + head * HEAD + lane % LANES * DIMS;
-        part<DIMS> a = {NO_SCORE, 0.0f, {}};
-        float query[DIMS];
+    const int from = block * each, to = min(from + each, chunks);
+    const auto ask = [&](int chunk, int tile) {
+        if (chunk < to)
+            near.ask(far + (size_t)chunk * CHUNK * eights::PACKS, half, tile,
+                     min(CHUNK, keys - chunk * CHUNK));
+        end_group(); /* of nothing, too: every step begins one */
+    };
 
 #pragma unroll
-        for (int d = 0; d < DIMS; d++)
-            query[d] = to_f32(from[d]) * SCALE * scales[lane % LANES * DIMS + d];
-        for (int key = warp * KEYS + lane / LANES, at = 0; at < n;
-             at += STEP * DEEP, key += STEP * DEEP) {
-            sixteen k[DEEP], v[DEEP];
-            bool there[DEEP];
+    for (int tile = 0; tile < TILES; tile++)
+        ask(from, tile);
+    for (int chunk = from; chunk < to; chunk++) {
+        const int n = min(CHUNK, keys - chunk * CHUNK);
+        uint32_t left = served;
+
+        for (int r = first; left != 0; r++, left >>= 1) {
+            if ((left & 1u) == 0)
+                continue;
+            const T *query_at = row_of<T>(q, r) + head * HEAD + lane % LANES * DIMS;
+            part<DIMS> a = {NO_SCORE, 0.0f, {}};
+            float query[DIMS];
 
 #pragma unroll
-            for (int i = 0; i < DEEP; i++) {
-                const int seen = min(key + i * STEP, n - 1) * PACKS + lane % LANES;
+            for (int d = 0; d < DIMS; d++)
+                query[d] = to_f32(query_at[d]) * SCALE * scales[lane % LANES * DIMS + d];
+            for (int tile = 0; tile < TILES; tile++) {
+                wait_for_groups();
+                if (tile * eights::TILE < n) {
+                    sixteen k[DEEP], v[DEEP];
+                    bool there[DEEP];
 
-                there[i] = key + i * STEP < n;
-                k[i] = near[0][seen];
-                v[i] = near[1][seen];
+#pragma unroll
+                    for (int i = 0; i < DEEP; i++) {
+                        const int key = eights::key(tile, i), place = eights::place(key);
+
+                        there[i] = key < n;
+                        k[i] = near.keys[place];
+                        v[i] = near.values[place];
+                    }
+                    attend<LANES>(a, query, k, v, there);
+                }
+                /* The last row has read it. */
+                ask(left == 1 ? chunk + 1 : to, tile);
             }
-            attend<LANES>(a, query, k, v, there);
+            const size_t at = (size_t)r * gridDim.y + head;
+
+            finish_chunk<T, LANES>(a, shared, chunk, chunks, row_of<T>(out, r) + head * HEAD,
+                                   scales + HEAD, partials + at * most * PARTIAL);
+            __syncthreads(); /* the shares are read before the next ones are there */
         }
-        finish_chunk<T, LANES>(a, shared, chunk, chunks, r, head, out, scales + HEAD, counters,
-                               partials);
-        __syncthreads(); /* the shares are read before the next row's are there */
     }
+    for (int r = first; r < first + TOGETHER; r++) {
+        const size_t at = (size_t)r * gridDim.y + head;
+
+        if (served >> (r - first) & 1u)
+            finish_row(blocks, chunks, row_of<T>(out, r) + head * HEAD, scales + HEAD,
+                       counters + at, partials + at * most * PARTIAL);
+    }
+}
+
+/* How many chunks a block has: several only where there are blocks enough for several turns of all
+ * the multiprocessors that there are. No result depends on it. */
+int chunks_each(int64_t rows, uint32_t heads, unsigned chunks)
+{
+    return rows * heads * chunks >= EIGHT_BLOCKS * EIGHT_EACH ? EIGHT_EACH : 1;
 }
 
 } // namespace
@@ -392,9 +482,12 @@ int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct
     if (kv.type == DTYPE_I8)
         return keys == 0 ? (int)cudaErrorInvalidValue : by_type(q.type, [&](auto a) {
             auto kernel = attend_eight<decltype(a)>;
+            const unsigned chunks = (keys + CHUNK - 1) / CHUNK;
+            const int each = chunks_each(q.rows, kv.heads, chunks), most = (int)grid.x;
+            const dim3 fewer((chunks + each - 1) / each, grid.y, grid.z);
 
-            LAUNCH(kernel, grid, dim3(32 * WARPS), 0, s)
-            (q, kv, rows, (int)keys, out, counters, partials);
+            LAUNCH(kernel, fewer, dim3(32 * WARPS), 0, s)
+            (q, kv, rows, (int)keys, each, most, out, counters, partials);
             return launched();
         });
     return by_type(kv.type, [&](auto a) {
