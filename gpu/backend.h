@@ -227,8 +227,9 @@ struct backend_ops {
                       int64_t rows, int64_t out, int64_t in, const float *w, const float *bias,
                       struct linear **ret, struct err *err);
     void (*linear_free)(struct backend *be, struct linear *l);
-    /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. ERR_MODEL when the
-     * device has no product of that shape and those types; it is not lost then. */
+    /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. Where y's stride is
+     * `out` rounded up to a multiple of 8, what lies between them may be overwritten. ERR_MODEL
+     * when the device has no product of that shape and those types; it is not lost then. */
     int (*linear)(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                   struct tensor y, struct err *err);
 

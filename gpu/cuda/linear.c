@@ -1,6 +1,9 @@
 /* y = x W^T + b in every precision, and its epilogues.
  *
- * fp32, tf32, fp16, bf16: one product; bias and residual inside it (beta = 1, in place).
+ * fp32, tf32, fp16, bf16: one product; bias and residual inside it (beta = 1, in place). Rows of W
+ *       are padded to 8 in 16 bits, and computed where y's rows have room for them: with 51,866
+ *       outputs an H100 took a kernel of sm_80 that accesses 2 numbers at a time (the padded
+ *       product has not yet run on a GPU).
  * int8: rows of x are quantised by a kernel, each with its own scale; the product is exact in
  *       int32; a kernel applies row scale, column scale, bias and epilogue. Padded to 16 rows and
  *       columns, as the kernels of 8-bit products want. In pieces, so that the int32 sums stay in
@@ -31,6 +34,7 @@
 
 #define ROWS_FIXED 64
 #define PAD_8BIT 16
+#define PAD_16BIT 8                     /* 16 bytes */
 #define PIECE_BYTES ((int64_t)64 << 20) /* of quantised inputs and int32 sums */
 
 struct linear {
@@ -38,10 +42,10 @@ struct linear {
     enum linear_use use;
     int64_t rows; /* for which it was made */
     int64_t out, in;
-    int64_t w_out, w_in; /* as W lies: padded for 8 bit */
+    int64_t w_out, w_in; /* as W lies: padded with zeros, w_in for 8 bit alone */
     void *w;
-    float *bias;          /* [out] float32; NULL: none */
-    void *half_bias;      /* [out] of the 16-bit type, for 16-bit results */
+    float *bias;          /* [w_out] float32; NULL: none */
+    void *half_bias;      /* [w_out] of the 16-bit type, for 16-bit results */
     float *column_scales; /* int8: [out] */
     float alpha;          /* fp8: W's scale */
 };
@@ -49,9 +53,13 @@ struct linear {
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static bool is_8bit(const struct linear *l)
+static bool needs_8bit(enum precision p) { return p == PRECISION_INT8 || p == PRECISION_FP8; }
+static bool is_8bit(const struct linear *l) { return needs_8bit(l->precision); }
+
+/* What rows of W are padded to: whole accesses. float32 kernels take any number. */
+static int64_t rows_pad(enum precision p)
 {
-    return l->precision == PRECISION_INT8 || l->precision == PRECISION_FP8;
+    return needs_8bit(p) ? PAD_8BIT : precision_type(p) == DTYPE_F32 ? 1 : PAD_16BIT;
 }
 
 /* --- weights ------------------------------------------------------------------------------- */
@@ -133,14 +141,14 @@ static int put_bias(struct backend *be, struct linear *l, const float *bias, str
 
     if (!bias)
         return 0;
-    rc = cuda_alloc(be, (size_t)l->out * sizeof(float), &p, err);
+    rc = cuda_alloc(be, (size_t)l->w_out * sizeof(float), &p, err);
     if (rc != 0)
         return rc;
     l->bias = p;
     rc = cuda_put(be, tensor_of(DTYPE_F32, p, 1, l->out), bias, err);
     if (rc != 0 || type == DTYPE_F32)
         return rc;
-    rc = cuda_alloc(be, (size_t)l->out * dtype_size(type), &l->half_bias, err);
+    rc = cuda_alloc(be, (size_t)l->w_out * dtype_size(type), &l->half_bias, err);
     if (rc != 0)
         return rc;
     return cuda_put(be, tensor_of(type, l->half_bias, 1, l->out), bias, err);
@@ -150,7 +158,6 @@ int cuda_linear_new(struct backend *be, enum precision precision, enum linear_us
                     int64_t out, int64_t in, const float *w, const float *bias, struct linear **ret,
                     struct err *err)
 {
-    int64_t pad = precision == PRECISION_INT8 || precision == PRECISION_FP8 ? PAD_8BIT : 1;
     struct cuda *c = cuda_enter(be);
     struct linear *l;
     int rc;
@@ -172,8 +179,8 @@ int cuda_linear_new(struct backend *be, enum precision precision, enum linear_us
                          .rows = rows,
                          .out = out,
                          .in = in,
-                         .w_out = round_up(out, pad),
-                         .w_in = round_up(in, pad),
+                         .w_out = round_up(out, rows_pad(precision)),
+                         .w_in = round_up(in, needs_8bit(precision) ? PAD_8BIT : 1),
                          .alpha = 1.0f};
     rc = put_weights(be, l, w, err);
     if (rc == 0)
@@ -227,6 +234,13 @@ static bool fused_gelu(const struct cuda *c, enum dtype y_type)
            (y_type == DTYPE_BF16 || (y_type == DTYPE_F16 && strcmp(c->gelu, "tanh") == 0));
 }
 
+/* How many columns of y to compute: the padded ones too where y's rows end with room for just them,
+ * which backend.h lets be overwritten. */
+static int64_t columns_of(const struct linear *l, struct tensor y)
+{
+    return y.stride == l->w_out ? l->w_out : l->out;
+}
+
 /* With or without the epilogue: without, y is plain x W^T. */
 static struct product product_of(const struct linear *l, const void *x, int64_t x_stride,
                                  cudaDataType_t type, struct tensor y)
@@ -235,7 +249,7 @@ static struct product product_of(const struct linear *l, const void *x, int64_t 
                             .y_type = cuda_type(y.type),
                             .tf32 = l->precision == PRECISION_TF32,
                             .rows = y.rows,
-                            .out = l->out,
+                            .out = columns_of(l, y),
                             .in = l->w_in,
                             .x_stride = x_stride,
                             .w_stride = l->w_in,
@@ -340,7 +354,6 @@ static int run_fp8(struct cuda *c, const struct linear *l, struct tensor x, enum
         return multiply(c, l, s, l->w_in, CUDA_R_8F_E4M3, epilogue, y, err);
     sum = tensor_of(DTYPE_F32, (char *)s + input, x.rows, l->w_out);
     p = product_of(l, s, l->w_in, CUDA_R_8F_E4M3, sum);
-    p.out = l->w_out;
     rc = cuda_product(c, &p, "multiplying matrices of 8 bits", err);
     if (rc != 0)
         return rc;
@@ -387,7 +400,6 @@ static int run_fixed(struct cuda *c, const struct linear *l, struct tensor x,
         return rc;
     p = small ? product_of(l, q, l->w_in, CUDA_R_8F_E4M3, sum)
               : product_of(l, s, l->in, cuda_type(x.type), sum);
-    p.out = l->w_out;
     rc = cuda_product(c, &p, "multiplying matrices", err);
     if (rc != 0)
         return rc;

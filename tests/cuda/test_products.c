@@ -210,6 +210,79 @@ static void test_refused_product(void **unused)
     free(w);
 }
 
+/* Outputs that are no multiple of 8, of 16-bit weights: the product has the padded ones too where
+ * y's rows have room for just those, and else touches nothing beside its own. */
+enum { PADDED_OUT = 37 };
+
+static void one_padded(enum precision precision, enum dtype to, enum epilogue epilogue, bool biased,
+                       int64_t stride, bool deterministic)
+{
+    struct backend *be = open_device(deterministic);
+    float *w = values(PADDED_OUT * WIDTH), *b = values(PADDED_OUT), *data = values(ROWS * WIDTH);
+    float *got = malloc((size_t)(ROWS * stride) * sizeof(*got));
+    struct tensor x = tensor_new(be, ROWS, WIDTH, NULL);
+    struct tensor y = tensor_new(be, ROWS, (size_t)stride, NULL), whole;
+    enum dtype type = precision_type(precision);
+    bool padded = stride == 40 && !deterministic && epilogue != EPILOGUE_ADD;
+    struct linear *l;
+    struct err e;
+
+    assert_non_null(got);
+    x.type = type;
+    y.type = to;
+    whole = y;
+    y.cols = PADDED_OUT;
+    for (int64_t i = 0; i < ROWS * stride; i++)
+        got[i] = 0.5f;
+    for (int i = 0; i < ROWS * WIDTH; i++)
+        data[i] = rounded(data[i], type);
+    for (int i = 0; i < PADDED_OUT * WIDTH; i++)
+        w[i] = rounded(w[i], type);
+    assert_ok(be->ops->put(be, x, data, &e), e);
+    assert_ok(be->ops->put(be, whole, got, &e), e);
+    assert_ok(be->ops->linear_new(be, precision, LINEAR_ROWS, ROWS, PADDED_OUT, WIDTH, w,
+                                  biased ? b : NULL, &l, &e),
+              e);
+    assert_ok(be->ops->linear(be, l, x, epilogue, y, &e), e);
+    assert_ok(be->ops->get(be, got, whole, &e), e);
+    for (int64_t i = 0; i < ROWS * stride; i++) {
+        int64_t row = i / stride, col = i % stride;
+        double want = biased && col < PADDED_OUT ? (double)b[col] : 0;
+
+        if (col >= PADDED_OUT) { /* of padding rows of zeros, or as it was */
+            assert_true(got[i] == (padded ? 0.0f : 0.5f));
+            continue;
+        }
+        for (int k = 0; k < WIDTH; k++)
+            want += (double)data[row * WIDTH + k] * (double)w[col * WIDTH + k];
+        want = finished(want, epilogue, 0.5);
+        assert_true(fabs((double)got[i] - want) <
+                    (to == DTYPE_F32 ? 1e-4 : 0.02) * (1 + fabs(want)));
+    }
+    be->ops->linear_free(be, l);
+    be->ops->release(be, x.data);
+    be->ops->release(be, y.data);
+    backend_close(be);
+    free(w);
+    free(b);
+    free(data);
+    free(got);
+}
+
+static void test_padded_outputs(void **unused)
+{
+    static const int64_t strides[] = {PADDED_OUT, 38, 40, 44, 48};
+    static const enum precision precisions[] = {PRECISION_BF16, PRECISION_F16};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(strides) / sizeof(strides[0]); i++)
+        for (int n = 0; n < 32; n++)
+            one_padded(precisions[n & 1], n & 2 ? precision_type(precisions[n & 1]) : DTYPE_F32,
+                       (enum epilogue)(n >> 3), n & 4, strides[i], false);
+    for (int n = 0; n < 4; n++)
+        one_padded(PRECISION_BF16, n & 1 ? DTYPE_BF16 : DTYPE_F32, EPILOGUE_NONE, n & 2, 40, true);
+}
+
 /* --- algorithms ----------------------------------------------------------------------------- */
 
 /* A layer of the shape that the tests of algorithms have, and its input. */
@@ -355,9 +428,13 @@ static void test_remembered_algorithm(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refused_epilogues),    cmocka_unit_test(test_refused_product),
-        cmocka_unit_test(test_gelu_in_16_bits),      cmocka_unit_test(test_fastest_algorithm),
-        cmocka_unit_test(test_remembered_algorithm), cmocka_unit_test(nothing_held),
+        cmocka_unit_test(test_refused_epilogues),
+        cmocka_unit_test(test_refused_product),
+        cmocka_unit_test(test_gelu_in_16_bits),
+        cmocka_unit_test(test_fastest_algorithm),
+        cmocka_unit_test(test_remembered_algorithm),
+        cmocka_unit_test(test_padded_outputs),
+        cmocka_unit_test(nothing_held),
     };
 
     return cmocka_run_group_tests_name("cuda products", tests, open_module, NULL);

@@ -51,7 +51,10 @@ static void one_linear(enum precision p, enum dtype out_type, enum linear_use us
         be->ops->linear_new(be, p, use, (int64_t)rows, (int64_t)out, (int64_t)in, w, bias, &l, &e),
         e);
     assert_ok(be->ops->linear(be, l, tx, epilogue, ty, &e), e);
-    compare(epilogue == EPILOGUE_GELU ? "linear with GELU" : "linear", p, ty, want, shape, seed);
+    compare(epilogue == EPILOGUE_GELU  ? "linear with GELU"
+            : epilogue == EPILOGUE_ADD ? "linear with a sum"
+                                       : "linear",
+            p, ty, want, shape, seed);
     be->ops->linear_free(be, l);
     tensor_free(tx);
     tensor_free(ty);

@@ -36,14 +36,14 @@ __device__ inline double warp_sum64(double v)
     return v;
 }
 
-/* The warp's part of the ids. */
+/* The warp's part of the ids, of a block of so many threads. */
 struct span {
     int32_t from, to;
 };
 
-__device__ inline span warp_span(int32_t vocab)
+__device__ inline span warp_span(int32_t vocab, int32_t threads)
 {
-    const int32_t each = (vocab + LOGITS_THREADS - 1) / LOGITS_THREADS * 32;
+    const int32_t each = (vocab + threads - 1) / threads * 32;
     const int32_t from = min((int32_t)(threadIdx.x / 32) * each, vocab);
 
     return {from, min(from + each, vocab)};

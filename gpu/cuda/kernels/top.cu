@@ -63,7 +63,7 @@ __device__ inline float least_of(const list &l, int32_t k)
 
 __device__ inline list find_in_warp(const float *row, int32_t vocab, int32_t k)
 {
-    const span ids = warp_span(vocab);
+    const span ids = warp_span(vocab, LOGITS_THREADS);
     list l = {{-INFINITY, -1}, {-INFINITY, -1}};
     float least = -INFINITY;
 
@@ -114,7 +114,7 @@ __device__ inline int32_t place_of(const held (*all)[MOST], const held &h, int32
 __device__ inline double find_mass(const float *row, int32_t vocab, float high)
 {
     __shared__ double shared[LOGITS_WARPS];
-    const span ids = warp_span(vocab);
+    const span ids = warp_span(vocab, LOGITS_THREADS);
     double sum = 0.0;
 
     for (int32_t first = ids.from + lane_id(); first < ids.to; first += 32 * LOGITS_DEEP) {

@@ -61,11 +61,12 @@ uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches)
     return fit < 1 ? 1 : (uint32_t)(fit < most ? fit : most);
 }
 
-#define ROW_ALIGN 4 /* float32: 16 bytes, which products and copies take at once */
+#define ROW_ALIGN 8 /* 16 bytes of the weights' 16-bit numbers */
 
-/* Gives every scratch tensor its place; with base NULL only counts. Rows of logits begin at
- * multiples of 16 bytes: a vocabulary of 51,866 is none, and products into rows that are not
- * aligned take slower kernels. All other rows are of whole heads. */
+/* Gives every scratch tensor its place; with base NULL only counts. Rows of logits end at multiples
+ * of 8, as the operation `linear` may compute them then: a vocabulary of 51,866 is none, and
+ * products whose rows or whose number of outputs are not aligned take slower kernels. All other
+ * rows are of whole heads. */
 static size_t place_tensors(struct whisper_session *s, char *base)
 {
     const struct whisper_config *c = &s->w->config;
