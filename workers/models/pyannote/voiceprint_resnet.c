@@ -22,15 +22,12 @@
 
 #include "gpu/backend.h"
 #include "workers/audio/fbank.h"
-#include "workers/models/pyannote/pyannet.h"
 #include "workers/models/pyannote/voiceprint_net.h"
 #include "workers/models/pyannote/voiceprint_weights.h"
 
 #define BINS FBANK_KALDI_BINS
 #define MAX_FRAMES 998    /* of 10 s */
 #define MASKS_OF_WINDOW 4 /* that share a call of the device */
-
-_Static_assert(PYANNET_STEP % FBANK_STEP == 0, "windows share whole frames");
 
 struct block {
     struct conv2d *first, *second, *shortcut; /* shortcut NULL: what came in */
@@ -262,17 +259,16 @@ static int run_block(struct voice_resnet *r, const struct block *b, struct image
     return rc;
 }
 
-/* The frames that window `to` shares with window `from` of the call: in a recording they are a step
- * apart each, so that nine tenths of what one hears the one before it has heard. */
+/* The frames that window `to` shares with window `from` of the call, whole ones: in a recording
+ * they are a second apart each, so that nine tenths of what one hears the one before it has heard.
+ */
 static size_t shared_frames(const struct voice_job *job, uint32_t from, uint32_t to)
 {
-    size_t apart = (size_t)(to - from) * PYANNET_STEP;
-    const float *before = job->pcm + from * job->samples, *pcm = job->pcm + to * job->samples;
+    size_t apart = voice_begin(job, to) - voice_begin(job, from);
 
-    if (apart >= job->samples ||
-        memcmp(before + apart, pcm, (job->samples - apart) * sizeof(*pcm)) != 0)
-        return 0;
-    return fbank_frames(FBANK_KALDI, job->samples - apart);
+    return apart < job->samples && apart % FBANK_STEP == 0
+               ? fbank_frames(FBANK_KALDI, job->samples - apart)
+               : 0;
 }
 
 /* The filter bank of the n windows of r->used, to r->features. Windows of one recording lie in
@@ -282,7 +278,7 @@ static void hear(struct voice_resnet *r, const struct voice_job *job, uint32_t n
     size_t frames = fbank_frames(FBANK_KALDI, job->samples), end = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        const float *pcm = job->pcm + r->used[i] * job->samples;
+        const float *pcm = job->pcm + voice_begin(job, r->used[i]);
         size_t kept = i ? shared_frames(job, r->used[i - 1], r->used[i]) : 0;
 
         r->rows[i] = r->raw + (end - kept) * BINS;
