@@ -187,14 +187,32 @@ static int take_memory(struct pyannet *p, struct err *err)
     return p->logits ? 0 : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
 }
 
+/* Where the device has several ways of an operation it finds the fastest one. */
+static int rehearse(struct pyannet *p, const float *pcm, uint8_t *sets, struct err *err)
+{
+    const struct backend_ops *ops = p->be->ops;
+    struct err ignored;
+    int rc = ops->rehearse(p->be, true, err);
+
+    p->be->rehearsing = true;
+    if (rc == 0)
+        rc = pyannet_run(p, pcm, NULL, p->group, sets, err);
+    p->be->rehearsing = false;
+    (void)ops->rehearse(p->be, false, &ignored);
+    return rc;
+}
+
 /* A whole group of silence: what the device takes for that is taken now. */
 static int warm(struct pyannet *p, struct err *err)
 {
     float *pcm = calloc((size_t)p->group * PYANNET_SAMPLES, sizeof(*pcm));
     uint8_t *sets = calloc((size_t)p->group * PYANNET_FRAMES, 1);
-    int rc = pcm && sets ? pyannet_run(p, pcm, NULL, p->group, sets, err)
-                         : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
+    int rc = pcm && sets ? 0 : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
 
+    if (rc == 0 && p->be->ops->rehearse)
+        rc = rehearse(p, pcm, sets, err);
+    if (rc == 0)
+        rc = pyannet_run(p, pcm, NULL, p->group, sets, err);
     free(pcm);
     free(sets);
     return rc;
@@ -394,7 +412,7 @@ static int run_group(struct pyannet *p, const float *pcm, const size_t *at, uint
         rc = compute(p, n, &logits, err);
     if (rc == 0)
         rc = ops->read(p->be, p->logits, logits, count * sizeof(float), err);
-    for (size_t i = 0; rc == 0 && i < count; i++)
+    for (size_t i = 0; rc == 0 && i < count && !p->be->rehearsing; i++)
         if (!isfinite(p->logits[i]))
             return err_set(err, ERR_MODEL,
                            "the segmentation model computed something that is no number");
