@@ -218,7 +218,7 @@ struct backend_ops {
     /* Bytes, as they are: to the device (src may be reused at once), and from it. */
     int (*write)(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
     int (*read)(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
-    /* dst = src, converting between types. */
+    /* dst = src, converting between types. src's rows may overlap: a stride below its columns. */
     int (*copy)(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
 
     /* w: [out][in] float32 in host memory, bias: [out] or NULL; copied. rows: how many x will

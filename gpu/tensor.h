@@ -20,7 +20,7 @@ enum dtype {
 struct tensor {
     enum dtype type;
     int64_t rows, cols;
-    int64_t stride; /* elements from one row to the next; >= cols */
+    int64_t stride; /* elements from one row to the next; >= cols, but for `copy` */
     void *data;     /* borrowed, device memory */
 };
 

@@ -29,7 +29,11 @@
  *
  * NIGHTSHIFT_CUDA_GELU in the environment when the device is opened, for measuring: "exact"
  * computes GELU in a kernel of its own everywhere, "tanh" in the product's epilogue in fp16, too,
- * not only in bf16 (linear.c says why not). */
+ * not only in bf16 (linear.c says why not).
+ *
+ * NIGHTSHIFT_CUDA_CONVOLVE in the environment when a convolution's weights are made, for measuring:
+ * "product" never takes cuDNN, "cudnn" takes it wherever it has a kernel, and "first" is that with
+ * cuDNN's first proposal, untimed. */
 #ifndef NIGHTSHIFT_GPU_CUDA_CUDA_H
 #define NIGHTSHIFT_GPU_CUDA_CUDA_H
 
@@ -317,7 +321,14 @@ struct convolution {
     int64_t height, width, out_height, out_width;
     enum epilogue epilogue;
     void *x, *w, *bias, *y;
+    bool timed; /* a new shape's engines against each other, in a rehearsal */
 };
+
+/* The middle of CUDA_LAPS runs' times, after one that is not counted; in a rehearsal. An error is
+ * what it returned. */
+int cuda_time(struct cuda *c, int (*once)(void *arg, struct err *err), void *arg, float *ms,
+              struct err *err);
+#define CUDA_CLEARLY 0.98f /* of the first way's time: what noise does not do */
 
 /* ERR_EMPTY where cuDNN has no kernel for it, and nothing was touched. */
 int cuda_convolve(struct cuda *c, const struct convolution *v, struct err *err);

@@ -1,5 +1,6 @@
 /* Convolution over images, channels last: in float32 and TF32 by cuDNN (cudnn/convolve.c), and what
- * it has no kernel for, or of another type, as matrix products.
+ * it has no kernel for, or of another type, as matrix products. In a rehearsal a layer's first call
+ * runs both ways, and the layer keeps to the faster one: for few channels cuDNN's may be far off.
  *
  * What each output sees is copied out into a row of kernel_h kernel_w in numbers, some outputs of
  * all images at a time, and multiplied with the weights, repacked from [out][in][taps] to
@@ -22,6 +23,13 @@
 #define UNFOLD_BYTES ((int64_t)64 << 20) /* of unfolded rows at once: they stay near the cache */
 #define FIXED_ROWS 2048
 
+/* By which a layer goes that may go by either. */
+enum way {
+    WAY_ANY, /* cuDNN's, until a rehearsal has found out */
+    WAY_CUDNN,
+    WAY_PRODUCT
+};
+
 struct conv2d {
     struct conv2d_spec spec;
     enum precision precision;
@@ -31,11 +39,14 @@ struct conv2d {
     void *w;            /* [w_out][wide] of the type; depthwise: [taps][in] float32 */
     void *bias;         /* [out] float32; NULL: none */
     void *dense;        /* [out][seen] float32 for cuDNN: w where it lies so; NULL: never cuDNN */
+    enum way way;
+    bool untimed; /* cuDNN's engines */
 };
 
 /* One call's. */
 struct images {
-    const struct conv2d *conv;
+    struct conv2d *conv;
+    uint32_t count;
     struct image_device g;
     struct tensor x, y;
     enum epilogue epilogue;
@@ -107,6 +118,18 @@ static int put_weights(struct backend *be, struct conv2d *conv, const float *w, 
     return put_rows(be, tensor_of(DTYPE_F32, NULL, 1, s->out), bias, &conv->bias, err);
 }
 
+/* What was asked for, for measuring. */
+static void ask_way(struct conv2d *conv)
+{
+    const char *s = getenv("NIGHTSHIFT_CUDA_CONVOLVE");
+
+    conv->untimed = s && strcmp(s, "first") == 0;
+    if (conv->untimed || (s && strcmp(s, "cudnn") == 0))
+        conv->way = WAY_CUDNN;
+    else if (s && strcmp(s, "product") == 0)
+        conv->way = WAY_PRODUCT;
+}
+
 int cuda_conv2d_new(struct backend *be, enum precision precision, const struct conv2d_spec *spec,
                     const float *w, const float *bias, struct conv2d **ret, struct err *err)
 {
@@ -133,6 +156,7 @@ int cuda_conv2d_new(struct backend *be, enum precision precision, const struct c
     pack = (int64_t)(16 / dtype_size(conv->type));
     conv->wide = (conv->seen + pack - 1) / pack * pack;
     conv->w_out = (spec->out + 7) / 8 * 8;
+    ask_way(conv);
     rc = put_weights(be, conv, w, bias, err);
     if (rc != 0) {
         cuda_conv2d_free(be, conv);
@@ -254,12 +278,12 @@ static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n,
 }
 
 /* ERR_EMPTY: it does not. */
-static int run_by_cudnn(struct cuda *c, const struct images *j, uint32_t images, struct err *err)
+static int run_by_cudnn(struct cuda *c, const struct images *j, struct err *err)
 {
     const struct conv2d *conv = j->conv;
     const struct convolution v = {.spec = &conv->spec,
                                   .tf32 = conv->precision == PRECISION_TF32,
-                                  .images = images,
+                                  .images = j->count,
                                   .height = j->g.height,
                                   .width = j->g.width,
                                   .out_height = j->g.out_height,
@@ -268,9 +292,10 @@ static int run_by_cudnn(struct cuda *c, const struct images *j, uint32_t images,
                                   .x = j->x.data,
                                   .w = conv->dense,
                                   .bias = conv->bias,
-                                  .y = j->y.data};
+                                  .y = j->y.data,
+                                  .timed = c->rehearsing && !conv->untimed};
 
-    return conv->dense && !sees_itself(j) ? cuda_convolve(c, &v, err) : ERR_EMPTY;
+    return cuda_convolve(c, &v, err);
 }
 
 static int run_all(struct cuda *c, const struct images *j, struct err *err)
@@ -286,6 +311,89 @@ static int run_all(struct cuda *c, const struct images *j, struct err *err)
         rc = run(c, j, first, n, c->deterministic ? step : n, err);
     }
     return rc;
+}
+
+/* --- which way ----------------------------------------------------------------------------- */
+
+struct attempt {
+    struct cuda *c;
+    const struct images *j;
+};
+
+static int by_cudnn(void *arg, struct err *err)
+{
+    const struct attempt *a = arg;
+
+    return run_by_cudnn(a->c, a->j, err);
+}
+
+static int by_product(void *arg, struct err *err)
+{
+    const struct attempt *a = arg;
+
+    return run_all(a->c, a->j, err);
+}
+
+int cuda_time(struct cuda *c, int (*once)(void *arg, struct err *err), void *arg, float *ms,
+              struct err *err)
+{
+    int rc = once(arg, err);
+    float lap[CUDA_LAPS];
+    cudaError_t e = cudaSuccess;
+
+    if (rc == 0)
+        e = cudaEventRecord(c->lap[0], c->work);
+    for (int i = 0; i < CUDA_LAPS && rc == 0 && e == cudaSuccess; i++) {
+        rc = once(arg, err);
+        if (rc == 0)
+            e = cudaEventRecord(c->lap[i + 1], c->work);
+    }
+    if (rc != 0)
+        return rc;
+    if (e == cudaSuccess)
+        e = cudaEventSynchronize(c->lap[CUDA_LAPS]);
+    for (int i = 0; i < CUDA_LAPS && e == cudaSuccess; i++) {
+        int k = i;
+
+        e = cudaEventElapsedTime(ms, c->lap[i], c->lap[i + 1]);
+        for (; k > 0 && lap[k - 1] > *ms; k--)
+            lap[k] = lap[k - 1];
+        lap[k] = *ms;
+    }
+    *ms = lap[CUDA_LAPS / 2];
+    return cuda_status(err, e, "timing");
+}
+
+/* Both ways against each other. Where one has no memory, or no kernel, it is the other. */
+static int choose_way(struct cuda *c, const struct images *j, struct err *err)
+{
+    struct attempt a = {c, j};
+    float cudnn = 0.0f, product = 0.0f;
+    int rc = cuda_time(c, by_cudnn, &a, &cudnn, err);
+
+    if (rc == ERR_EMPTY || rc == ERR_VRAM) {
+        j->conv->way = WAY_PRODUCT;
+        return 0;
+    }
+    if (rc != 0)
+        return rc;
+    rc = cuda_time(c, by_product, &a, &product, err);
+    if (rc != 0 && rc != ERR_VRAM)
+        return rc;
+    j->conv->way = rc == 0 && product < cudnn * CUDA_CLEARLY ? WAY_PRODUCT : WAY_CUDNN;
+    return 0;
+}
+
+static int run_either(struct cuda *c, const struct images *j, struct err *err)
+{
+    struct conv2d *conv = j->conv;
+    bool either = conv->dense && !sees_itself(j);
+    int rc = either && conv->way == WAY_ANY && c->rehearsing ? choose_way(c, j, err) : 0;
+
+    if (rc != 0)
+        return rc;
+    rc = either && conv->way != WAY_PRODUCT ? run_by_cudnn(c, j, err) : ERR_EMPTY;
+    return rc == ERR_EMPTY ? run_all(c, j, err) : rc;
 }
 
 static struct image_device geometry(const struct conv2d_spec *s, int64_t height, int64_t width)
@@ -319,7 +427,7 @@ int cuda_conv2d(struct backend *be, struct conv2d *conv, uint32_t images, uint32
                 struct err *err)
 {
     struct cuda *c = cuda_enter(be);
-    struct images j = {conv, geometry(&conv->spec, height, width), x, y, epilogue};
+    struct images j = {conv, images, geometry(&conv->spec, height, width), x, y, epilogue};
     int rc = cuda_not_recording(c, "conv2d", err);
 
     if (rc != 0)
@@ -329,10 +437,8 @@ int cuda_conv2d(struct backend *be, struct conv2d *conv, uint32_t images, uint32
         !fits(x, images, height, width, conv->spec.in) ||
         !fits(y, images, j.g.out_height, j.g.out_width, conv->spec.out))
         return cuda_shape(err, "conv2d");
-    if (!conv->spec.depthwise) {
-        rc = run_by_cudnn(c, &j, images, err);
-        return rc == ERR_EMPTY ? run_all(c, &j, err) : rc;
-    }
+    if (!conv->spec.depthwise)
+        return run_either(c, &j, err);
     return cuda_status(err, k_depthwise(c->work, x, conv->w, conv->bias, &j.g, epilogue, y),
                        "convolving channels");
 }

@@ -12,7 +12,7 @@ int cuda_copy(struct backend *be, struct tensor dst, struct tensor src, struct e
 {
     struct cuda *c = cuda_enter(be);
 
-    if (!fits(dst) || !fits(src) || dst.rows != src.rows || dst.cols != src.cols)
+    if (!fits(dst) || !src.data || src.stride < 1 || dst.rows != src.rows || dst.cols != src.cols)
         return cuda_shape(err, "copy");
     return cuda_status(err, k_copy(c->work, dst, src), "copying");
 }

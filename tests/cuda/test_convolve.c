@@ -269,6 +269,103 @@ static void test_nan_stays(void **state)
     backend_close(be);
 }
 
+/* --- the fastest way ------------------------------------------------------------------------ */
+
+struct outcome {
+    double off;
+    int64_t runs; /* of cuDNN's */
+};
+
+/* A layer's second call; the first one was made in a rehearsal. cudnn: what engine 1 (TF32) and 5
+ * (float32) take; product: what one by cuBLASLt takes, ms. */
+static struct outcome chosen(const char *cudnn, const char *product, bool rehearsed)
+{
+    struct sample four = samples[2], *s = &four;
+    struct backend *be = open_device(false);
+    const struct conv2d_spec *p = &s->spec;
+    size_t n, pixels = (size_t)4 * s->height * s->width;
+    float *x = values(pixels * (size_t)p->in, 1), *bias = values((size_t)p->out, 4);
+    float *w = values((size_t)(p->out * p->in) * p->kernel_h * p->kernel_w, 2);
+    float *before, *y, *want;
+    struct tensor tx, ty;
+    struct outcome ret = {0};
+    struct conv2d *c;
+    struct err e;
+    double most = 0.0, largest = 0.0;
+
+    s->images = 4; /* one piece */
+    n = count_of(s);
+    before = values(n, 3);
+    y = malloc(n * sizeof(*y));
+    assert_non_null(y);
+    want = convolved(host, s, PRECISION_F32, bias, EPILOGUE_ADD, before);
+    tx = tensor_new(be, (int64_t)pixels, p->in, x);
+    ty = tensor_new(be, (int64_t)n / p->out, p->out, before);
+    setenv("NIGHTSHIFT_EMULATED_CUDNN_MS", cudnn, 1);
+    setenv("NIGHTSHIFT_EMULATED_CUBLASLT_MS", product, 1);
+    assert_ok(be->ops->conv2d_new(be, PRECISION_TF32, p, w, bias, &c, &e), e);
+    if (rehearsed)
+        assert_ok(be->ops->rehearse(be, true, &e), e);
+    assert_ok(be->ops->conv2d(be, c, s->images, s->height, s->width, tx, EPILOGUE_ADD, ty, &e), e);
+    if (rehearsed)
+        assert_ok(be->ops->rehearse(be, false, &e), e);
+    unsetenv("NIGHTSHIFT_EMULATED_CUDNN_MS");
+    unsetenv("NIGHTSHIFT_EMULATED_CUBLASLT_MS");
+    assert_ok(be->ops->put(be, ty, before, &e), e);
+    ret.runs = cuda.count("cudnn runs");
+    assert_ok(be->ops->conv2d(be, c, s->images, s->height, s->width, tx, EPILOGUE_ADD, ty, &e), e);
+    ret.runs = cuda.count("cudnn runs") - ret.runs;
+    assert_ok(be->ops->get(be, y, ty, &e), e);
+    for (size_t i = 0; i < n; i++) {
+        most = fmax(most, fabs((double)y[i] - (double)want[i]));
+        largest = fmax(largest, fabs((double)want[i]));
+    }
+    ret.off = most / largest;
+    be->ops->conv2d_free(be, c);
+    be->ops->release(be, tx.data);
+    be->ops->release(be, ty.data);
+    backend_close(be);
+    free(x);
+    free(w);
+    free(bias);
+    free(before);
+    free(y);
+    free(want);
+    return ret;
+}
+
+/* Which engine ran is seen by what it rounds; that it was none, by their runs. */
+static void test_fastest(void **state)
+{
+    struct outcome o = chosen("0,4,0,0,0,2", "99", false);
+
+    (void)state;
+    assert_true(o.runs == 1 && o.off > 2e-5 && o.off < 1e-3);
+    o = chosen("0,4,0,0,0,2", "99", true);
+    assert_true(o.runs == 1 && o.off < 2e-6);
+    o = chosen("0,4,0,0,0,3.95", "3.95", true); /* not clearly */
+    assert_true(o.runs == 1 && o.off > 2e-5 && o.off < 1e-3);
+    o = chosen("0,4,0,0,0,2", "1", true);
+    assert_true(o.runs == 0 && o.off > 2e-5 && o.off < 1e-3);
+}
+
+/* For measuring, one way is asked for. */
+static void test_asked_for(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    setenv("NIGHTSHIFT_CUDA_CONVOLVE", "product", 1);
+    assert_int_equal(chosen("0,1", "9", true).runs, 0);
+    setenv("NIGHTSHIFT_CUDA_CONVOLVE", "cudnn", 1);
+    o = chosen("0,9,0,0,0,4", "1", true);
+    assert_true(o.runs == 1 && o.off < 2e-6);
+    setenv("NIGHTSHIFT_CUDA_CONVOLVE", "first", 1);
+    o = chosen("0,9,0,0,0,4", "1", true);
+    assert_true(o.runs == 1 && o.off > 2e-5);
+    unsetenv("NIGHTSHIFT_CUDA_CONVOLVE");
+}
+
 /* Nothing is left behind, plans and what was tried in vain among it. */
 static void test_nothing_is_left(void **state)
 {
@@ -293,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_plans),           cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_pixels),
         cmocka_unit_test(test_deterministic),   cmocka_unit_test(test_nan_stays),
+        cmocka_unit_test(test_fastest),         cmocka_unit_test(test_asked_for),
         cmocka_unit_test(test_nothing_is_left),
     };
     struct err e;

@@ -15,28 +15,28 @@
 
 /* ---- what they hear */
 
-/* A second apart, so that each has nine tenths of the one before it. */
-static void cut_recording(float *pcm, uint32_t items)
+struct sounds {
+    float *pcm;
+    size_t *at; /* [items]: where they begin */
+};
+
+/* Measured: of one recording, a second apart, so that each has nine tenths of the one before it. */
+static struct sounds make_sounds(const struct net_setup *s)
 {
-    size_t pieces = (items + 9) / 10 + 1;
-    float *recording = net_memory(pieces, SOUND_BYTES);
+    uint32_t pieces = s->measured ? (s->items + 9) / 10 + 1 : s->items;
+    struct sounds ret = {net_memory(pieces, SOUND_BYTES), net_memory(s->items, sizeof(*ret.at))};
 
     for (uint32_t i = 0; i < pieces; i++)
-        network_sound(i, recording + (size_t)i * NETWORK_SAMPLES);
-    for (size_t i = 0; i < items; i++)
-        memcpy(pcm + i * NETWORK_SAMPLES, recording + i * PYANNET_STEP, SOUND_BYTES);
-    free(recording);
+        network_sound(i, ret.pcm + (size_t)i * NETWORK_SAMPLES);
+    for (size_t i = 0; i < s->items; i++)
+        ret.at[i] = i * (s->measured ? PYANNET_STEP : NETWORK_SAMPLES);
+    return ret;
 }
 
-static float *make_sounds(const struct net_setup *s)
+static void free_sounds(struct sounds *s)
 {
-    float *pcm = net_memory(s->items, SOUND_BYTES);
-
-    if (s->measured)
-        cut_recording(pcm, s->items);
-    for (uint32_t i = 0; i < s->items && !s->measured; i++)
-        network_sound(i, pcm + (size_t)i * NETWORK_SAMPLES);
-    return pcm;
+    free(s->pcm);
+    free(s->at);
 }
 
 static void write_network(struct network *n)
@@ -50,7 +50,7 @@ static void write_network(struct network *n)
 struct segmentation {
     struct net_model model;
     struct pyannet *net;
-    float *pcm; /* [items][NETWORK_SAMPLES] */
+    struct sounds sounds;
 };
 
 static void pyannet_make(const struct net_setup *s)
@@ -63,7 +63,7 @@ static void pyannet_close(struct net_model *m)
     struct segmentation *p = (struct segmentation *)m;
 
     pyannet_free(p->net);
-    free(p->pcm);
+    free_sounds(&p->sounds);
     free(p);
 }
 
@@ -74,7 +74,7 @@ static int pyannet_open(const struct net_setup *s, struct backend *be, struct ne
     int rc = pyannet_load(NET_FILE, be, s->at_once, &p->net, err);
 
     p->model.values = (size_t)PYANNET_FRAMES * PYANNET_CLASSES;
-    p->pcm = make_sounds(s);
+    p->sounds = make_sounds(s);
     *ret = &p->model;
     if (rc != 0)
         pyannet_close(&p->model);
@@ -86,7 +86,7 @@ static int run_segmentation(struct net_model *m, uint32_t first, uint32_t n, flo
 {
     struct segmentation *p = (struct segmentation *)m;
 
-    return pyannet_scores(p->net, p->pcm + (size_t)first * NETWORK_SAMPLES, n, ret, err);
+    return pyannet_scores(p->net, p->sounds.pcm, p->sounds.at + first, n, ret, err);
 }
 
 const struct net net_pyannet = {
@@ -106,7 +106,7 @@ struct voices {
     struct net_model model;
     struct voiceprint *net;
     size_t samples; /* of a window */
-    float *pcm;     /* [items][samples] */
+    struct sounds sounds;
     float weights[MASKS][NETWORK_MASK_FRAMES];
     struct voice_mask *masks; /* [at_once * MASKS]: of a call */
 };
@@ -126,7 +126,7 @@ static void voices_close(struct net_model *m)
     struct voices *v = (struct voices *)m;
 
     voiceprint_free(v->net);
-    free(v->pcm);
+    free_sounds(&v->sounds);
     free(v->masks);
     free(v);
 }
@@ -135,13 +135,10 @@ static int voices_open(const struct net_setup *s, struct backend *be, struct net
                        struct err *err)
 {
     struct voices *v = net_memory(1, sizeof(*v));
-    float *pcm = make_sounds(s);
     int rc = voiceprint_load(NET_FILE, be, s->at_once, &v->net, err);
 
     v->samples = s->published ? NETWORK_SAMPLES : SHORT_SAMPLES;
-    v->pcm = pcm;
-    for (size_t i = 0; i < s->items; i++)
-        memmove(pcm + i * v->samples, pcm + i * NETWORK_SAMPLES, v->samples * sizeof(*pcm));
+    v->sounds = make_sounds(s);
     for (uint32_t i = 0; i < MASKS; i++)
         network_mask(i, v->weights[i]); /* all, a part of it, and all by fractions */
     v->masks = net_memory((size_t)s->at_once * MASKS, sizeof(*v->masks));
@@ -159,8 +156,8 @@ static int voices_run(struct net_model *m, uint32_t first, uint32_t n, float *re
 {
     struct voices *v = (struct voices *)m;
 
-    return voiceprint_run(v->net, v->pcm + first * v->samples, v->samples, n, v->masks, n * MASKS,
-                          NETWORK_MASK_FRAMES, ret, err);
+    return voiceprint_run(v->net, v->sounds.pcm, v->sounds.at + first, v->samples, n, v->masks,
+                          n * MASKS, NETWORK_MASK_FRAMES, ret, err);
 }
 
 const struct net net_resnet = {

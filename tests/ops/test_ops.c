@@ -368,6 +368,16 @@ TEST(adding_and_moving)
         compare("copy", PRECISION_F32, tensor_of(types[t], to.data, 9, 64), want, "", 1);
         tensor_free(to);
     }
+    /* Rows that lie over each other, aligned and not. */
+    for (int64_t stride = 16; stride > 14; stride--) {
+        struct tensor from = tensor_of(DTYPE_F32, ty.data, 3, 64);
+
+        from.stride = stride;
+        assert_ok(be->ops->copy(be, tx, from, &e), e);
+        for (size_t i = 0; i < 3 * 64; i++)
+            want[i] = (double)y[i / 64 * (size_t)stride + i % 64];
+        compare("copy", PRECISION_F32, tx, want, "over each other", 1);
+    }
     tensor_free(ty);
     tensor_free(tx);
     free(x);

@@ -71,14 +71,15 @@ void speech_mask_free(struct speech_mask *m)
 
 uint64_t speech_mask_predict_bytes(bool gpu) { return silero_predict_bytes(gpu ? 0 : 1); }
 
-/* The probabilities of voice of n windows, at most `most`. */
-static int listen(struct speech_mask *m, const float *pcm, uint32_t n, struct err *err)
+/* The probabilities of voice of n windows from `first` on, at most `most`. */
+static int listen(struct speech_mask *m, const float *pcm, const size_t *where, uint32_t first,
+                  uint32_t n, struct err *err)
 {
     int rc = 0;
 
     memset(m->streams, 0, n * sizeof(*m->streams));
     for (uint32_t i = 0; i < n; i++)
-        memcpy(m->pcm + i * WINDOW * SPEECH_STEP, pcm + (size_t)i * PYANNET_SAMPLES,
+        memcpy(m->pcm + i * WINDOW * SPEECH_STEP, pcm + pyannet_begin(where, first + i),
                PYANNET_SAMPLES * sizeof(*pcm));
     for (uint32_t at = 0; rc == 0 && at < STEPS; at += SILERO_BLOCK) {
         for (uint32_t i = 0; i < n; i++)
@@ -125,17 +126,17 @@ static int mask(const float *prob, uint8_t *sets, struct err *err)
     return rc;
 }
 
-int speech_mask_run(struct speech_mask *m, const float *pcm, uint32_t n, uint8_t *sets,
-                    struct err *err)
+int speech_mask_run(struct speech_mask *m, const float *pcm, const size_t *at, uint32_t n,
+                    uint8_t *sets, struct err *err)
 {
     int rc = 0;
 
-    for (uint32_t at = 0; rc == 0 && at < n; at += m->most) {
-        uint32_t some = n - at < m->most ? n - at : m->most;
+    for (uint32_t first = 0; rc == 0 && first < n; first += m->most) {
+        uint32_t some = n - first < m->most ? n - first : m->most;
 
-        rc = listen(m, pcm + (size_t)at * PYANNET_SAMPLES, some, err);
+        rc = listen(m, pcm, at, first, some, err);
         for (uint32_t i = 0; rc == 0 && i < some; i++)
-            rc = mask(m->prob + i * WINDOW, sets + (size_t)(at + i) * PYANNET_FRAMES, err);
+            rc = mask(m->prob + i * WINDOW, sets + (size_t)(first + i) * PYANNET_FRAMES, err);
     }
     return rc;
 }

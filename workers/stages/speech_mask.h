@@ -8,6 +8,7 @@
 #define NIGHTSHIFT_WORKERS_STAGES_SPEECH_MASK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -20,10 +21,10 @@ int speech_mask_new(const char *file, struct backend *be, struct speech_mask **r
                     struct err *err);
 void speech_mask_free(struct speech_mask *m); /* NULL is fine */
 uint64_t speech_mask_predict_bytes(bool gpu); /* of device memory, for planning */
-/* pcm: n windows of PYANNET_SAMPLES, one behind another. Empties the frames in sets ([n]
+/* pcm, at: n windows, as of pyannet_run. Empties the frames in sets ([n]
  * [PYANNET_FRAMES], of pyannet_run) whose centres lie outside of speech. After an error some
  * may be emptied already. */
-int speech_mask_run(struct speech_mask *m, const float *pcm, uint32_t n, uint8_t *sets,
-                    struct err *err);
+int speech_mask_run(struct speech_mask *m, const float *pcm, const size_t *at, uint32_t n,
+                    uint8_t *sets, struct err *err);
 
 #endif

@@ -51,6 +51,7 @@ struct diarization {
     struct pyannet *segmentation;
     struct voiceprint *voices;
     struct speech_mask *speech; /* NULL: whoever the networks hear speaks */
+    size_t *at;                 /* [batch]: where a window's samples begin */
     uint8_t *sets;              /* [batch][PYANNET_FRAMES] */
     float *weights;             /* [batch][PYANNET_SPEAKERS][PYANNET_FRAMES] */
     struct voice_mask *masks;   /* [batch][PYANNET_SPEAKERS] */
@@ -172,8 +173,8 @@ static int hear_voices(struct diarization *d, const struct windowed_item *items,
         masks = make_masks(d, from, to, d->of + done);
         if (!masks)
             continue;
-        rc = voiceprint_run(d->voices, items[from].pcm, PYANNET_SAMPLES, to - from, d->masks, masks,
-                            PYANNET_FRAMES, d->vectors + (size_t)done * size, err);
+        rc = voiceprint_run(d->voices, items[0].pcm, d->at + from, PYANNET_SAMPLES, to - from,
+                            d->masks, masks, PYANNET_FRAMES, d->vectors + (size_t)done * size, err);
         done += masks;
     }
     *count = done;
@@ -205,10 +206,13 @@ static int run(void *arg, const struct windowed_item *items, uint32_t n, struct 
 {
     struct diarization *d = arg;
     uint32_t count = 0;
-    int rc = pyannet_run(d->segmentation, items[0].pcm, n, d->sets, err);
+    int rc;
 
+    for (uint32_t i = 0; i < n; i++)
+        d->at[i] = (size_t)(items[i].pcm - items[0].pcm);
+    rc = pyannet_run(d->segmentation, items[0].pcm, d->at, n, d->sets, err);
     if (rc == 0 && d->speech)
-        rc = speech_mask_run(d->speech, items[0].pcm, n, d->sets, err);
+        rc = speech_mask_run(d->speech, items[0].pcm, d->at, n, d->sets, err);
     if (rc == 0)
         rc = hear_voices(d, items, n, &count, err);
     return rc != 0 ? rc : keep_all(d, items, n, count, err);
@@ -256,6 +260,7 @@ static void diarization_close(void *self)
     pyannet_free(d->segmentation);
     voiceprint_free(d->voices);
     speech_mask_free(d->speech);
+    free(d->at);
     free(d->sets);
     free(d->weights);
     free(d->masks);
@@ -343,12 +348,13 @@ static int make_room(struct diarization *d, struct err *err)
     uint32_t batch = pyannet_windows(d->segmentation);
     size_t speakers = (size_t)batch * PYANNET_SPEAKERS;
 
+    d->at = calloc(batch, sizeof(*d->at));
     d->sets = malloc((size_t)batch * PYANNET_FRAMES);
     d->weights = malloc(speakers * PYANNET_FRAMES * sizeof(*d->weights));
     d->masks = calloc(speakers, sizeof(*d->masks));
     d->of = calloc(speakers, sizeof(*d->of));
     d->vectors = malloc(speakers * voiceprint_size(d->voices) * sizeof(*d->vectors));
-    if (!d->sets || !d->weights || !d->masks || !d->of || !d->vectors)
+    if (!d->at || !d->sets || !d->weights || !d->masks || !d->of || !d->vectors)
         return err_set(err, ERR_NOMEM, "no memory for %u windows of voices", batch);
     return windowed_new(&plan, batch, &d->windowed, err);
 }

@@ -191,20 +191,24 @@ static bool tell_ended(struct windowed *w)
 
 /* ---- windows */
 
-/* Reads window l->k + ahead. 1: *samples of it are at out, zeros behind them; 0: not decoded yet;
- * -1: there is no such window, nor one after it. The end is asked for once more after reading: what
- * has come while it was not known yet is the shard's own audio. */
+/* Reads window l->k + ahead; the one before it, of *samples, lies a hop before out, where there is
+ * one. 1: *samples of it are at out, zeros behind them; 0: not decoded yet; -1: there is no such
+ * window, nor one after it. The end is asked for once more after reading: what has come while it
+ * was not known yet is the shard's own audio. */
 static int read_window(const struct windowed *w, struct windowed_lane *l, uint32_t ahead,
                        float *out, int64_t *samples)
 {
     const struct windowed_plan *p = &w->plan;
     int64_t k = l->k + ahead, at = k * p->hop, n, end = l->work.end(l->work.end_arg);
+    int64_t shared = ahead && *samples == p->window ? p->window - p->hop : 0;
 
     if (end >= 0 && at >= end)
         return -1;
-    n = l->work.source.read(l->work.source.arg, at, (size_t)p->window, out);
+    n = l->work.source.read(l->work.source.arg, at + shared, (size_t)(p->window - shared),
+                            out + shared);
     if (n < 0)
         return 0;
+    n += shared;
     end = l->work.end(l->work.end_arg);
     if (end >= 0 && at >= end)
         return -1;
@@ -215,14 +219,14 @@ static int read_window(const struct windowed *w, struct windowed_lane *l, uint32
     return 1;
 }
 
-/* Windows of one lane, as many as are ready, behind the `n` that are there. */
+/* Windows of one lane, as many as are ready, behind the `n` that are there: a stretch. */
 static uint32_t take_windows(struct windowed *w, struct windowed_lane *l, uint32_t n)
 {
+    float *pcm = w->pcm + (n ? w->items[n - 1].pcm - w->pcm + w->plan.window : 0);
     uint32_t ahead = 0;
     int64_t samples = 0;
 
-    while (n < w->batch && !l->over) {
-        float *pcm = w->pcm + (size_t)n * (size_t)w->plan.window;
+    for (; n < w->batch && !l->over; pcm += w->plan.hop) {
         int got = read_window(w, l, ahead, pcm, &samples);
 
         if (got == 0)
@@ -238,8 +242,7 @@ static uint32_t take_windows(struct windowed *w, struct windowed_lane *l, uint32
     return n;
 }
 
-/* A stretch of one lane: each window is read to its place, over what it shares with the one before.
- */
+/* A stretch of one lane. */
 static uint32_t take_stretch(struct windowed *w, struct windowed_lane *l)
 {
     struct windowed_item it = {.state = l->state, .first = l->k, .pcm = w->pcm};

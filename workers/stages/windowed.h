@@ -37,8 +37,9 @@ struct windowed_plan {
     const char *what;    /* "voices": for people */
     int64_t window, hop; /* samples; 0 < hop <= window */
     /* Consecutive windows of a lane are one stretch of audio, and a call takes one stretch: for
-     * models that cut it themselves. Else a call takes windows of many lanes, one behind the other
-     * from items[0].pcm on, `window` samples each. */
+     * models that cut it themselves. Else a call takes windows of many lanes, in one piece of
+     * memory from items[0].pcm on: those of one lane as they lie in the recording, each `hop`
+     * behind the one before it, and of the next lane behind the end of them. */
     bool joined;
     size_t state_bytes; /* of a lane's own state, zeroed at first */
     /* Computes `n` items and adds what they yield to their states. ERR_VRAM: nothing was added, and

@@ -12,6 +12,10 @@
  * that goes through tensor cores (they round to 10 bits of fraction), in another type, or by
  * Winograd's or Fourier's way round; in TF32 the first two become welcome, but not another type.
  *
+ * Of the engines that remain it is the first proposal, or, of a shape that is met first in a
+ * rehearsal, the fastest of the first TIMED; on the largest piece alone. The first may be far off:
+ * for SincNet's layers on an H100 it was one that reaches a quarter of the card's float32.
+ *
  * Images go in pieces of a power of two, so that few sizes are ever prepared: all of them up to the
  * largest when a shape is met for the first time, which a model does when it is loaded. A piece's
  * images and results together are at most PIECE_BYTES, and so is about what an engine copies of
@@ -28,6 +32,7 @@
 #define PLANS_MAX 512 /* then all are made again */
 #define PIECE_BYTES ((int64_t)256 << 20)
 #define WORKSPACE_BYTES ((size_t)320 << 20) /* of an engine, at most */
+#define TIMED 8                             /* engines, as many as a product's algorithms */
 
 enum { UID_X = 1, UID_W, UID_BIAS, UID_Y, UID_SUM, UID_BIASED };
 
@@ -216,7 +221,66 @@ static cudnnStatus_t make_operations(struct cuda *c, struct graph *g, const stru
 
 /* --- plans --------------------------------------------------------------------------------- */
 
-static int prepare(struct cuda *c, struct convolve_plan *p, struct err *err)
+/* One run of a plan: the first images of a convolution. */
+struct piece {
+    struct cuda *c;
+    const struct convolution *v;
+    const struct convolve_key *key;
+    const struct graph_plan *plan;
+    int64_t first; /* image */
+};
+
+static int run_piece(void *arg, struct err *err)
+{
+    static const int64_t uids[] = {UID_X, UID_W, UID_Y, UID_BIAS};
+    const struct piece *p = arg;
+    const struct convolve_key *k = p->key;
+    int64_t x_at = p->first * k->height * k->width * k->in;
+    int64_t y_at = p->first * k->out_height * k->out_width * k->out;
+    void *const data[] = {(float *)p->v->x + x_at, p->v->w, (float *)p->v->y + y_at, p->v->bias};
+
+    return graph_run(p->c, p->plan, uids, data, k->biased ? 4 : 3, "convolving", err);
+}
+
+/* *best, which will do, gives way to what is clearly faster. What does not run is no candidate. */
+static void take_fastest(struct cuda *c, struct graph *g,
+                         const cudnnBackendDescriptor_t *operations, int count,
+                         struct graph_wish wish, const struct convolve_key *key,
+                         const struct convolution *v, struct graph_plan *best)
+{
+    struct piece piece = {.c = c, .v = v, .key = key};
+    struct graph_plan plans[TIMED];
+    int n, fastest = -1;
+    float ms = 0.0f, least = 0.0f, first = 0.0f;
+    struct err ignored;
+
+    /* TF32 is what was asked for, and not what another way round makes of it. */
+    wish.without |= 1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    n = graph_plans(c, g, operations, count, wish, plans, TIMED);
+    for (int i = 0; i < n && n > 1; i++) {
+        piece.plan = &plans[i];
+        if (cuda_time(c, run_piece, &piece, &ms, &ignored) != 0)
+            continue;
+        if (fastest < 0)
+            first = ms;
+        if (fastest < 0 || (ms < least && ms < first * CUDA_CLEARLY)) {
+            least = ms;
+            fastest = i;
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        if (i == fastest) {
+            graph_plan_free(c, best);
+            *best = plans[i];
+        } else {
+            graph_plan_free(c, &plans[i]);
+        }
+    }
+}
+
+/* timed: what its engines are timed on; NULL: they are not. */
+static int prepare(struct cuda *c, struct convolve_plan *p, const struct convolution *timed,
+                   struct err *err)
 {
     const unsigned other = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                            1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
@@ -232,6 +296,8 @@ static int prepare(struct cuda *c, struct convolve_plan *p, struct err *err)
 
     rc = graph_plan(c, &g, s, operations, count, wish, &p->run, c->convolve_reason,
                     sizeof(c->convolve_reason), "preparing a convolution", err);
+    if (rc == 0 && p->run.plan && timed)
+        take_fastest(c, &g, operations, count, wish, &p->key, timed, &p->run);
     graph_free(c, &g);
     return rc;
 }
@@ -244,9 +310,9 @@ static struct convolve_plan *known(const struct cuda *c, const struct convolve_k
     return NULL;
 }
 
-/* *ret stays until the next one is made. */
-static int make(struct cuda *c, const struct convolve_key *key, struct convolve_plan **ret,
-                struct err *err)
+/* *ret stays until the next one is made. timed: as of prepare. */
+static int make(struct cuda *c, const struct convolve_key *key, const struct convolution *timed,
+                struct convolve_plan **ret, struct err *err)
 {
     struct convolve_plan *p;
     int rc;
@@ -259,7 +325,7 @@ static int make(struct cuda *c, const struct convolve_key *key, struct convolve_
     if (c->convolve_count == PLANS_MAX)
         free_plans(c);
     p->key = *key;
-    rc = prepare(c, p, err);
+    rc = prepare(c, p, timed, err);
     if (rc != 0) {
         free(p);
         return rc;
@@ -270,8 +336,8 @@ static int make(struct cuda *c, const struct convolve_key *key, struct convolve_
 }
 
 /* A shape that is new is prepared for every smaller piece too. */
-static int find(struct cuda *c, const struct convolve_key *key, struct convolve_plan **ret,
-                struct err *err)
+static int find(struct cuda *c, const struct convolve_key *key, const struct convolution *v,
+                struct convolve_plan **ret, struct err *err)
 {
     struct convolve_key k = *key;
     int rc = 0;
@@ -282,7 +348,7 @@ static int find(struct cuda *c, const struct convolve_key *key, struct convolve_
     for (k.images = 1; k.images <= key->images && rc == 0; k.images *= 2) {
         *ret = known(c, &k);
         if (!*ret)
-            rc = make(c, &k, ret, err);
+            rc = make(c, &k, v->timed && k.images == key->images ? v : NULL, ret, err);
     }
     return rc;
 }
@@ -356,15 +422,17 @@ static int finish(struct cuda *c, const struct convolution *v, struct err *err)
 }
 
 /* Whether cuDNN has a plan for each piece; ERR_EMPTY: not for all. */
-static int find_all(struct cuda *c, struct convolve_key k, int64_t images, struct err *err)
+static int find_all(struct cuda *c, struct convolve_key k, const struct convolution *v,
+                    struct err *err)
 {
+    int64_t images = v->images;
     struct convolve_plan *p = NULL;
     int rc = 0;
 
     for (; rc == 0 && images > 0; images %= k.images) {
         while (k.images > images)
             k.images /= 2;
-        rc = find(c, &k, &p, err);
+        rc = find(c, &k, v, &p, err);
         if (rc == 0 && !p->run.plan)
             return ERR_EMPTY;
     }
@@ -373,25 +441,22 @@ static int find_all(struct cuda *c, struct convolve_key k, int64_t images, struc
 
 int cuda_convolve(struct cuda *c, const struct convolution *v, struct err *err)
 {
-    static const int64_t uids[] = {UID_X, UID_W, UID_Y, UID_BIAS};
     struct convolve_key k = key_of(v);
-    int64_t x_each = k.height * k.width * k.in, y_each = k.out_height * k.out_width * k.out;
-    int64_t done = 0;
+    struct piece piece = {.c = c, .v = v, .key = &k};
     int rc;
 
     k.images = piece_of(&k, v->images);
-    rc = find_all(c, k, v->images, err);
-    while (rc == 0 && done < v->images) {
+    rc = find_all(c, k, v, err);
+    for (; rc == 0 && piece.first < v->images; piece.first += k.images) {
         struct convolve_plan *p = NULL;
-        void *const data[] = {(float *)v->x + done * x_each, v->w, (float *)v->y + done * y_each,
-                              v->bias};
 
-        while (k.images > v->images - done)
+        while (k.images > v->images - piece.first)
             k.images /= 2;
-        rc = find(c, &k, &p, err);
-        if (rc == 0)
-            rc = graph_run(c, &p->run, uids, data, k.biased ? 4 : 3, "convolving", err);
-        done += k.images;
+        rc = find(c, &k, v, &p, err);
+        if (rc != 0)
+            break;
+        piece.plan = &p->run;
+        rc = run_piece(&piece, err);
     }
     return rc == 0 ? finish(c, v, err) : rc;
 }

@@ -310,6 +310,32 @@ int graph_run(struct cuda *c, const struct graph_plan *p, const int64_t *uids, v
     return cuda_status(err, cudaGetLastError(), doing);
 }
 
+/* --- all that will do ---------------------------------------------------------------------- */
+
+int graph_plans(struct cuda *c, struct graph *g, const cudnnBackendDescriptor_t *operations,
+                int count, struct graph_wish wish, struct graph_plan *ret, int most)
+{
+    int engines = wish.engines < GRAPH_ENGINES ? wish.engines : GRAPH_ENGINES, n = 0;
+    cudnnBackendDescriptor_t graph = NULL;
+    struct proposals p = {.count = 0};
+
+    if (join(c, g, operations, count, &graph) == CUDNN_STATUS_SUCCESS &&
+        propose(c, g, graph, engines, &p) != CUDNN_STATUS_SUCCESS)
+        p.count = 0;
+    for (int64_t i = 0; i < p.count && n < most; i++) {
+        struct proposals one = {.engine = {p.engine[i]}, .count = 1};
+        cudnnStatus_t tried;
+
+        ret[n] = (struct graph_plan){NULL, 0};
+        (void)choose(c, &one, wish, &ret[n], &tried);
+        n += ret[n].plan != NULL;
+    }
+    for (int i = 0; i < engines; i++)
+        if (p.engine[i])
+            (void)c->libs.dnn.cudnnBackendDestroyDescriptor(p.engine[i]);
+    return n;
+}
+
 #else
 
 int cuda_dnn_open(struct cuda *c, struct err *err)

@@ -66,6 +66,10 @@ int graph_plan(struct cuda *c, struct graph *g, cudnnStatus_t status,
                const cudnnBackendDescriptor_t *operations, int count, struct graph_wish wish,
                struct graph_plan *ret, char *why, size_t cap, const char *doing, struct err *err);
 void graph_plan_free(struct cuda *c, struct graph_plan *p);
+/* To ret[most] all of the proposals that will do, best first, where graph_plan had one; returns how
+ * many. What fails, for want of memory, too, is none of them. */
+int graph_plans(struct cuda *c, struct graph *g, const cudnnBackendDescriptor_t *operations,
+                int count, struct graph_wish wish, struct graph_plan *ret, int most);
 /* data[i]: what tensor uids[i] is. */
 int graph_run(struct cuda *c, const struct graph_plan *p, const int64_t *uids, void *const *data,
               int count, const char *doing, struct err *err);

@@ -18,6 +18,8 @@
  *   (cublaslt.cpp has the names); this one is read each time
  * - NIGHTSHIFT_EMULATED_CUBLASLT_MS="2,1,3": its proposals for a product, and what they take by the
  *   emulator's clock; read each time
+ * - NIGHTSHIFT_EMULATED_CUDNN_MS="0,4,2": what a run by cuDNN's engines takes, in the order in
+ * which they are proposed (no time where nothing is said); read each time
  * - CUDA_VISIBLE_DEVICES: as the real run time takes it
  *
  * All state is behind one lock, which is held while kernels run: several threads may use several
@@ -43,7 +45,7 @@
 EMULATED_API void nightshift_emulated_fail(const char *spec);
 /* "mallocs", "hostallocs", "launches", "races", "heuristics" (searches of cuBLASLt), "unaligned"
  * (those of them with a matrix whose columns do not all begin at multiples of 16 bytes),
- * "algorithm checks": how many there were; "clock us": the clock that its products move; "blocks",
+ * "algorithm checks": how many there were; "clock us": the clock that these move; "blocks",
  * "pinned", "streams", "events", "graphs": how many there are; "bytes": device memory held. -1: no
  * such thing. */
 EMULATED_API int64_t nightshift_emulated_count(const char *what);

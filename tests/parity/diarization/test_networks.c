@@ -104,13 +104,13 @@ static void check_segmentation(const char *config, bool folded, size_t alone)
     write_network(network_segmentation(config), folded);
     assert_ok(pyannet_load("network.safetensors", be, WINDOWS, &p, &e), e);
     assert_int_equal(pyannet_windows(p), WINDOWS);
-    assert_ok(pyannet_scores(p, pcm[0], WINDOWS, scores[0][0][0], &e), e);
+    assert_ok(pyannet_scores(p, pcm[0], NULL, WINDOWS, scores[0][0][0], &e), e);
     compare_scores(config);
     for (size_t w = WINDOWS; w-- > alone;) {
-        assert_ok(pyannet_scores(p, pcm[w], 1, scores[1][w][0], &e), e);
+        assert_ok(pyannet_scores(p, pcm[w], NULL, 1, scores[1][w][0], &e), e);
         assert_memory_equal(scores[0][w], scores[1][w], sizeof(scores[0][w]));
     }
-    assert_ok(pyannet_run(p, pcm[0], WINDOWS, sets[0], &e), e);
+    assert_ok(pyannet_run(p, pcm[0], NULL, WINDOWS, sets[0], &e), e);
     check_sets();
     pyannet_free(p);
 }
@@ -132,7 +132,7 @@ TEST(many_windows_in_a_call)
     be->info.wide_batches = true;
     be->info.deterministic = false;
     assert_ok(pyannet_load("network.safetensors", be, 4, &p, &e), e);
-    assert_ok(pyannet_scores(p, pcm[0], WINDOWS, scores[0][0][0], &e), e);
+    assert_ok(pyannet_scores(p, pcm[0], NULL, WINDOWS, scores[0][0][0], &e), e);
     be->info.wide_batches = false;
     be->info.deterministic = true;
     compare_scores("small");
@@ -147,11 +147,11 @@ TEST(reads_lightning)
 
     write_network(network_segmentation("tiny"), false);
     assert_ok(pyannet_load("network.safetensors", be, 1, &p, &e), e);
-    assert_ok(pyannet_scores(p, pcm[1], 1, scores[0][0][0], &e), e);
+    assert_ok(pyannet_scores(p, pcm[1], NULL, 1, scores[0][0][0], &e), e);
     pyannet_free(p);
     assert_ok(
         pyannet_load(test_source_path("tests/parity/diarization/lightning.bin"), be, 1, &p, &e), e);
-    assert_ok(pyannet_scores(p, pcm[1], 1, scores[1][0][0], &e), e);
+    assert_ok(pyannet_scores(p, pcm[1], NULL, 1, scores[1][0][0], &e), e);
     pyannet_free(p);
     assert_memory_equal(scores[0][0], scores[1][0], sizeof(scores[0][0]));
 }
@@ -252,7 +252,7 @@ static void check_voices(struct network *n, const char *config, bool folded, uin
     assert_ok(voiceprint_load("network.safetensors", be, WINDOWS, &v, &e), e);
     assert_int_equal(voiceprint_size(v), size);
     assert_int_equal(voiceprint_windows(v), WINDOWS);
-    assert_ok(voiceprint_run(v, pcm[0], NETWORK_SAMPLES, WINDOWS, masks, NETWORK_MASKS + 1,
+    assert_ok(voiceprint_run(v, pcm[0], NULL, NETWORK_SAMPLES, WINDOWS, masks, NETWORK_MASKS + 1,
                              NETWORK_MASK_FRAMES, vectors[0], &e),
               e);
     compare_vectors(config, vectors[0], size);
@@ -262,7 +262,7 @@ static void check_voices(struct network *n, const char *config, bool folded, uin
         const struct voice_mask mask = {0, masks[m].weights};
         size_t at = (size_t)m * size;
 
-        assert_ok(voiceprint_run(v, pcm[masks[m].window], NETWORK_SAMPLES, 1, &mask, 1,
+        assert_ok(voiceprint_run(v, pcm[masks[m].window], NULL, NETWORK_SAMPLES, 1, &mask, 1,
                                  NETWORK_MASK_FRAMES, vectors[1] + at, &e),
                   e);
         assert_memory_equal(vectors[0] + at, vectors[1] + at, size * sizeof(float));
@@ -290,7 +290,7 @@ TEST(many_voices_in_a_call)
     be->info.wide_batches = true;
     be->info.deterministic = false;
     assert_ok(voiceprint_load("network.safetensors", be, 4, &v, &e), e);
-    assert_ok(voiceprint_run(v, pcm[0], NETWORK_SAMPLES, WINDOWS, masks, NETWORK_MASKS,
+    assert_ok(voiceprint_run(v, pcm[0], NULL, NETWORK_SAMPLES, WINDOWS, masks, NETWORK_MASKS,
                              NETWORK_MASK_FRAMES, vectors[0], &e),
               e);
     be->info.wide_batches = false;

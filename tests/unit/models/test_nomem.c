@@ -396,7 +396,7 @@ static int segment(void *arg, struct err *err)
 
     assert_true(rc == 0 || !p);
     if (rc == 0)
-        rc = pyannet_run(p, pcm, 1, sets, err);
+        rc = pyannet_run(p, pcm, NULL, 1, sets, err);
     pyannet_free(p);
     return rc;
 }
@@ -412,7 +412,8 @@ static int hear_voice(void *arg, struct err *err)
     for (int i = 0; i < NETWORK_MASK_FRAMES; i++)
         weights[i] = 1;
     if (rc == 0)
-        rc = voiceprint_run(v, pcm, NETWORK_SAMPLES, 1, &mask, 1, NETWORK_MASK_FRAMES, vector, err);
+        rc = voiceprint_run(v, pcm, NULL, NETWORK_SAMPLES, 1, &mask, 1, NETWORK_MASK_FRAMES, vector,
+                            err);
     voiceprint_free(v);
     return rc;
 }

@@ -257,7 +257,8 @@ TEST(overflows)
     network_write(n, FILE_NAME, 0);
     network_free(n);
     assert_ok(load(false, 1, &l, &e), e);
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 32000, 1, &mask, 1, 1, vector, &e), ERR_MODEL);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, 32000, 1, &mask, 1, 1, vector, &e),
+                     ERR_MODEL);
     assert_non_null(strstr(e.msg, "no number"));
     unload(&l);
 }
@@ -273,13 +274,13 @@ TEST(not_a_number)
     network_write(n, FILE_NAME, 0);
     network_free(n);
     assert_ok(load(true, 2, &l, &e), e);
-    assert_ok(pyannet_run(l.p, pcm[0], 1, again, &e), e);
+    assert_ok(pyannet_run(l.p, pcm[0], NULL, 1, again, &e), e);
     pcm[1][777] = NAN;
-    assert_int_equal(pyannet_run(l.p, pcm[0], 2, sets[0], &e), ERR_MODEL);
+    assert_int_equal(pyannet_run(l.p, pcm[0], NULL, 2, sets[0], &e), ERR_MODEL);
     pcm[1][777] = kept;
-    assert_ok(pyannet_run(l.p, pcm[0], 2, sets[0], &e), e); /* nothing of it is left */
+    assert_ok(pyannet_run(l.p, pcm[0], NULL, 2, sets[0], &e), e); /* nothing of it is left */
     assert_memory_equal(sets[0], again, sizeof(again));
-    assert_int_equal(pyannet_run(l.p, pcm[0], 3, sets[0], &e), ERR_DEVICE);
+    assert_int_equal(pyannet_run(l.p, pcm[0], NULL, 3, sets[0], &e), ERR_DEVICE);
     unload(&l);
 }
 
@@ -298,22 +299,26 @@ static void voices_of(struct network *n, bool needs_sound)
     network_write(n, FILE_NAME, 0);
     network_free(n);
     assert_ok(load(false, 2, &l, &e), e);
-    assert_ok(voiceprint_run(l.v, pcm[0], 32000, 2, masks, 2, 1, voices, &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[0], NULL, 32000, 2, masks, 2, 1, voices, &e), e);
     assert_true(isfinite(voices[0]));
-    assert_ok(voiceprint_run(l.v, pcm[0], NETWORK_SAMPLES, 1, odd, 2, 2, voices, &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[0], NULL, NETWORK_SAMPLES, 1, odd, 2, 2, voices, &e), e);
     assert_true(isnan(voices[0]) && isnan(voices[voiceprint_size(l.v)]));
-    assert_ok(voiceprint_run(l.v, pcm[0], 399, 1, masks, 1, 1, voices, &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[0], NULL, 399, 1, masks, 1, 1, voices, &e), e);
     assert_true(isnan(voices[0])); /* not one frame */
-    assert_ok(voiceprint_run(l.v, pcm[0], 0, 1, masks, 1, 1, voices, &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[0], NULL, 0, 1, masks, 1, 1, voices, &e), e);
     assert_true(isnan(voices[0]));
-    assert_ok(voiceprint_run(l.v, pcm[0], NETWORK_SAMPLES, 2, NULL, 0, 0, voices, &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[0], NULL, NETWORK_SAMPLES, 2, NULL, 0, 0, voices, &e), e);
     memset(voices, 0, sizeof(voices));
-    assert_ok(voiceprint_run(l.v, pcm[1] + 150000, 10000, 1, masks, 1, 1, voices, &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[1] + 150000, NULL, 10000, 1, masks, 1, 1, voices, &e), e);
     assert_int_equal(isnan(voices[0]), needs_sound); /* digital silence */
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 100, 1, masks, 2, 1, voices, &e), ERR_DEVICE);
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 100, 3, masks, 1, 1, voices, &e), ERR_DEVICE);
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 160001, 1, masks, 1, 1, voices, &e), ERR_DEVICE);
-    assert_int_equal(voiceprint_run(l.v, pcm[0], 1000, 1, masks, 1, 0, voices, &e), ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, 100, 1, masks, 2, 1, voices, &e),
+                     ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, 100, 3, masks, 1, 1, voices, &e),
+                     ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, 160001, 1, masks, 1, 1, voices, &e),
+                     ERR_DEVICE);
+    assert_int_equal(voiceprint_run(l.v, pcm[0], NULL, 1000, 1, masks, 1, 0, voices, &e),
+                     ERR_DEVICE);
     unload(&l);
 }
 
@@ -340,9 +345,9 @@ TEST(many_masks)
             weights[m][i] = (m + i) % 7 < 3 && m != 5 ? 1.0f : 0.0f;
         masks[m] = (struct voice_mask){m % 2, weights[m]};
     }
-    assert_ok(voiceprint_run(l.v, pcm[0], 48000, 2, masks, 40, 10, have[0], &e), e);
+    assert_ok(voiceprint_run(l.v, pcm[0], NULL, 48000, 2, masks, 40, 10, have[0], &e), e);
     for (uint32_t m = 0; m < 40; m++)
-        assert_ok(voiceprint_run(l.v, pcm[0], 48000, 2, &masks[m], 1, 10, want[m], &e), e);
+        assert_ok(voiceprint_run(l.v, pcm[0], NULL, 48000, 2, &masks[m], 1, 10, want[m], &e), e);
     assert_true(isnan(have[5][0]) && isnan(want[5][0]));
     memset(have[5], 0, sizeof(have[5]));
     memset(want[5], 0, sizeof(want[5]));
@@ -350,42 +355,83 @@ TEST(many_masks)
     unload(&l);
 }
 
-/* Windows of a recording share most of what they hear; a device that takes several at once gets the
- * same of them as one that hears each from its begin. One of them is skipped, and one differs in
- * a single sample of those that it would share. */
-TEST(overlapping_windows)
+/* As a device that takes several windows in a call. */
+static void load_wide(bool segmentation, struct network *n, uint32_t windows, struct loaded *ret)
 {
-    static float all[5][NETWORK_SAMPLES], have[5][48], want[5][48];
-    static const float heard = 1.0f, unheard = 0.0f;
-    struct network *n = network_resnet("resnet");
-    struct voice_mask masks[5];
-    struct loaded l;
     struct err e;
 
     network_write(n, FILE_NAME, 0);
     network_free(n);
-    for (uint32_t i = 0; i < 5; i++) {
-        size_t at = (size_t)i * PYANNET_STEP;
-
-        masks[i] = (struct voice_mask){i, i == 2 ? &unheard : &heard};
-        memcpy(all[i], pcm[0] + at, (NETWORK_SAMPLES - at) * sizeof(float));
-        memcpy(all[i] + NETWORK_SAMPLES - at, pcm[1], at * sizeof(float));
-    }
-    all[4][NETWORK_SAMPLES / 2] += 0.25f;
     be->info.wide_batches = true;
     be->info.deterministic = false;
-    assert_ok(load(false, 5, &l, &e), e);
+    assert_ok(load(segmentation, windows, ret, &e), e);
     be->info.wide_batches = false;
     be->info.deterministic = true;
-    assert_ok(voiceprint_run(l.v, all[0], NETWORK_SAMPLES, 5, masks, 5, 1, have[0], &e), e);
-    assert_true(isnan(have[2][0]));
-    for (uint32_t i = 0; i < 5; i++) {
+}
+
+/* Windows of a recording share most of what they hear, and lie over each other; a device that takes
+ * several at once gets the same of them as one that hears each by itself. One is skipped, one is no
+ * whole frames behind the one before it, and one shares nothing. */
+static const size_t places[] = {0, PYANNET_STEP, 2 * PYANNET_STEP, 3 * PYANNET_STEP + 50,
+                                3 * PYANNET_STEP + 50 + NETWORK_SAMPLES};
+#define PLACES (sizeof(places) / sizeof(places[0]))
+
+static float *recording(void)
+{
+    float *all = calloc(places[PLACES - 1] + NETWORK_SAMPLES, sizeof(*all));
+
+    assert_non_null(all);
+    memcpy(all, pcm, sizeof(pcm));
+    memcpy(all + places[PLACES - 1], pcm[1], sizeof(pcm[1]));
+    return all;
+}
+
+TEST(overlapping_windows)
+{
+    static float have[PLACES][48], want[PLACES][48], *all;
+    static const float heard = 1.0f, unheard = 0.0f;
+    struct voice_mask masks[PLACES];
+    struct loaded l;
+    struct err e;
+
+    all = recording();
+    for (uint32_t i = 0; i < PLACES; i++)
+        masks[i] = (struct voice_mask){i, i == 1 ? &unheard : &heard};
+    load_wide(false, network_resnet("resnet"), PLACES, &l);
+    assert_ok(
+        voiceprint_run(l.v, all, places, NETWORK_SAMPLES, PLACES, masks, PLACES, 1, have[0], &e),
+        e);
+    assert_true(isnan(have[1][0]));
+    for (uint32_t i = 0; i < PLACES; i++) {
         const struct voice_mask alone = {0, masks[i].weights};
 
-        assert_ok(voiceprint_run(l.v, all[i], NETWORK_SAMPLES, 1, &alone, 1, 1, want[i], &e), e);
-        if (i != 2)
+        assert_ok(voiceprint_run(l.v, all + places[i], NULL, NETWORK_SAMPLES, 1, &alone, 1, 1,
+                                 want[i], &e),
+                  e);
+        if (i != 1)
             assert_memory_equal(have[i], want[i], sizeof(have[i]));
     }
+    free(all);
+    unload(&l);
+}
+
+/* The same as where they lie one behind another. */
+TEST(overlapping_windows_of_segmentation)
+{
+    static float apart[PLACES][NETWORK_SAMPLES], *all;
+    static float have[2][PLACES][PYANNET_FRAMES * PYANNET_CLASSES];
+    struct loaded l;
+    struct err e;
+
+    all = recording();
+    for (uint32_t i = 0; i < PLACES; i++)
+        memcpy(apart[i], all + places[i], sizeof(apart[i]));
+    load_wide(true, network_segmentation("tiny"), PLACES, &l);
+    assert_ok(pyannet_scores(l.p, all, places, PLACES, have[0][0], &e), e);
+    assert_ok(pyannet_scores(l.p, apart[0], NULL, PLACES, have[1][0], &e), e);
+    assert_memory_equal(have[0], have[1], sizeof(have[0]));
+    assert_memory_not_equal(have[0][0], have[0][1], sizeof(have[0][0]));
+    free(all);
     unload(&l);
 }
 
@@ -400,7 +446,7 @@ TEST(lstm_modules)
     for (int i = 0; i < 2; i++) {
         network_write(n, FILE_NAME, 0);
         assert_ok(load(true, 1, &l, &e), e);
-        assert_ok(pyannet_scores(l.p, pcm[0], 1, scores[i], &e), e);
+        assert_ok(pyannet_scores(l.p, pcm[0], NULL, 1, scores[i], &e), e);
         unload(&l);
         for (size_t k = 0; k < n->n; k++) {
             char part[40];

@@ -65,7 +65,8 @@ uint32_t pyannet_windows(const struct pyannet *p)
 
 uint64_t pyannet_predict_bytes(uint32_t windows) { return windows * UINT64_C(1000); }
 
-int pyannet_run(struct pyannet *p, const float *pcm, uint32_t n, uint8_t *ret, struct err *err)
+int pyannet_run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, uint8_t *ret,
+                struct err *err)
 {
     if (n > pyannet_windows(p))
         return err_set(err, ERR_DEVICE, "%u windows are too many", n);
@@ -74,7 +75,7 @@ int pyannet_run(struct pyannet *p, const float *pcm, uint32_t n, uint8_t *ret, s
         fake_models.largest = n;
     memset(ret, 0, (size_t)n * PYANNET_FRAMES);
     for (uint32_t i = 0; i < n && fake_models.sets; i++)
-        fake_models.sets(pcm[(size_t)i * PYANNET_SAMPLES], ret + (size_t)i * PYANNET_FRAMES);
+        fake_models.sets(pcm[at[i]], ret + (size_t)i * PYANNET_FRAMES);
     return 0;
 }
 
@@ -111,10 +112,11 @@ uint64_t voiceprint_predict_bytes(uint32_t windows) { return windows * UINT64_C(
 
 /* The window's first sample, how many frames the mask has, its first and its last one. A mask of
  * less than two frames gives NaNs. */
-int voiceprint_run(struct voiceprint *v, const float *pcm, size_t samples, uint32_t n,
-                   const struct voice_mask *masks, uint32_t mask_count, uint32_t frames, float *ret,
-                   struct err *err)
+int voiceprint_run(struct voiceprint *v, const float *pcm, const size_t *at, size_t samples,
+                   uint32_t n, const struct voice_mask *masks, uint32_t mask_count, uint32_t frames,
+                   float *ret, struct err *err)
 {
+    (void)samples;
     if (n > voiceprint_windows(v))
         return err_set(err, ERR_DEVICE, "%u windows are too many", n);
     if (fake_models.lacks && n > 1) {
@@ -135,7 +137,7 @@ int voiceprint_run(struct voiceprint *v, const float *pcm, size_t samples, uint3
                 first = count++ ? first : f;
                 last = f;
             }
-        to[0] = count < 2 ? NAN : pcm[masks[m].window * samples];
+        to[0] = count < 2 ? NAN : pcm[at[masks[m].window]];
         to[1] = (float)count;
         to[2] = (float)first;
         to[3] = (float)last;

@@ -54,7 +54,7 @@ static int run(uint32_t blocks, struct err *err)
     memset(sets, 5, sizeof(sets));
     fake_ear.blocks = blocks;
     assert_ok(speech_mask_new("silero", NULL, &m, err), *err);
-    rc = speech_mask_run(m, windows, WINDOWS, &sets[0][0], err);
+    rc = speech_mask_run(m, windows, NULL, WINDOWS, &sets[0][0], err);
     speech_mask_free(m);
     return rc;
 }

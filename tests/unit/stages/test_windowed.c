@@ -86,6 +86,9 @@ static int run(void *arg, const struct windowed_item *items, uint32_t n, struct 
     for (uint32_t i = 0; i < n; i++)
         if (fake.bad != 0 && items[i].pcm[0] == fake.bad)
             return err_set(err, ERR_INPUT, "a bad window");
+    for (uint32_t i = 1; i < n; i++) /* windows of a lane lie over each other */
+        assert_true(items[i].pcm ==
+                    items[i - 1].pcm + (items[i].state == items[i - 1].state ? HOP : WINDOW));
     for (uint32_t i = 0; i < n; i++) {
         struct notes *notes = items[i].state;
 

@@ -1,7 +1,8 @@
 /* Between the operations everything lies window below window, time by channel, in two buffers:
  *
  *   per window        floats (published sizes)   buffer
- *   samples           160000                     a       normalised in place
+ *   samples           160000                     a       normalised in place; what windows
+ *                                                        share comes by b
  *   sinc filters      15975 x 80                 b       |.| in place
  *   pooled            5325 x 80                  a       normalised, leaky ReLU in place
  *   convolution       5321 x 60                  b
@@ -71,7 +72,7 @@ static void measure(struct pyannet *p, const struct pyannet_weights *w)
     size_t f = PYANNET_FRAMES, states = f * 2 * w->hidden;
 
     p->a_floats = most(PYANNET_SAMPLES, states);
-    p->b_floats = most(states, f * PYANNET_CLASSES);
+    p->b_floats = most(PYANNET_SAMPLES, most(states, f * PYANNET_CLASSES));
     for (int i = 0; i < PYANNET_CONVS; i++) {
         p->a_floats = most(p->a_floats, (size_t)pooled[i] * w->conv[i].out);
         p->b_floats = most(p->b_floats, (size_t)convolved[i] * w->conv[i].out);
@@ -186,14 +187,32 @@ static int take_memory(struct pyannet *p, struct err *err)
     return p->logits ? 0 : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
 }
 
+/* Where the device has several ways of an operation it finds the fastest one. */
+static int rehearse(struct pyannet *p, const float *pcm, uint8_t *sets, struct err *err)
+{
+    const struct backend_ops *ops = p->be->ops;
+    struct err ignored;
+    int rc = ops->rehearse(p->be, true, err);
+
+    p->be->rehearsing = true;
+    if (rc == 0)
+        rc = pyannet_run(p, pcm, NULL, p->group, sets, err);
+    p->be->rehearsing = false;
+    (void)ops->rehearse(p->be, false, &ignored);
+    return rc;
+}
+
 /* A whole group of silence: what the device takes for that is taken now. */
 static int warm(struct pyannet *p, struct err *err)
 {
     float *pcm = calloc((size_t)p->group * PYANNET_SAMPLES, sizeof(*pcm));
     uint8_t *sets = calloc((size_t)p->group * PYANNET_FRAMES, 1);
-    int rc = pcm && sets ? pyannet_run(p, pcm, p->group, sets, err)
-                         : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
+    int rc = pcm && sets ? 0 : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
 
+    if (rc == 0 && p->be->ops->rehearse)
+        rc = rehearse(p, pcm, sets, err);
+    if (rc == 0)
+        rc = pyannet_run(p, pcm, NULL, p->group, sets, err);
     free(pcm);
     free(sets);
     return rc;
@@ -350,19 +369,50 @@ static int compute(struct pyannet *p, uint32_t n, float **ret, struct err *err)
     return rc;
 }
 
-/* At most a group: its logits to p->logits, all of them numbers. */
-static int run_group(struct pyannet *p, const float *pcm, uint32_t n, struct err *err)
+/* Windows [i, *end) to a, [i - first]: those behind i that follow by one step. */
+static int put_stretch(struct pyannet *p, const float *pcm, const size_t *at, uint32_t first,
+                       uint32_t i, uint32_t *end, struct err *err)
+{
+    const struct backend_ops *ops = p->be->ops;
+    uint32_t most = *end, to = i + 1;
+    size_t begin = pyannet_begin(at, i), step = PYANNET_SAMPLES, samples;
+    float *a = p->a + (size_t)(i - first) * PYANNET_SAMPLES;
+    struct tensor shared;
+    int rc;
+
+    if (to < most && pyannet_begin(at, to) - begin < PYANNET_SAMPLES)
+        step = pyannet_begin(at, to) - begin;
+    while (to < most && pyannet_begin(at, to) - pyannet_begin(at, to - 1) == step)
+        to++;
+    *end = to;
+    samples = (to - i - 1) * step + PYANNET_SAMPLES;
+    if (step == PYANNET_SAMPLES)
+        return ops->write(p->be, a, pcm + begin, samples * sizeof(*pcm), err);
+    rc = ops->write(p->be, p->b, pcm + begin, samples * sizeof(*pcm), err);
+    shared = matrix(p->b, to - i, PYANNET_SAMPLES);
+    shared.stride = (int64_t)step;
+    return rc == 0 ? ops->copy(p->be, matrix(a, to - i, PYANNET_SAMPLES), shared, err) : rc;
+}
+
+/* Windows [first, first + n), at most a group: their logits to p->logits, all of them numbers. */
+static int run_group(struct pyannet *p, const float *pcm, const size_t *at, uint32_t first,
+                     uint32_t n, struct err *err)
 {
     const struct backend_ops *ops = p->be->ops;
     size_t count = (size_t)n * PYANNET_FRAMES * PYANNET_CLASSES;
     float *logits = NULL;
-    int rc = ops->write(p->be, p->a, pcm, (size_t)n * PYANNET_SAMPLES * sizeof(float), err);
+    int rc = 0;
+
+    for (uint32_t i = first, end; rc == 0 && i < first + n; i = end) {
+        end = first + n;
+        rc = put_stretch(p, pcm, at, first, i, &end, err);
+    }
 
     if (rc == 0)
         rc = compute(p, n, &logits, err);
     if (rc == 0)
         rc = ops->read(p->be, p->logits, logits, count * sizeof(float), err);
-    for (size_t i = 0; rc == 0 && i < count; i++)
+    for (size_t i = 0; rc == 0 && i < count && !p->be->rehearsing; i++)
         if (!isfinite(p->logits[i]))
             return err_set(err, ERR_MODEL,
                            "the segmentation model computed something that is no number");
@@ -392,19 +442,19 @@ static void log_softmax(const float *logits, float *ret)
 }
 
 /* One of sets and scores is NULL. */
-static int run(struct pyannet *p, const float *pcm, uint32_t n, uint8_t *sets, float *scores,
-               struct err *err)
+static int run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, uint8_t *sets,
+               float *scores, struct err *err)
 {
     int rc = 0;
 
     if (n > p->windows)
         return err_set(err, ERR_DEVICE, "segmentation of %u windows in a call for %u", n,
                        p->windows);
-    for (uint32_t at = 0; rc == 0 && at < n; at += p->group) {
-        uint32_t now = n - at < p->group ? n - at : p->group;
-        size_t first = (size_t)at * PYANNET_FRAMES;
+    for (uint32_t done = 0; rc == 0 && done < n; done += p->group) {
+        uint32_t now = n - done < p->group ? n - done : p->group;
+        size_t first = (size_t)done * PYANNET_FRAMES;
 
-        rc = run_group(p, pcm + (size_t)at * PYANNET_SAMPLES, now, err);
+        rc = run_group(p, pcm, at, done, now, err);
         for (size_t i = 0; rc == 0 && i < (size_t)now * PYANNET_FRAMES; i++) {
             const float *logits = p->logits + i * PYANNET_CLASSES;
 
@@ -417,12 +467,14 @@ static int run(struct pyannet *p, const float *pcm, uint32_t n, uint8_t *sets, f
     return rc;
 }
 
-int pyannet_run(struct pyannet *p, const float *pcm, uint32_t n, uint8_t *ret, struct err *err)
+int pyannet_run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, uint8_t *ret,
+                struct err *err)
 {
-    return run(p, pcm, n, ret, NULL, err);
+    return run(p, pcm, at, n, ret, NULL, err);
 }
 
-int pyannet_scores(struct pyannet *p, const float *pcm, uint32_t n, float *ret, struct err *err)
+int pyannet_scores(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, float *ret,
+                   struct err *err)
 {
-    return run(p, pcm, n, NULL, ret, err);
+    return run(p, pcm, at, n, NULL, ret, err);
 }

@@ -84,11 +84,11 @@ uint64_t voiceprint_predict_bytes(uint32_t windows)
     return voice_resnet_predict_bytes(windows && windows < GROUP_MOST ? windows : GROUP_MOST);
 }
 
-int voiceprint_run(struct voiceprint *v, const float *pcm, size_t samples, uint32_t n,
-                   const struct voice_mask *masks, uint32_t mask_count, uint32_t frames, float *ret,
-                   struct err *err)
+int voiceprint_run(struct voiceprint *v, const float *pcm, const size_t *at, size_t samples,
+                   uint32_t n, const struct voice_mask *masks, uint32_t mask_count, uint32_t frames,
+                   float *ret, struct err *err)
 {
-    const struct voice_job job = {pcm, samples, n, masks, mask_count, frames, ret};
+    const struct voice_job job = {pcm, at, samples, n, masks, mask_count, frames, ret};
 
     if (n > v->windows || samples > VOICE_MAX_SAMPLES || (mask_count && frames < 1))
         return err_set(err, ERR_DEVICE,

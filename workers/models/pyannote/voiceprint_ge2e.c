@@ -289,7 +289,7 @@ static int flush(struct voice_ge2e *g, float *ret, struct err *err)
 /* What a mask covers, to g->voice. */
 static size_t cut_out(struct voice_ge2e *g, const struct voice_job *job, const struct voice_mask *m)
 {
-    const float *pcm = job->pcm + m->window * job->samples;
+    const float *pcm = job->pcm + voice_begin(job, m->window);
     size_t n = 0;
 
     for (size_t i = 0; i < job->samples; i++)

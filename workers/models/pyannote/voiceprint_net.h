@@ -18,12 +18,19 @@ struct voice_ge2e;
 /* What voiceprint_run was given, checked. */
 struct voice_job {
     const float *pcm;
+    const size_t *at; /* NULL: one behind another */
     size_t samples;
     uint32_t windows;
     const struct voice_mask *masks;
     uint32_t mask_count, frames;
     float *ret;
 };
+
+/* Where in job->pcm a window begins. */
+static inline size_t voice_begin(const struct voice_job *job, uint32_t window)
+{
+    return job->at ? job->at[window] : window * job->samples;
+}
 
 /* The frame of a mask that place i of `to` places takes: torch's "nearest", in float32 as there. */
 static inline uint32_t voice_nearest(size_t i, size_t to, uint32_t frames)

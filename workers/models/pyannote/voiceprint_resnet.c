@@ -22,15 +22,12 @@
 
 #include "gpu/backend.h"
 #include "workers/audio/fbank.h"
-#include "workers/models/pyannote/pyannet.h"
 #include "workers/models/pyannote/voiceprint_net.h"
 #include "workers/models/pyannote/voiceprint_weights.h"
 
 #define BINS FBANK_KALDI_BINS
 #define MAX_FRAMES 998    /* of 10 s */
 #define MASKS_OF_WINDOW 4 /* that share a call of the device */
-
-_Static_assert(PYANNET_STEP % FBANK_STEP == 0, "windows share whole frames");
 
 struct block {
     struct conv2d *first, *second, *shortcut; /* shortcut NULL: what came in */
@@ -262,17 +259,16 @@ static int run_block(struct voice_resnet *r, const struct block *b, struct image
     return rc;
 }
 
-/* The frames that window `to` shares with window `from` of the call: in a recording they are a step
- * apart each, so that nine tenths of what one hears the one before it has heard. */
+/* The frames that window `to` shares with window `from` of the call, whole ones: in a recording
+ * they are a second apart each, so that nine tenths of what one hears the one before it has heard.
+ */
 static size_t shared_frames(const struct voice_job *job, uint32_t from, uint32_t to)
 {
-    size_t apart = (size_t)(to - from) * PYANNET_STEP;
-    const float *before = job->pcm + from * job->samples, *pcm = job->pcm + to * job->samples;
+    size_t apart = voice_begin(job, to) - voice_begin(job, from);
 
-    if (apart >= job->samples ||
-        memcmp(before + apart, pcm, (job->samples - apart) * sizeof(*pcm)) != 0)
-        return 0;
-    return fbank_frames(FBANK_KALDI, job->samples - apart);
+    return apart < job->samples && apart % FBANK_STEP == 0
+               ? fbank_frames(FBANK_KALDI, job->samples - apart)
+               : 0;
 }
 
 /* The filter bank of the n windows of r->used, to r->features. Windows of one recording lie in
@@ -282,7 +278,7 @@ static void hear(struct voice_resnet *r, const struct voice_job *job, uint32_t n
     size_t frames = fbank_frames(FBANK_KALDI, job->samples), end = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        const float *pcm = job->pcm + r->used[i] * job->samples;
+        const float *pcm = job->pcm + voice_begin(job, r->used[i]);
         size_t kept = i ? shared_frames(job, r->used[i - 1], r->used[i]) : 0;
 
         r->rows[i] = r->raw + (end - kept) * BINS;
@@ -331,7 +327,7 @@ static int pool_masks(struct voice_resnet *r, const struct images *x, uint32_t m
         rc = ops->linear(r->be, r->last, stats, EPILOGUE_NONE, vectors, err);
     if (rc == 0)
         rc = ops->get(r->be, r->staged, vectors, err);
-    for (size_t i = 0; rc == 0 && i < (size_t)masks * r->size; i++)
+    for (size_t i = 0; rc == 0 && i < (size_t)masks * r->size && !r->be->rehearsing; i++)
         if (!isfinite(r->staged[i]))
             return err_set(err, ERR_MODEL,
                            "the speaker encoder computed something that is no number");
@@ -420,6 +416,21 @@ int voice_resnet_run(struct voice_resnet *r, const struct voice_job *job, struct
 
 /* ---- at last */
 
+/* Where the device has several ways of an operation it finds the fastest one. */
+static int rehearse(struct voice_resnet *r, const struct voice_job *job, struct err *err)
+{
+    const struct backend_ops *ops = r->be->ops;
+    struct err ignored;
+    int rc = ops->rehearse(r->be, true, err);
+
+    r->be->rehearsing = true;
+    if (rc == 0)
+        rc = voice_resnet_run(r, job, err);
+    r->be->rehearsing = false;
+    (void)ops->rehearse(r->be, false, &ignored);
+    return rc;
+}
+
 /* A whole group of silence with all its masks: what the device takes for that is taken now. */
 static int warm(struct voice_resnet *r, struct err *err)
 {
@@ -437,6 +448,8 @@ static int warm(struct voice_resnet *r, struct err *err)
     for (uint32_t i = 0; masks && i < r->many; i++)
         masks[i] = (struct voice_mask){i % r->group, &heard};
     if (pcm && vectors && masks)
+        rc = r->be->ops->rehearse ? rehearse(r, &job, err) : 0;
+    if (rc == 0)
         rc = voice_resnet_run(r, &job, err);
     free(pcm);
     free(vectors);
