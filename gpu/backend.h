@@ -39,7 +39,7 @@ struct linear;    /* packed weights of y = x W^T + b */
 struct mel;       /* plan and scratch of a log-mel spectrogram */
 struct rules;     /* which token may follow: tables on the device */
 struct recording; /* a sequence of operations that can be run again */
-struct lstm;      /* packed weights of one layer of a long short-term memory, one direction */
+struct lstm;      /* packed weights of one layer of a long short-term memory */
 struct conv2d;    /* packed weights of a convolution over two dimensions (or one: height 1) */
 
 enum epilogue {
@@ -205,6 +205,15 @@ struct backend_info {
     char features[96];     /* "avx512, bf16", "sm_90": for people */
 };
 
+/* One direction of a layer of a long short-term memory, gates in the order input, forget, cell,
+ * output (as PyTorch's); host memory. */
+struct lstm_weights {
+    const float *w_ih; /* [4 hidden][in] */
+    const float *w_hh; /* [4 hidden][hidden] */
+    const float *b_ih; /* [4 hidden] or NULL */
+    const float *b_hh;
+};
+
 struct backend_ops {
     void (*close)(struct backend *be);
     int (*sync)(struct backend *be, struct err *err);
@@ -306,21 +315,20 @@ struct backend_ops {
     int (*top)(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
                struct err *err);
 
-    /* One layer, one direction, gates in the order input, forget, cell, output (as PyTorch's),
-     * float32. w_ih: [4 hidden][in], w_hh: [4 hidden][hidden], b_ih, b_hh: [4 hidden] or NULL; host
-     * memory, copied. hidden <= 512, a multiple of 8. */
-    int (*lstm_new)(struct backend *be, int64_t in, int64_t hidden, const float *w_ih,
-                    const float *w_hh, const float *b_ih, const float *b_hh, struct lstm **ret,
-                    struct err *err);
+    /* One layer, of one direction, which is forward, or two, forward and backward; float32, copied.
+     * hidden <= 512, a multiple of 8. */
+    int (*lstm_new)(struct backend *be, int64_t in, int64_t hidden, uint32_t directions,
+                    const struct lstm_weights *w, struct lstm **ret, struct err *err);
     void (*lstm_free)(struct backend *be, struct lstm *l);
     /* x: [sequences * steps][in] float32, each sequence's steps one below the other; y: [sequences
-     * * steps][hidden] (may be columns of a wider tensor); h, c: [sequences][hidden], the state
-     * before and after. lengths: host memory, steps of each sequence (y beyond them is 0), or NULL:
-     * all. reverse: from the last step to the first. A sequence's result does not depend on the
-     * others. Recorded sequences do not hold it. */
+     * * steps][directions * hidden] (may be columns of a wider tensor), forward beside backward,
+     * each at the step that it belongs to; h, c: [directions * sequences][hidden], the state before
+     * and after, backward below forward. lengths: host memory, steps of each sequence (y beyond
+     * them is 0), or NULL: all; backward begins with the last of them. A sequence's result does not
+     * depend on the others. Recorded sequences do not hold it. */
     int (*lstm)(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
-                const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
-                struct tensor y, struct err *err);
+                const uint32_t *lengths, struct tensor h, struct tensor c, struct tensor y,
+                struct err *err);
     /* y[r][i] = |x[r][i] + i x[r][n + i]|, x: [rows][2n], y: [rows][n], float32. */
     int (*magnitude)(struct backend *be, struct tensor x, struct tensor y, struct err *err);
 

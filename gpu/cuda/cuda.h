@@ -262,13 +262,12 @@ int cuda_note(struct backend *be, const struct rules *r, const struct token_row 
 int cuda_top(struct backend *be, struct tensor logits, uint32_t k, struct candidate *ret,
              struct err *err);
 
-int cuda_lstm_new(struct backend *be, int64_t in, int64_t hidden, const float *w_ih,
-                  const float *w_hh, const float *b_ih, const float *b_hh, struct lstm **ret,
-                  struct err *err);
+int cuda_lstm_new(struct backend *be, int64_t in, int64_t hidden, uint32_t directions,
+                  const struct lstm_weights *w, struct lstm **ret, struct err *err);
 void cuda_lstm_free(struct backend *be, struct lstm *l);
 int cuda_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
-              const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
-              struct tensor y, struct err *err);
+              const uint32_t *lengths, struct tensor h, struct tensor c, struct tensor y,
+              struct err *err);
 int cuda_magnitude(struct backend *be, struct tensor x, struct tensor y, struct err *err);
 
 int cuda_conv2d_new(struct backend *be, enum precision precision, const struct conv2d_spec *spec,

@@ -175,23 +175,26 @@ int k_top(cudaStream_t s, struct tensor logits, uint32_t k, struct candidate *re
 
 /* --- lstm.cu -------------------------------------------------------------------------------- */
 
-#define K_LSTM_MOST 512    /* hidden values */
-#define K_LSTM_SEQUENCES 4 /* of a block, where there are many */
+#define K_LSTM_MOST 512 /* hidden values */
 
-/* The recurrent part of one layer, one direction. */
+/* The recurrent part of one layer: one direction, or forward and backward. */
 struct lstm_device {
     uint32_t hidden;     /* a multiple of 8, at most K_LSTM_MOST */
-    const float *w;      /* w_hh as [hidden / 4][4 hidden][4]: four columns of a row together */
-    const float *inputs; /* [sequences * steps][4 hidden]: x W_ih^T and both biases */
+    uint32_t directions; /* 1 or 2 */
+    const float *w;      /* [directions] of w_hh as [hidden / 4][4 hidden][4]: four columns of a row
+                            together */
+    const float *inputs; /* [sequences * steps][directions][4 hidden]: x W_ih^T and both biases */
     uint32_t sequences, steps;
     const uint32_t *lengths; /* [sequences], at most steps; NULL: all of them are steps */
-    bool reverse;
-    struct tensor h, c; /* [sequences][hidden] float32: the state, before and after */
-    struct tensor y;    /* [sequences * steps][hidden] float32 */
+    struct tensor h, c;      /* [directions * sequences][hidden] float32: before and after */
+    struct tensor y;         /* [sequences * steps][directions * hidden] float32 */
 };
 
-/* together: sequences of a block, 1 or K_LSTM_SEQUENCES; it changes no result. shared_bytes: of
- * shared memory that a block of this device may have (cudaDevAttrMaxSharedMemoryPerBlockOptin). */
+/* How many sequences a block should take on a device of so many multiprocessors: 1, 2 or 4. */
+uint32_t k_lstm_together(const struct lstm_device *l, uint32_t processors, size_t shared_bytes);
+
+/* together: sequences of a block, 1, 2 or 4; it changes no result. shared_bytes: of shared memory
+ * that a block of this device may have (cudaDevAttrMaxSharedMemoryPerBlockOptin). */
 int k_lstm(cudaStream_t s, const struct lstm_device *l, uint32_t together, size_t shared_bytes);
 
 /* --- images.cu ------------------------------------------------------------------------------ */

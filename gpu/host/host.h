@@ -132,13 +132,12 @@ int host_rules_new(struct backend *be, const struct rules_spec *spec, struct rul
 void host_rules_free(struct backend *be, struct rules *r);
 int host_choose(struct backend *be, const struct rules *r, struct tensor logits,
                 const struct choice_ask *ask, struct choice *ret, struct err *err);
-int host_lstm_new(struct backend *be, int64_t in, int64_t hidden, const float *w_ih,
-                  const float *w_hh, const float *b_ih, const float *b_hh, struct lstm **ret,
-                  struct err *err);
+int host_lstm_new(struct backend *be, int64_t in, int64_t hidden, uint32_t directions,
+                  const struct lstm_weights *w, struct lstm **ret, struct err *err);
 void host_lstm_free(struct backend *be, struct lstm *l);
 int host_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
-              const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
-              struct tensor y, struct err *err);
+              const uint32_t *lengths, struct tensor h, struct tensor c, struct tensor y,
+              struct err *err);
 
 int host_conv2d_new(struct backend *be, enum precision precision, const struct conv2d_spec *spec,
                     const float *w, const float *bias, struct conv2d **ret, struct err *err);

@@ -101,8 +101,9 @@ static void test_long_sequences(void **unused)
     struct err e;
 
     (void)unused;
-    assert_ok(be->ops->lstm_new(be, WIDE, N, wi, wh, NULL, b, &l, &e), e);
-    assert_ok(be->ops->lstm(be, l, SEQUENCES, tx, NULL, false, h, c, ty, &e), e);
+    assert_ok(be->ops->lstm_new(be, WIDE, N, 1, &(struct lstm_weights){wi, wh, NULL, b}, &l, &e),
+              e);
+    assert_ok(be->ops->lstm(be, l, SEQUENCES, tx, NULL, h, c, ty, &e), e);
     assert_ok(be->ops->get(be, got, ty, &e), e);
     for (int s = 0; s < SEQUENCES; s++) {
         double hidden[N] = {0}, cell[N] = {0}, gates[4 * N];
@@ -236,8 +237,9 @@ static void test_lstm_without_memory(void **unused)
     (void)unused;
     for (uint64_t more = 0; more < 4; more++) { /* 2048, 1024 and 128 bytes */
         be->budget = before + (more == 0 ? 100 : more == 1 ? 2100 : more == 2 ? 3100 : 3200);
-        assert_int_equal(be->ops->lstm_new(be, 16, 8, w, w, NULL, NULL, &l, &e),
-                         more < 3 ? ERR_VRAM : 0);
+        assert_int_equal(
+            be->ops->lstm_new(be, 16, 8, 1, &(struct lstm_weights){w, w, NULL, NULL}, &l, &e),
+            more < 3 ? ERR_VRAM : 0);
         if (more < 3)
             assert_true(!l && be->allocated == before);
     }

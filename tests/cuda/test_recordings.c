@@ -164,19 +164,20 @@ static void test_not_recorded(void **unused)
     struct recording *recording;
     struct lstm *l, *other = NULL;
     float *w = values(32 * 8);
+    const struct lstm_weights weights = {w, w, NULL, NULL};
     struct step s = {0};
     struct err e;
 
     (void)unused;
     open_step(&s, false);
     fill_step(&s, 0);
-    assert_ok(s.be->ops->lstm_new(s.be, 8, 8, w, w, NULL, NULL, &l, &e), e);
+    assert_ok(s.be->ops->lstm_new(s.be, 8, 8, 1, &weights, &l, &e), e);
     struct tensor x = tensor_new(s.be, 2, 8, NULL), h = tensor_new(s.be, 1, 8, NULL);
     assert_ok(s.be->ops->record_begin(s.be, &e), e);
     assert_int_equal(s.be->ops->kv_copy(s.be, s.kv, &move, 1, KEYS, &e), ERR_DEVICE);
     assert_non_null(strstr(e.msg, "recording"));
-    assert_int_equal(s.be->ops->lstm(s.be, l, 1, x, NULL, false, h, h, x, &e), ERR_DEVICE);
-    assert_int_equal(s.be->ops->lstm_new(s.be, 8, 8, w, w, NULL, NULL, &other, &e), ERR_DEVICE);
+    assert_int_equal(s.be->ops->lstm(s.be, l, 1, x, NULL, h, h, x, &e), ERR_DEVICE);
+    assert_int_equal(s.be->ops->lstm_new(s.be, 8, 8, 1, &weights, &other, &e), ERR_DEVICE);
     assert_null(other);
     images_not_recorded(s.be, w);
     assert_ok(run_step(&s, &e), e);

@@ -101,14 +101,14 @@ static int conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_
 }
 
 static int lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
-                const uint32_t *lengths, bool reverse, struct tensor h, struct tensor c,
-                struct tensor y, struct err *err)
+                const uint32_t *lengths, struct tensor h, struct tensor c, struct tensor y,
+                struct err *err)
 {
-    double weights = 4.0 * (double)y.cols * ((double)x.cols + (double)y.cols);
+    double weights = 4.0 * (double)y.cols * ((double)x.cols + (double)h.cols);
 
     seen.flop += 2.0 * (double)x.rows * weights;
     seen.bytes += bytes_of(x) + bytes_of(y) + 4.0 * weights;
-    TIMED(real->lstm(be, l, sequences, x, lengths, reverse, h, c, y, err));
+    TIMED(real->lstm(be, l, sequences, x, lengths, h, c, y, err));
 }
 
 static int attention_spans(struct backend *be, struct spans spans, uint32_t heads,

@@ -4,7 +4,8 @@
 
 struct one {
     size_t in, hidden, sequences, steps;
-    bool reverse, ragged, bias;
+    size_t directions;
+    bool ragged, bias;
 };
 
 struct run {
@@ -12,30 +13,37 @@ struct run {
     uint32_t seed;
     float *x, *h, *c; /* as they were before */
     uint32_t *lengths;
-    struct reference_lstm weights;
-    float *owned[4];
+    struct reference_lstm weights[2]; /* of the directions */
+    float *owned[4];                  /* [directions][...] */
     struct lstm *l;
 };
 
 static struct run run_new(struct one o, uint32_t seed)
 {
     struct run r = {.o = o, .seed = seed};
+    struct lstm_weights w[2];
+    size_t rows = 4 * o.hidden;
     struct err e;
 
     r.x = values(o.sequences * o.steps * o.in, DTYPE_F32, 2.0f, seed);
-    r.h = values(o.sequences * o.hidden, DTYPE_F32, 1.0f, seed + 1);
-    r.c = values(o.sequences * o.hidden, DTYPE_F32, 2.0f, seed + 2);
-    r.owned[0] = values(4 * o.hidden * o.in, DTYPE_F32, 0.3f, seed + 3);
-    r.owned[1] = values(4 * o.hidden * o.hidden, DTYPE_F32, 0.2f, seed + 4);
-    r.owned[2] = o.bias ? values(4 * o.hidden, DTYPE_F32, 0.5f, seed + 5) : NULL;
-    r.owned[3] = o.bias ? values(4 * o.hidden, DTYPE_F32, 0.5f, seed + 6) : NULL;
-    r.weights =
-        (struct reference_lstm){o.in, o.hidden, r.owned[0], r.owned[1], r.owned[2], r.owned[3]};
+    r.h = values(o.directions * o.sequences * o.hidden, DTYPE_F32, 1.0f, seed + 1);
+    r.c = values(o.directions * o.sequences * o.hidden, DTYPE_F32, 2.0f, seed + 2);
+    r.owned[0] = values(o.directions * rows * o.in, DTYPE_F32, 0.3f, seed + 3);
+    r.owned[1] = values(o.directions * rows * o.hidden, DTYPE_F32, 0.2f, seed + 4);
+    r.owned[2] = o.bias ? values(o.directions * rows, DTYPE_F32, 0.5f, seed + 5) : NULL;
+    r.owned[3] = o.bias ? values(o.directions * rows, DTYPE_F32, 0.5f, seed + 6) : NULL;
+    for (size_t d = 0; d < o.directions; d++) {
+        w[d] = (struct lstm_weights){r.owned[0] + d * rows * o.in, r.owned[1] + d * rows * o.hidden,
+                                     o.bias ? r.owned[2] + d * rows : NULL,
+                                     o.bias ? r.owned[3] + d * rows : NULL};
+        r.weights[d] =
+            (struct reference_lstm){o.in, o.hidden, w[d].w_ih, w[d].w_hh, w[d].b_ih, w[d].b_hh};
+    }
     r.lengths = calloc(o.sequences, sizeof(*r.lengths));
     for (size_t i = 0; i < o.sequences; i++) /* none, all, and some between */
         r.lengths[i] = (uint32_t)((i * 7) % (o.steps + 1));
-    assert_ok(be->ops->lstm_new(be, (int64_t)o.in, (int64_t)o.hidden, r.owned[0], r.owned[1],
-                                r.owned[2], r.owned[3], &r.l, &e),
+    assert_ok(be->ops->lstm_new(be, (int64_t)o.in, (int64_t)o.hidden, (uint32_t)o.directions, w,
+                                &r.l, &e),
               e);
     return r;
 }
@@ -51,29 +59,43 @@ static void run_free(struct run *r)
     free(r->lengths);
 }
 
+/* The states of sequences [from, from + n) before, of each direction. */
+static struct tensor state_new(const struct run *r, const float *all, size_t from, size_t n)
+{
+    size_t row = r->o.hidden, each = n * row;
+    float *some = malloc(r->o.directions * each * sizeof(*some));
+    struct tensor ret;
+
+    for (size_t d = 0; d < r->o.directions; d++)
+        memcpy(some + d * each, all + (d * r->o.sequences + from) * row, each * sizeof(*some));
+    ret = tensor_new(DTYPE_F32, r->o.directions * n, row, some);
+    free(some);
+    return ret;
+}
+
 /* Sequences [from, from + n) in one call. ret: y, h and c. y is the middle of a wider tensor, which
  * stays as it was beside it. */
 static void through(const struct run *r, size_t from, size_t n, struct tensor *ret)
 {
     struct one o = r->o;
-    size_t rows = n * o.steps;
-    float *marks = values(rows * (o.hidden + 8), DTYPE_F32, 1.0f, 9), *back;
-    struct tensor wide = tensor_new(DTYPE_F32, rows, o.hidden + 8, marks);
+    size_t rows = n * o.steps, cols = o.directions * o.hidden;
+    float *marks = values(rows * (cols + 8), DTYPE_F32, 1.0f, 9), *back;
+    struct tensor wide = tensor_new(DTYPE_F32, rows, cols + 8, marks);
     struct tensor x = tensor_new(DTYPE_F32, rows, o.in, r->x + from * o.steps * o.in);
-    struct tensor y = tensor_columns(wide, 4, (int64_t)o.hidden);
+    struct tensor y = tensor_columns(wide, 4, (int64_t)cols);
     struct err e;
 
-    ret[0] = tensor_new(DTYPE_F32, rows, o.hidden, NULL);
-    ret[1] = tensor_new(DTYPE_F32, n, o.hidden, r->h + from * o.hidden);
-    ret[2] = tensor_new(DTYPE_F32, n, o.hidden, r->c + from * o.hidden);
-    assert_ok(be->ops->lstm(be, r->l, (uint32_t)n, x, o.ragged ? r->lengths + from : NULL,
-                            o.reverse, ret[1], ret[2], y, &e),
+    ret[0] = tensor_new(DTYPE_F32, rows, cols, NULL);
+    ret[1] = state_new(r, r->h, from, n);
+    ret[2] = state_new(r, r->c, from, n);
+    assert_ok(be->ops->lstm(be, r->l, (uint32_t)n, x, o.ragged ? r->lengths + from : NULL, ret[1],
+                            ret[2], y, &e),
               e);
     assert_ok(be->ops->copy(be, ret[0], y, &e), e);
-    back = malloc(rows * (o.hidden + 8) * sizeof(*back));
+    back = malloc(rows * (cols + 8) * sizeof(*back));
     assert_ok(be->ops->get(be, back, wide, &e), e);
-    for (size_t i = 0; i < rows * (o.hidden + 8); i++)
-        if (i % (o.hidden + 8) < 4 || i % (o.hidden + 8) >= o.hidden + 4)
+    for (size_t i = 0; i < rows * (cols + 8); i++)
+        if (i % (cols + 8) < 4 || i % (cols + 8) >= cols + 4)
             assert_true(back[i] == marks[i]);
     tensor_free(wide);
     tensor_free(x);
@@ -81,25 +103,39 @@ static void through(const struct run *r, size_t from, size_t n, struct tensor *r
     free(back);
 }
 
+/* One sequence in one direction; y: of all of them. */
+static void reference_direction(const struct run *r, size_t s, size_t d, double *h, double *c,
+                                double *y)
+{
+    struct one o = r->o;
+    double *own = malloc(o.steps * o.hidden * sizeof(*own));
+
+    reference_lstm(&r->weights[d], r->x + s * o.steps * o.in, o.steps,
+                   o.ragged ? r->lengths[s] : o.steps, d == 1, h, c, own);
+    for (size_t t = 0; t < o.steps; t++)
+        memcpy(y + ((s * o.steps + t) * o.directions + d) * o.hidden, own + t * o.hidden,
+               o.hidden * sizeof(*own));
+    free(own);
+}
+
 static void against_reference(struct one o)
 {
     struct run r = run_new(o, (uint32_t)(o.in + o.hidden * 3 + o.sequences * 5 + o.steps * 11));
-    size_t n = o.sequences * o.hidden;
+    size_t n = o.directions * o.sequences * o.hidden;
     double *h = malloc(n * sizeof(*h)), *c = malloc(n * sizeof(*c));
     double *y = malloc(n * o.steps * sizeof(*y));
     struct tensor got[3];
     char shape[128];
 
-    snprintf(shape, sizeof(shape), "%zu sequences of %zu, %zu -> %zu%s%s", o.sequences, o.steps,
-             o.in, o.hidden, o.reverse ? ", reverse" : "", o.ragged ? ", ragged" : "");
+    snprintf(shape, sizeof(shape), "%zu sequences of %zu, %zu -> %zu x %zu%s", o.sequences, o.steps,
+             o.in, o.directions, o.hidden, o.ragged ? ", ragged" : "");
     for (size_t i = 0; i < n; i++) {
         h[i] = (double)r.h[i];
         c[i] = (double)r.c[i];
     }
-    for (size_t s = 0; s < o.sequences; s++)
-        reference_lstm(&r.weights, r.x + s * o.steps * o.in, o.steps,
-                       o.ragged ? r.lengths[s] : o.steps, o.reverse, h + s * o.hidden,
-                       c + s * o.hidden, y + s * o.steps * o.hidden);
+    for (size_t i = 0; i < o.directions * o.sequences; i++)
+        reference_direction(&r, i % o.sequences, i / o.sequences, h + i * o.hidden,
+                            c + i * o.hidden, y);
     through(&r, 0, o.sequences, got);
     compare("lstm", PRECISION_F32, got[0], y, shape, r.seed);
     compare("lstm h", PRECISION_F32, got[1], h, shape, r.seed);
@@ -115,11 +151,13 @@ static void against_reference(struct one o)
 TEST(lstms)
 {
     static const struct one shapes[] = {
-        {1, 8, 1, 1, false, false, true},      {3, 8, 1, 1, true, false, false},
-        {128, 128, 1, 20, false, false, true}, {128, 128, 9, 11, false, true, true},
-        {60, 24, 17, 6, true, true, true},     {5, 40, 3, 30, true, false, false},
-        {129, 32, 8, 3, false, true, false},   {17, 512, 2, 4, true, true, true},
-        {7, 16, 40, 5, false, false, true},
+        {1, 8, 1, 1, 1, false, true},      {3, 8, 1, 1, 2, false, false},
+        {128, 128, 1, 20, 1, false, true}, {128, 128, 9, 11, 2, true, true},
+        {60, 24, 17, 6, 2, true, true},    {5, 40, 3, 30, 2, false, false},
+        {129, 32, 8, 3, 1, true, false},   {17, 512, 2, 4, 2, true, true},
+        {7, 16, 40, 5, 1, false, true},    {256, 128, 37, 3, 2, true, true},
+        {40, 256, 5, 4, 1, false, true},   {9, 120, 5, 6, 2, true, true},
+        {64, 64, 20, 5, 2, true, true},    {16, 128, 24, 4, 1, true, true},
     };
 
     for (size_t i = 0; i < COUNT(shapes); i++)
@@ -128,19 +166,20 @@ TEST(lstms)
 
 /* Many sequences in one call, the same ones alone: equal bits on the host and with `deterministic`,
  * else nearly so. So many that the host takes them in several parts. */
-TEST(grouping)
+static void group(size_t hidden)
 {
-    const struct one o = {16, 512, (size_t)test_share(300), 12, true, true, true};
+    const struct one o = {16, hidden, (size_t)test_share(300), 12, 2, true, true};
     struct run r = run_new(o, 77);
     struct tensor all[3], some[3];
-    size_t row = o.hidden, many = o.steps * row;
+    size_t row = o.hidden, many = o.steps * o.directions * row;
     float *want = malloc(o.sequences * many * sizeof(*want)),
           *got = malloc(3 * many * sizeof(*got));
     struct err e;
 
     through(&r, 0, o.sequences, all);
     for (int part = 0; part < 3; part++) {
-        size_t each = part == 0 ? many : row;
+        size_t each = part == 0 ? many : row; /* of a sequence, in each of the directions' blocks */
+        size_t blocks = part == 0 ? 1 : o.directions;
 
         assert_ok(be->ops->get(be, want, all[part], &e), e);
         for (size_t s = 0; s < o.sequences; s += o.sequences / 8) {
@@ -148,9 +187,11 @@ TEST(grouping)
 
             through(&r, s, n, some);
             assert_ok(be->ops->get(be, got, some[part], &e), e);
-            for (size_t i = 0; i < n * each; i++)
-                assert_true(fabsf(got[i] - want[s * each + i]) <=
-                            (be->info.deterministic ? 0.0f : 5e-6f));
+            for (size_t i = 0; i < blocks * n * each; i++) {
+                size_t from = (i / (n * each) * o.sequences + s) * each + i % (n * each);
+
+                assert_true(fabsf(got[i] - want[from]) <= (be->info.deterministic ? 0.0f : 5e-6f));
+            }
             for (int i = 0; i < 3; i++)
                 tensor_free(some[i]);
         }
@@ -162,11 +203,17 @@ TEST(grouping)
     free(got);
 }
 
+TEST(grouping)
+{
+    group(512);
+    group(128);
+}
+
 /* A sequence in two calls is the sequence in one: the state is all there is. */
 TEST(continuing)
 {
     enum { IN = 16, HIDDEN = 128, STEPS = 50, SPLIT = 19 };
-    struct run r = run_new((struct one){IN, HIDDEN, 1, STEPS, false, false, true}, 5);
+    struct run r = run_new((struct one){IN, HIDDEN, 1, STEPS, 1, false, true}, 5);
     struct tensor whole[3], x = tensor_new(DTYPE_F32, STEPS, IN, r.x), head = x, tail = x;
     struct tensor h = tensor_new(DTYPE_F32, 1, HIDDEN, r.h),
                   c = tensor_new(DTYPE_F32, 1, HIDDEN, r.c);
@@ -179,8 +226,8 @@ TEST(continuing)
     tail.rows = yt.rows = STEPS - SPLIT;
     tail.data = (float *)x.data + SPLIT * IN;
     yt.data = (float *)y.data + SPLIT * HIDDEN;
-    assert_ok(be->ops->lstm(be, r.l, 1, head, NULL, false, h, c, yh, &e), e);
-    assert_ok(be->ops->lstm(be, r.l, 1, tail, NULL, false, h, c, yt, &e), e);
+    assert_ok(be->ops->lstm(be, r.l, 1, head, NULL, h, c, yh, &e), e);
+    assert_ok(be->ops->lstm(be, r.l, 1, tail, NULL, h, c, yt, &e), e);
     assert_ok(be->ops->get(be, want, whole[0], &e), e);
     assert_ok(be->ops->get(be, got, y, &e), e);
     for (size_t i = 0; i < STEPS * HIDDEN; i++)
@@ -217,8 +264,10 @@ TEST(saturation)
     struct tensor th = tensor_new(DTYPE_F32, N * N, HIDDEN, NULL), tc, ty;
     tc = tensor_new(DTYPE_F32, N * N, HIDDEN, NULL);
     ty = tensor_new(DTYPE_F32, N * N, HIDDEN, NULL);
-    assert_ok(be->ops->lstm_new(be, 4, HIDDEN, w_ih, w_hh, NULL, NULL, &l, &e), e);
-    assert_ok(be->ops->lstm(be, l, N * N, tx, NULL, false, th, tc, ty, &e), e);
+    assert_ok(
+        be->ops->lstm_new(be, 4, HIDDEN, 1, &(struct lstm_weights){w_ih, w_hh, NULL, NULL}, &l, &e),
+        e);
+    assert_ok(be->ops->lstm(be, l, N * N, tx, NULL, th, tc, ty, &e), e);
     h = malloc(N * N * HIDDEN * sizeof(*h));
     c = malloc(N * N * HIDDEN * sizeof(*c));
     assert_ok(be->ops->get(be, h, th, &e), e);
@@ -234,7 +283,7 @@ TEST(saturation)
     }
     x[2] = NAN;
     assert_ok(be->ops->put(be, tx, x, &e), e);
-    assert_ok(be->ops->lstm(be, l, N * N, tx, NULL, false, th, tc, ty, &e), e);
+    assert_ok(be->ops->lstm(be, l, N * N, tx, NULL, th, tc, ty, &e), e);
     assert_ok(be->ops->get(be, h, ty, &e), e);
     assert_true(isnan(h[0]) && isnan(h[HIDDEN - 1]) && isfinite(h[HIDDEN]));
     be->ops->lstm_free(be, l);
@@ -277,21 +326,24 @@ TEST(refusals)
     struct tensor h = tensor_new(DTYPE_F32, 2, 16, NULL), c = tensor_new(DTYPE_F32, 2, 16, NULL);
     struct tensor narrow = tensor_columns(y, 0, 8);
     const uint32_t too_long[] = {3, 4};
+    const struct lstm_weights weights = {w, w, NULL, NULL};
     struct lstm *l = NULL;
     struct err e;
 
-    assert_int_equal(be->ops->lstm_new(be, 16, 12, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->lstm_new(be, 16, 520, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->lstm_new(be, 0, 16, w, w, NULL, NULL, &l, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm_new(be, 16, 12, 1, &weights, &l, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm_new(be, 16, 520, 1, &weights, &l, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm_new(be, 0, 16, 1, &weights, &l, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm_new(be, 16, 16, 0, &weights, &l, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm_new(be, 16, 16, 3, &weights, &l, &e), ERR_DEVICE);
     assert_null(l);
-    assert_ok(be->ops->lstm_new(be, 16, 16, w, w, NULL, NULL, &l, &e), e);
-    assert_int_equal(be->ops->lstm(be, l, 0, x, NULL, false, h, c, y, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->lstm(be, l, 4, x, NULL, false, h, c, y, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->lstm(be, l, 3, x, NULL, false, h, c, y, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->lstm(be, l, 2, x, too_long, false, h, c, y, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->lstm(be, l, 2, x, NULL, false, h, c, narrow, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->lstm(be, l, 2, narrow, NULL, false, h, c, y, &e), ERR_DEVICE);
-    assert_ok(be->ops->lstm(be, l, 2, x, NULL, false, h, c, y, &e), e);
+    assert_ok(be->ops->lstm_new(be, 16, 16, 1, &weights, &l, &e), e);
+    assert_int_equal(be->ops->lstm(be, l, 0, x, NULL, h, c, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 4, x, NULL, h, c, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 3, x, NULL, h, c, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 2, x, too_long, h, c, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 2, x, NULL, h, c, narrow, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->lstm(be, l, 2, narrow, NULL, h, c, y, &e), ERR_DEVICE);
+    assert_ok(be->ops->lstm(be, l, 2, x, NULL, h, c, y, &e), e);
     assert_int_equal(be->ops->magnitude(be, x, y, &e), ERR_DEVICE);
     assert_int_equal(be->ops->magnitude(be, x, tensor_columns(h, 0, 8), &e), ERR_DEVICE);
     be->ops->lstm_free(be, l);

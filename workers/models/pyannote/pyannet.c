@@ -52,13 +52,13 @@ struct pyannet {
     struct conv conv[PYANNET_CONVS];
     int64_t hidden;
     uint32_t lstms, linears;
-    struct lstm *lstm[PYANNET_MAX_LAYERS][2];
+    struct lstm *lstm[PYANNET_MAX_LAYERS];
     struct linear *linear[PYANNET_MAX_LAYERS + 1];
     int64_t size[PYANNET_MAX_LAYERS + 1]; /* of the linear layers' outputs */
 
     size_t a_floats, b_floats; /* of a window */
     float *a, *b;              /* device memory */
-    float *h, *c, *zero;       /* [group][hidden], device memory */
+    float *h, *c, *zero;       /* [2][group][hidden], device memory */
     float *norms;              /* all gammas and betas, device memory */
     float *logits;             /* host: [group][frames][classes] */
 };
@@ -154,9 +154,11 @@ static int prepare(struct pyannet *p, const struct pyannet_weights *w, struct er
     for (; rc == 0 && p->lstms < w->lstms; p->lstms++) {
         const struct pyannet_lstm *l = &w->lstm[p->lstms];
 
-        for (int d = 0; rc == 0 && d < 2; d++)
-            rc = ops->lstm_new(p->be, l->in, w->hidden, l->w_ih[d], l->w_hh[d], l->b_ih[d],
-                               l->b_hh[d], &p->lstm[p->lstms][d], err);
+        rc =
+            ops->lstm_new(p->be, l->in, w->hidden, 2,
+                          (struct lstm_weights[]){{l->w_ih[0], l->w_hh[0], l->b_ih[0], l->b_hh[0]},
+                                                  {l->w_ih[1], l->w_hh[1], l->b_ih[1], l->b_hh[1]}},
+                          &p->lstm[p->lstms], err);
     }
     for (; rc == 0 && p->linears < w->linears; p->linears++) {
         const struct pyannet_linear *l = &w->linear[p->linears];
@@ -170,7 +172,7 @@ static int prepare(struct pyannet *p, const struct pyannet_weights *w, struct er
 
 static int take_memory(struct pyannet *p, struct err *err)
 {
-    size_t group = p->group, state = group * (size_t)p->hidden;
+    size_t group = p->group, state = group * 2 * (size_t)p->hidden;
     int rc = alloc_floats(p, group * p->a_floats, &p->a, err);
 
     if (rc == 0)
@@ -261,8 +263,7 @@ void pyannet_free(struct pyannet *p)
     for (int i = 0; i < PYANNET_CONVS; i++)
         ops->conv2d_free(p->be, p->conv[i].op);
     for (int i = 0; i < PYANNET_MAX_LAYERS; i++)
-        for (int d = 0; d < 2; d++)
-            ops->lstm_free(p->be, p->lstm[i][d]);
+        ops->lstm_free(p->be, p->lstm[i]);
     for (int i = 0; i < PYANNET_MAX_LAYERS + 1; i++)
         ops->linear_free(p->be, p->linear[i]);
     ops->release(p->be, p->a);
@@ -282,11 +283,11 @@ uint64_t pyannet_predict_bytes(uint32_t windows)
 {
     const uint64_t h = 128, frames = PYANNET_FRAMES;
     uint64_t weights = 80 * SINC_WIDTH + 60 * 80 * 5 + 60 * 60 * 5 + 2 * (1 + 80 + 60 + 60);
-    uint64_t scratch = 15975 * 80 + 5325 * 80 + 3 * h;
+    uint64_t scratch = 15975 * 80 + 5325 * 80 + 3 * 2 * h;
 
     weights += 2 * 4 * h * (60 + h) + 3 * 2 * 4 * h * (2 * h + h) + 4 * 2 * 4 * h;
     weights += (2 * h + 1) * 128 + (128 + 1) * 128 + (128 + 1) * PYANNET_CLASSES;
-    scratch += frames * 4 * h; /* of an LSTM: what the inputs add to its gates */
+    scratch += frames * 2 * 4 * h; /* of an LSTM: what the inputs add to its gates */
     return 4 * (weights + (windows ? windows : PYANNET_WIDE) * scratch);
 }
 
@@ -326,19 +327,14 @@ static int lstm_layer(struct pyannet *p, uint32_t i, uint32_t n, struct tensor x
                       struct err *err)
 {
     const struct backend_ops *ops = p->be->ops;
-    struct tensor h = matrix(p->h, n, p->hidden), c = matrix(p->c, n, p->hidden);
-    struct tensor zero = matrix(p->zero, n, p->hidden);
-    int rc = 0;
+    int64_t states = 2 * (int64_t)n;
+    struct tensor h = matrix(p->h, states, p->hidden), c = matrix(p->c, states, p->hidden);
+    struct tensor zero = matrix(p->zero, states, p->hidden);
+    int rc = ops->copy(p->be, h, zero, err);
 
-    for (int d = 0; rc == 0 && d < 2; d++) {
-        rc = ops->copy(p->be, h, zero, err);
-        if (rc == 0)
-            rc = ops->copy(p->be, c, zero, err);
-        if (rc == 0)
-            rc = ops->lstm(p->be, p->lstm[i][d], n, x, NULL, d == 1, h, c,
-                           tensor_columns(y, d * p->hidden, p->hidden), err);
-    }
-    return rc;
+    if (rc == 0)
+        rc = ops->copy(p->be, c, zero, err);
+    return rc == 0 ? ops->lstm(p->be, p->lstm[i], n, x, NULL, h, c, y, err) : rc;
 }
 
 /* From samples in a to the classes' logits; *ret says where. */

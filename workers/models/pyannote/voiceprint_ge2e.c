@@ -70,8 +70,8 @@ static int take_layer(struct voice_ge2e *g, struct source *s, uint32_t i, struct
     if (rc == 0)
         rc = weights_take(s->file, &s->pool, name, 1, &n, n, &b_hh, err);
     if (rc == 0)
-        rc =
-            g->be->ops->lstm_new(g->be, in[1], g->hidden, w_ih, w_hh, b_ih, b_hh, &g->lstm[i], err);
+        rc = g->be->ops->lstm_new(g->be, in[1], g->hidden, 1,
+                                  &(struct lstm_weights){w_ih, w_hh, b_ih, b_hh}, &g->lstm[i], err);
     return rc;
 }
 
@@ -205,8 +205,8 @@ static int compute(struct voice_ge2e *g, struct err *err)
         if (rc == 0)
             rc = ops->copy(g->be, c, zero, err);
         if (rc == 0)
-            rc = ops->lstm(g->be, g->lstm[i], n, matrix(from, steps, i ? g->hidden : BINS), NULL,
-                           false, h, c, matrix(to, steps, g->hidden), err);
+            rc = ops->lstm(g->be, g->lstm[i], n, matrix(from, steps, i ? g->hidden : BINS), NULL, h,
+                           c, matrix(to, steps, g->hidden), err);
     }
     if (rc == 0)
         rc = ops->linear(g->be, g->last, h, EPILOGUE_NONE, vectors, err);

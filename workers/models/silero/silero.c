@@ -103,8 +103,9 @@ static int prepare(struct silero *s, const struct silero_weights *w, struct err 
     for (int i = 0; rc == 0 && i < LAYERS; i++)
         rc = layer_new(s, i, w->conv[i], w->conv_bias[i], err);
     if (rc == 0)
-        rc = ops->lstm_new(s->be, SILERO_HIDDEN, SILERO_HIDDEN, w->w_ih, w->w_hh, w->b_ih, w->b_hh,
-                           &s->lstm, err);
+        rc = ops->lstm_new(s->be, SILERO_HIDDEN, SILERO_HIDDEN, 1,
+                           &(struct lstm_weights){w->w_ih, w->w_hh, w->b_ih, w->b_hh}, &s->lstm,
+                           err);
     memcpy(s->out_w, w->out, sizeof(s->out_w));
     s->out_bias = w->out_bias[0];
     return rc;
@@ -273,7 +274,7 @@ static int compute(struct silero *s, uint32_t n, struct err *err)
     }
     if (rc == 0)
         rc = ops->lstm(s->be, s->lstm, n, tensor_of(DTYPE_F32, s->a, steps, SILERO_HIDDEN),
-                       s->lengths, false, tensor_of(DTYPE_F32, s->h, n, SILERO_HIDDEN),
+                       s->lengths, tensor_of(DTYPE_F32, s->h, n, SILERO_HIDDEN),
                        tensor_of(DTYPE_F32, s->c, n, SILERO_HIDDEN),
                        tensor_of(DTYPE_F32, s->b, steps, SILERO_HIDDEN), err);
     return rc;
