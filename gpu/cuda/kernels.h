@@ -193,8 +193,9 @@ struct lstm_device {
 /* How many sequences a block should take on a device of so many multiprocessors: 1, 2 or 4. */
 uint32_t k_lstm_together(const struct lstm_device *l, uint32_t processors, size_t shared_bytes);
 
-/* together: sequences of a block, 1, 2 or 4; it changes no result. shared_bytes: of shared memory
- * that a block of this device may have (cudaDevAttrMaxSharedMemoryPerBlockOptin). */
+/* together: sequences of a block, 1 (where hidden is 128: 2), 2 or 4; it changes no result.
+ * shared_bytes: of shared memory that a block of this device may have
+ * (cudaDevAttrMaxSharedMemoryPerBlockOptin). */
 int k_lstm(cudaStream_t s, const struct lstm_device *l, uint32_t together, size_t shared_bytes);
 
 /* --- images.cu ------------------------------------------------------------------------------ */

@@ -37,8 +37,11 @@ HOT = [
     ("copy_slots", 30, 80, 4, 4),
     ("choose_rows", 64, 4200, 16, 0),  # of 512 threads: two blocks have all registers
     ("top_rows", 36, 1900, 0, 0),
-    ("lstm_stepsILi1E", 64, 1600, 5, 0),
-    ("lstm_stepsILi4E", 128, 2000, 5, 0),  # of 512 threads: all of an SM's registers
+    ("lstm_nearILi2E", 128, 950, 32, 0),  # of 512 threads: all of an SM's registers
+    ("lstm_nearILi4E", 128, 1350, 32, 0),
+    ("lstm_stepsILi1E", 76, 2100, 5, 0),
+    ("lstm_stepsILi2E", 112, 2450, 5, 0),
+    ("lstm_stepsILi4E", 128, 2250, 5, 0),
     ("mel_frames", 56, 1300, 0, 0),
     ("read_all", 64, 520, 20, 0),
 ]

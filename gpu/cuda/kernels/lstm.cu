@@ -15,10 +15,12 @@
  * of the columns for all four gates, so that one reading of h serves four rows, and they add up by
  * shuffles, after which a lane has what it needs of one sequence. State lies in registers, h twice
  * in shared memory: one barrier a step. The next step's inputs are on their way during a step. By
- * arithmetic, clocks of a step with 1, 2, 4 sequences: multiplications 512, 1,024, 2,048; shared
- * memory 1,280, 1,536, 2,048 (weights 1,024; h 8 loads of two wavefronts in each of 16 warps and
- * each sequence); then some 400 to 600 of shuffles, exponentials and the barrier, which nothing
- * hides: about 1,700, 2,000 and 2,700, a microsecond of an H100.
+ * arithmetic, clocks of a step with 2 and 4 sequences: instructions 1,800 and 3,250, of which 1,024
+ * and 2,048 are multiplications; shared memory, beside them, 1,536 and 2,048 (weights 1,024; h 8
+ * loads of two wavefronts in each of 16 warps and each sequence); then some 300 of shuffles,
+ * exponentials and the barrier, which nothing hides: about 2,100 and 3,500, 1.2 and 2 microseconds
+ * of an H100. One sequence alone would have 1,700, in a kernel that the compiler spills; it is the
+ * first of two.
  *
  * lstm_steps, everything else: state in shared memory, two barriers a step. A thread computes two
  * rows of W_hh h at once where there are more than 512, reading four columns of each; its
@@ -84,9 +86,8 @@ __device__ inline float next_cell(float forget, float c, float added)
 /* --- hidden 128: all of W_hh in the multiprocessor --------------------------------------------
  */
 
-constexpr int NEAR = 128;                  /* hidden */
-constexpr int NEAR_HELD = 15;              /* of a thread's 32 quads of W_hh, in registers */
-constexpr int NEAR_QUADS = 32 - NEAR_HELD; /* in shared memory */
+constexpr int NEAR = 128;         /* hidden */
+constexpr int NEAR_QUADS = 4 * 4; /* of a thread's 32, that lie in shared memory: 4 of each gate */
 static_assert(4 * NEAR == THREADS, "a thread for each unit and quarter of the columns");
 
 constexpr size_t near_bytes(size_t together)
@@ -94,17 +95,8 @@ constexpr size_t near_bytes(size_t together)
     return NEAR_QUADS * THREADS * sizeof(quad) + 2 * together * NEAR * sizeof(float);
 }
 
-/* A thread's quads of W_hh go by columns, then gates. Four lie in registers and four in shared
- * memory in turn, so that the reading of some is hidden by the multiplications of others. */
-__device__ constexpr int in_turn(int n) { return n / 8 * 4 + n % 4; }
-__device__ constexpr bool is_held(int n) { return n / 4 % 2 == 0 && in_turn(n) < NEAR_HELD; }
-__device__ constexpr int place_of(int n)
-{
-    return n / 4 % 2 == 1 || is_held(n) ? in_turn(n) : 16 + in_turn(n) - NEAR_HELD;
-}
-
-/* A lane's place. With S sequences it ends with one of them: the quarter's number is the
- * sequence's if there are four, its higher bit if there are two. */
+/* A lane's place. With S sequences, two or four, it ends with one of them: the quarter's number is
+ * the sequence's if there are four, its higher bit if there are two. */
 template <int S> struct seat {
     int quarter; /* lanes of eight units lie side by side, for each quarter of the columns */
     int unit;
@@ -113,10 +105,8 @@ template <int S> struct seat {
 
     __device__ seat()
         : quarter((int)threadIdx.x % 32 / 8),
-          unit((int)threadIdx.x / 32 * 8 + (int)threadIdx.x % 8), sequence(S == 4   ? quarter
-                                                                           : S == 2 ? quarter / 2
-                                                                                    : 0),
-          owns(S == 4 || (S == 2 ? quarter % 2 == 1 : quarter == 1))
+          unit((int)threadIdx.x / 32 * 8 + (int)threadIdx.x % 8),
+          sequence(S == 4 ? quarter : quarter / 2), owns(S == 4 || quarter % 2 == 1)
     {
     }
     __device__ bool high() const { return quarter >= 2; }
@@ -156,7 +146,7 @@ __device__ inline void add_quarters(const seat<S> &a, const float (&sum)[4][S],
 
 #pragma unroll
         for (int gate = 0; gate < 4; gate++)
-            half[gate] = share(sum[gate][0], sum[gate][S - 1], a.high(), 16);
+            half[gate] = share(sum[gate][0], sum[gate][1], a.high(), 16);
         ret[0] = share(half[0], half[1], a.odd(), 8);
         ret[1] = share(half[2], half[3], a.odd(), 8);
     }
@@ -178,16 +168,15 @@ __device__ inline void move_unit(const seat<S> &a, const float (&gates)[GATES_HE
         out = a.odd() ? sigmoid(gates[1]) : tanhf(gates[1]);
         added = __shfl_xor_sync(ALL_LANES, __fmul_rn(forget, out), 8);
     }
-    if (there) {
+    if (there)
         *c = next_cell(forget, *c, added);
-        *h = __fmul_rn(out, tanhf(*c));
-    }
+    *h = __fmul_rn(out, tanhf(*c));
 }
 
 /* sum = the lane's quarter of the columns times h, [S][NEAR]. */
 template <int S>
-__device__ inline void multiply_near(const quad (&held)[NEAR_HELD], const quad *shared,
-                                     const float *h, int quarter, float (&sum)[4][S])
+__device__ inline void multiply_near(const quad (&held)[4][4], const quad *shared, const float *h,
+                                     int quarter, float (&sum)[4][S])
 {
 #pragma unroll
     for (int j = 0; j < 8; j++) {
@@ -198,9 +187,8 @@ __device__ inline void multiply_near(const quad (&held)[NEAR_HELD], const quad *
             x[s] = reinterpret_cast<const quad *>(h + s * NEAR)[4 * j + quarter];
 #pragma unroll
         for (int gate = 0; gate < 4; gate++) {
-            const int n = 4 * j + gate;
             const quad w =
-                is_held(n) ? held[place_of(n)] : shared[place_of(n) * THREADS + (int)threadIdx.x];
+                j % 2 ? shared[(j / 2 * 4 + gate) * THREADS + (int)threadIdx.x] : held[j / 2][gate];
 
 #pragma unroll
             for (int i = 0; i < 4; i++)
@@ -221,12 +209,10 @@ template <int S> __global__ __launch_bounds__(THREADS, 1) void lstm_near(struct 
     const int direction = (int)blockIdx.y, sequence = (int)blockIdx.x * S + a.sequence;
     const int length = length_of(l, sequence), some = min(sequence, (int)l.sequences - 1);
     const int column = a.unit + (S == 4 || !a.odd() ? 0 : NEAR); /* of inputs, the first */
-    int64_t row = (int64_t)some * (int)l.steps + time_of(direction, max(length, 1), 0);
-    quad held[NEAR_HELD];
+    int row = some * (int)l.steps + (direction ? max(length, 1) - 1 : 0);
+    quad held[4][4];
     float c = row_of<const float>(l.c, state_row(l, some))[a.unit];
-    float h = row_of<const float>(l.h, state_row(l, some))[a.unit];
     float next[HELD];
-    int most = 0;
 
 #pragma unroll
     for (int j = 0; j < 8; j++)
@@ -234,44 +220,42 @@ template <int S> __global__ __launch_bounds__(THREADS, 1) void lstm_near(struct 
         for (int gate = 0; gate < 4; gate++) {
             const quad w = weights_of(l)[(4 * j + a.quarter) * 4 * NEAR + gate * NEAR + a.unit];
 
-            if (is_held(4 * j + gate))
-                held[place_of(4 * j + gate)] = w;
+            if (j % 2) /* so that the reading of some is hidden by the multiplications of others */
+                shared[(j / 2 * 4 + gate) * THREADS + (int)threadIdx.x] = w;
             else
-                shared[place_of(4 * j + gate) * THREADS + (int)threadIdx.x] = w;
+                held[j / 2][gate] = w;
         }
-    for (int s = 0; s < S; s++)
-        most = max(most, length_of(l, (int)blockIdx.x * S + s));
     if (a.owns)
-        h_all[a.sequence * NEAR + a.unit] = h;
+        h_all[a.sequence * NEAR + a.unit] = row_of<const float>(l.h, state_row(l, some))[a.unit];
 #pragma unroll
     for (int i = 0; i < HELD; i++)
         next[i] = length > 0 ? inputs_of(l, row)[column + i * GATES_APART<S>] : 0.0f;
-    __syncthreads();
+        /* One barrier a step, between the two h: who is a step ahead writes the one nobody reads.
+         */
 #pragma unroll 1
-    for (int step = 0; step < most; step++) {
-        const bool there = step < length;
-        float sum[4][S] = {}, gates[HELD];
+    for (int step = 0; __syncthreads_or(step < length); step++) {
+        float sum[4][S] = {}, gates[HELD], h;
 
-        multiply_near<S>(held, shared, h_all + step % 2 * S * NEAR, a.quarter, sum);
+        multiply_near<S>(held, shared, h_all + (step & 1) * (S * NEAR), a.quarter, sum);
         add_quarters<S>(a, sum, gates);
 #pragma unroll
-        for (int i = 0; i < HELD; i++) {
+        for (int i = 0; i < HELD; i++)
             gates[i] += next[i];
-            if (step + 1 < length) /* needed after the next step's products */
-                next[i] = inputs_of(l, direction ? row - 1 : row + 1)[column + i * GATES_APART<S>];
+        move_unit<S>(a, gates, step < length, &c, &h);
+        if (a.owns && step < length) {
+            h_all[(~step & 1) * (S * NEAR) + a.sequence * NEAR + a.unit] = h;
+            y_of(l, row)[a.unit] = h;
+            if (step + 1 == length)
+                row_of<float>(l.h, state_row(l, sequence))[a.unit] = h;
         }
-        move_unit<S>(a, gates, there, &c, &h);
-        if (a.owns) {
-            h_all[((step + 1) % 2 * S + a.sequence) * NEAR + a.unit] = h;
-            if (there)
-                y_of(l, row)[a.unit] = h;
-        }
-        row += direction ? -1 : 1;
-        __syncthreads(); /* between the two h: who is a step ahead writes the one nobody reads */
+        row += 1 - 2 * direction;
+        if (step + 1 < length) /* needed after the next step's products */
+#pragma unroll
+            for (int i = 0; i < HELD; i++)
+                next[i] = inputs_of(l, row)[column + i * GATES_APART<S>];
     }
     if (!a.owns || length < 0)
         return;
-    row_of<float>(l.h, state_row(l, sequence))[a.unit] = h;
     row_of<float>(l.c, state_row(l, sequence))[a.unit] = c;
     for (int t = length; t < (int)l.steps; t++)
         y_of(l, (int64_t)sequence * (int)l.steps + t)[a.unit] = 0.0f;
@@ -498,7 +482,7 @@ int run_steps(cudaStream_t s, const struct lstm_device &l, size_t shared_bytes)
 template <int S> int run(cudaStream_t s, const struct lstm_device &l, size_t shared_bytes)
 {
     if (is_near(l, shared_bytes))
-        return run_near<S>(s, l);
+        return run_near<(S == 1 ? 2 : S)>(s, l);
     return 4 * l.hidden > THREADS ? run_steps<S, 2>(s, l, shared_bytes)
                                   : run_steps<S, 1>(s, l, shared_bytes);
 }
@@ -513,17 +497,17 @@ uint32_t k_lstm_together(const struct lstm_device *l, uint32_t processors, size_
     static const struct {
         uint32_t together;
         uint64_t near, steps;
-    } kind[] = {{1, 17, 130}, {2, 20, 135}, {4, 27, 150}};
+    } kinds[] = {{1, 0, 130}, {2, 21, 135}, {4, 35, 150}};
+    const bool near = is_near(*l, shared_bytes);
     uint64_t least = UINT64_MAX;
-    uint32_t ret = 1;
+    uint32_t ret = 0;
 
-    for (const auto &k : kind) {
+    for (const auto &k : kinds) {
         const uint64_t each = (l->sequences + k.together - 1) / k.together;
-        const uint64_t waves =
-            (each * l->directions + processors - 1) / (processors ? processors : 1);
-        const uint64_t cost = waves * (is_near(*l, shared_bytes) ? k.near : k.steps);
+        const uint64_t blocks = each * l->directions, most = processors ? processors : 1;
+        const uint64_t cost = (blocks + most - 1) / most * (near ? k.near : k.steps);
 
-        if (cost < least) {
+        if (cost < least && !(near && k.together == 1)) {
             least = cost;
             ret = k.together;
         }
