@@ -353,10 +353,11 @@ struct backend_ops {
      * float32; they may be one tensor. */
     int (*instance_norm)(struct backend *be, uint32_t windows, struct tensor x, struct tensor gamma,
                          struct tensor beta, float epsilon, struct tensor y, struct err *err);
-    /* The largest of `size` rows every `size` rows of each window; a rest is left out. x: [windows
-     * * n][cols], y: [windows * (n / size)][cols], float32. */
-    int (*max_pool)(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
-                    struct tensor y, struct err *err);
+    /* The largest of `size` rows every `size` rows of each window; a rest is left out. magnitudes:
+     * of the values' magnitudes. x: [windows * n][cols], y: [windows * (n / size)][cols], float32.
+     */
+    int (*max_pool)(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,
+                    struct tensor x, struct tensor y, struct err *err);
     /* One row for each sequence: the mean or the largest of its rows (sums in ascending order), or
      * its first one. No sequence is empty. x: [at[count]][cols], y: [count][cols], float32.
      * Recorded sequences do not hold it. */

@@ -280,8 +280,8 @@ int cuda_activate(struct backend *be, enum activation f, struct tensor x, struct
                   struct err *err);
 int cuda_instance_norm(struct backend *be, uint32_t windows, struct tensor x, struct tensor gamma,
                        struct tensor beta, float epsilon, struct tensor y, struct err *err);
-int cuda_max_pool(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
-                  struct tensor y, struct err *err);
+int cuda_max_pool(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,
+                  struct tensor x, struct tensor y, struct err *err);
 /* Rows of the longest sequence; 0: they do not begin at 0, ascend, and end at `rows`. */
 uint32_t cuda_spans(struct spans spans, int64_t rows);
 int cuda_pool(struct backend *be, enum pool kind, struct spans spans, struct tensor x,

@@ -225,7 +225,8 @@ int k_activate(cudaStream_t s, enum activation f, struct tensor x, struct tensor
  * [weights.rows]. */
 int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const float *gamma,
                     const float *beta, float epsilon, struct tensor y);
-int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, struct tensor x, struct tensor y);
+int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, bool magnitudes, struct tensor x,
+               struct tensor y);
 int k_pool(cudaStream_t s, enum pool kind, const uint32_t *at, struct tensor x, struct tensor y);
 int k_weighted_stats(cudaStream_t s, uint32_t windows, struct tensor x, const uint32_t *of,
                      struct tensor weights, struct tensor y);

@@ -40,15 +40,15 @@ int cuda_instance_norm(struct backend *be, uint32_t windows, struct tensor x, st
                        "instance norm");
 }
 
-int cuda_max_pool(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
-                  struct tensor y, struct err *err)
+int cuda_max_pool(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,
+                  struct tensor x, struct tensor y, struct err *err)
 {
     struct cuda *c = cuda_enter(be);
 
     if (!is_f32(x) || !is_f32(y) || windows < 1 || size < 1 || x.rows % windows != 0 ||
         y.rows != x.rows / windows / size * windows || y.cols != x.cols)
         return cuda_shape(err, "max_pool");
-    return cuda_status(err, k_max_pool(c->work, windows, size, x, y), "pooling");
+    return cuda_status(err, k_max_pool(c->work, windows, size, magnitudes, x, y), "pooling");
 }
 
 /* Numbers of the caller's into scratch memory. */

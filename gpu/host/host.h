@@ -149,8 +149,8 @@ int host_activate(struct backend *be, enum activation f, struct tensor x, struct
                   struct err *err);
 int host_instance_norm(struct backend *be, uint32_t windows, struct tensor x, struct tensor gamma,
                        struct tensor beta, float epsilon, struct tensor y, struct err *err);
-int host_max_pool(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
-                  struct tensor y, struct err *err);
+int host_max_pool(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,
+                  struct tensor x, struct tensor y, struct err *err);
 /* Whether they begin at 0, ascend, and end at `rows`. Some may be empty. */
 bool host_spans_fit(struct spans spans, int64_t rows);
 int host_pool(struct backend *be, enum pool kind, struct spans spans, struct tensor x,

@@ -71,8 +71,24 @@ int host_instance_norm(struct backend *be, uint32_t windows, struct tensor x, st
     return 0;
 }
 
-int host_max_pool(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
-                  struct tensor y, struct err *err)
+/* The largest magnitude of each column; NaN when one is. */
+static void highest_magnitudes(struct tensor x, float *y)
+{
+    for (int64_t c = 0; c < x.cols; c++)
+        y[c] = fabsf(f32_row(x, 0)[c]);
+    for (int64_t r = 1; r < x.rows; r++) {
+        const float *row = f32_row(x, r);
+
+        for (int64_t c = 0; c < x.cols; c++) {
+            float v = fabsf(row[c]);
+
+            y[c] = y[c] > v || y[c] != y[c] ? y[c] : v;
+        }
+    }
+}
+
+int host_max_pool(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,
+                  struct tensor x, struct tensor y, struct err *err)
 {
     struct host *h = host_of(be);
     int64_t n = windows ? x.rows / windows : 0, out = size ? n / size : 0;
@@ -81,9 +97,15 @@ int host_max_pool(struct backend *be, uint32_t windows, uint32_t size, struct te
         y.rows != out * windows || y.cols != x.cols)
         return host_shape(err, "max_pool");
 #pragma omp parallel for schedule(static) num_threads(host_threads(h, bytes_of(x)))
-    for (int64_t r = 0; r < y.rows; r++)
-        h->kernels->highest_rows(f32_row(x, r / out * n + r % out * size), (size_t)x.stride, size,
-                                 (size_t)x.cols, f32_row(y, r));
+    for (int64_t r = 0; r < y.rows; r++) {
+        const struct tensor some = tensor_rows(x, r / out * n + r % out * size, size);
+
+        if (magnitudes)
+            highest_magnitudes(some, f32_row(y, r));
+        else
+            h->kernels->highest_rows(some.data, (size_t)x.stride, size, (size_t)x.cols,
+                                     f32_row(y, r));
+    }
     return 0;
 }
 

@@ -55,6 +55,7 @@ static const struct sample samples[] = {
     {{.in = 32, .out = 64, KERNEL(3, 3), STRIDE(2, 2), AROUND(1, 1, 1, 1)}, 5, 11, 8},
     {{.in = 32, .out = 64, KERNEL(1, 1), STRIDE(2, 2)}, 2, 11, 8},
     {{.in = 1, .out = 80, KERNEL(1, 251), STRIDE(1, 10)}, 3, 1, 1501},
+    {{.in = 80, .out = 60, KERNEL(1, 5), STRIDE(1, 1)}, 3, 2, 33},
     {{.in = 5, .out = 7, KERNEL(5, 2), STRIDE(3, 1), AROUND(2, 4, 1, 0)}, 6, 2, 5},
     {{.in = 3, .out = 6, KERNEL(3, 3), STRIDE(2, 2), AROUND(0, 1, 0, 1)}, 1, 9, 7},
 };
@@ -352,11 +353,16 @@ static void test_fastest(void **state)
 /* For measuring, one way is asked for. */
 static void test_asked_for(void **state)
 {
+    struct backend *be;
     struct outcome o;
 
     (void)state;
     setenv("NIGHTSHIFT_CUDA_CONVOLVE", "product", 1);
     assert_int_equal(chosen("0,1", "9", true).runs, 0);
+    be = open_device(false);
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
+        assert_true(off(be, &samples[i], PRECISION_F32, true, EPILOGUE_RELU) < 2e-6);
+    backend_close(be);
     setenv("NIGHTSHIFT_CUDA_CONVOLVE", "cudnn", 1);
     o = chosen("0,9,0,0,0,4", "1", true);
     assert_true(o.runs == 1 && o.off < 2e-6);

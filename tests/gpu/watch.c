@@ -183,11 +183,11 @@ static int instance_norm(struct backend *be, uint32_t windows, struct tensor x, 
     TIMED(real->instance_norm(be, windows, x, gamma, beta, epsilon, y, err));
 }
 
-static int max_pool(struct backend *be, uint32_t windows, uint32_t size, struct tensor x,
-                    struct tensor y, struct err *err)
+static int max_pool(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,
+                    struct tensor x, struct tensor y, struct err *err)
 {
     seen.bytes += bytes_of(x) + bytes_of(y);
-    TIMED(real->max_pool(be, windows, size, x, y, err));
+    TIMED(real->max_pool(be, windows, size, magnitudes, x, y, err));
 }
 
 static int pool(struct backend *be, enum pool kind, struct spans spans, struct tensor x,

@@ -478,8 +478,16 @@ TEST(max_pools)
         for (size_t w = 0; w < windows; w++)
             for (size_t r = 0; r < n / size; r++, to += cols)
                 reference_pool(POOL_MAX, x + (w * n + r * size) * cols, size, cols, to);
-        assert_ok(be->ops->max_pool(be, (uint32_t)windows, (uint32_t)size, tx, ty, &e), e);
+        assert_ok(be->ops->max_pool(be, (uint32_t)windows, (uint32_t)size, false, tx, ty, &e), e);
         compare("max_pool", PRECISION_F32, ty, want, "", (uint32_t)n);
+        for (size_t i = 0; i < windows * n * cols; i++)
+            x[i] = fabsf(x[i]);
+        to = want;
+        for (size_t w = 0; w < windows; w++)
+            for (size_t r = 0; r < n / size; r++, to += cols)
+                reference_pool(POOL_MAX, x + (w * n + r * size) * cols, size, cols, to);
+        assert_ok(be->ops->max_pool(be, (uint32_t)windows, (uint32_t)size, true, tx, ty, &e), e);
+        compare("max_pool", PRECISION_F32, ty, want, "magnitudes", (uint32_t)n);
         tensor_free(tx);
         tensor_free(ty);
         free(x);
@@ -526,9 +534,9 @@ TEST(refusals)
     assert_int_equal(be->ops->instance_norm(be, 0, y, g, g, 1e-5f, y, &e), ERR_DEVICE);
     assert_int_equal(be->ops->instance_norm(be, 2, y, g, x, 1e-5f, y, &e), ERR_DEVICE);
     assert_int_equal(be->ops->instance_norm(be, 2, y, g, g, 0.0f, y, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->max_pool(be, 1, 0, y, y, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->max_pool(be, 1, 2, y, y, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->max_pool(be, 1, 21, y, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->max_pool(be, 1, 0, false, y, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->max_pool(be, 1, 2, false, y, y, &e), ERR_DEVICE);
+    assert_int_equal(be->ops->max_pool(be, 1, 21, true, y, y, &e), ERR_DEVICE);
     tensor_free(x);
     tensor_free(y);
     tensor_free(g);

@@ -1,7 +1,9 @@
 /* What outputs of a convolution see, as rows; depthwise convolutions; activations.
  *
  * Unfolding: a warp for an output, which divides its place once and then goes along the row by 16
- * bytes where the channels allow it; bound by writing the rows. Depthwise: a thread for four
+ * bytes where the channels allow it; bound by writing the rows. What a kernel of one row sees
+ * within an image lies in one piece, and is copied without a division for each number: with one
+ * channel those would take longer than the product. Depthwise: a thread for four
  * channels of an output (or one), neighbours beside each other; the kernel's taps in one chain of
  * multiply-adds, so that a result depends on nothing else. Not yet run on a GPU. */
 #include "gpu/cuda/kernels/values.h"
@@ -38,6 +40,44 @@ __global__ __launch_bounds__(256) void unfold_rows(struct tensor dst, struct ten
             v.v[j] = number<T>::from(0.0f);
         if (output < all && k < seen && h >= 0 && h < g.height && w >= 0 && w < g.width)
             v = *reinterpret_cast<const pack<T, N> *>(image + (h * g.width + w) * in + k % in);
+        out[p] = v;
+    }
+}
+
+/* The same where all that an output sees lies together. N: numbers that are read at once. */
+template <class T, int N>
+__global__ __launch_bounds__(256) void unfold_runs(struct tensor dst, struct tensor x,
+                                                   struct image_device g, int64_t first,
+                                                   int64_t all)
+{
+    constexpr int WIDE = 16 / (int)sizeof(T);
+    const int64_t row = tile_row(), output = first + row, each = g.out_height * g.out_width;
+    const int seen = (int)(g.in * g.kernel_w);
+
+    if (row >= dst.rows)
+        return;
+    const int64_t within = output % each, h = within / g.out_width * g.stride_h;
+    const int64_t w = within % g.out_width * g.stride_w;
+    const T *from =
+        static_cast<const T *>(x.data) + ((output / each * g.height + h) * g.width + w) * g.in;
+    pack<T, WIDE> *out = reinterpret_cast<pack<T, WIDE> *>(row_of<T>(dst, row));
+
+    for (int p = (int)threadIdx.x; p < (int)(dst.cols / WIDE); p += 32) {
+        pack<T, WIDE> v;
+
+#pragma unroll
+        for (int i = 0; i < WIDE; i += N) {
+            pack<T, N> some;
+
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                some.v[j] = number<T>::from(0.0f);
+            if (output < all && p * WIDE + i < seen)
+                some = *reinterpret_cast<const pack<T, N> *>(from + p * WIDE + i);
+#pragma unroll
+            for (int j = 0; j < N; j++)
+                v.v[i + j] = some.v[j];
+        }
         out[p] = v;
     }
 }
@@ -117,10 +157,9 @@ __global__ __launch_bounds__(256) void activate_rows(enum activation f, struct t
     pack<float, N> a[TILE_DEPTH] = {};
 
 #pragma unroll
-    for (int i = 0; i < TILE_DEPTH; i++) {
+    for (int i = 0; i < TILE_DEPTH; i++)
         if (tile_pack(i) < packs)
             a[i] = in[tile_pack(i)];
-    }
 #pragma unroll
     for (int i = 0; i < TILE_DEPTH; i++) {
         pack<U, N> b;
@@ -143,6 +182,25 @@ int unfold_by(cudaStream_t s, const struct tensor &dst, const struct tensor &x,
     LAUNCH(kernel, dim3((unsigned)((dst.rows + TILE_ROWS - 1) / TILE_ROWS)), tile_block(), 0, s)
     (dst, x, g, first, all);
     return launched();
+}
+
+template <class T, int N>
+int runs_by(cudaStream_t s, const struct tensor &dst, const struct tensor &x,
+            const struct image_device &g, int64_t first, int64_t all)
+{
+    auto kernel = unfold_runs<T, N>;
+
+    LAUNCH(kernel, dim3((unsigned)((dst.rows + TILE_ROWS - 1) / TILE_ROWS)), tile_block(), 0, s)
+    (dst, x, g, first, all);
+    return launched();
+}
+
+/* Whether what any output sees lies together, within its image. */
+bool is_run(const struct image_device &g)
+{
+    return g.kernel_h == 1 && g.top == 0 && g.left == 0 &&
+           (g.out_width - 1) * g.stride_w + g.kernel_w <= g.width &&
+           (g.out_height - 1) * g.stride_h < g.height;
 }
 
 template <int N>
@@ -183,6 +241,9 @@ int k_unfold(cudaStream_t s, struct tensor dst, struct tensor x, const struct im
         constexpr int N = width<T, T>::wide;
         const int64_t all = images * g->out_height * g->out_width;
 
+        if (is_run(*g) && in_packs(dst, N))
+            return in_packs(x, N) ? runs_by<T, N>(s, dst, x, *g, first, all)
+                                  : runs_by<T, 1>(s, dst, x, *g, first, all);
         if (in_packs(x, N) && in_packs(dst, N))
             return unfold_by<T, N>(s, dst, x, *g, first, all);
         return unfold_by<T, 1>(s, dst, x, *g, first, all);

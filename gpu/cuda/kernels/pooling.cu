@@ -4,7 +4,8 @@
  * share of the rows, which are read by 128 bytes; the shares are added in a fixed order. The norm
  * of one column alone, a window's samples, has its rows' neighbours in a warp's lanes. A window of
  * thousands of rows is read three times, the last two out of the second-level cache. Pools: a
- * thread for a column, row after row. Nothing depends on other windows. Not yet run on a GPU. */
+ * thread for a column, or four, row after row. Nothing depends on other windows. Not yet run on a
+ * GPU. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
@@ -113,19 +114,40 @@ __global__ __launch_bounds__(32 * WARPS) void stats_columns(struct tensor x, int
 __device__ inline float higher(float a, float b) { return a > b || a != a ? a : b; }
 
 /* n: rows of a window of x; out: of y. */
+template <bool MAGNITUDES, int N>
 __global__ __launch_bounds__(THREADS) void highest_of_rows(struct tensor x, int64_t n, int64_t out,
                                                            int64_t size, struct tensor y)
 {
-    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, row = at / y.cols;
-    const int64_t column = at % y.cols, first = row / out * n + row % out * size;
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x, packs = y.cols / N;
+    const int64_t row = at / packs, column = at % packs, first = row / out * n + row % out * size;
+    pack<float, N> high = {};
 
     if (row >= y.rows)
         return;
-    float high = row_of<const float>(x, first)[column];
+    for (int64_t r = 0; r < size; r++) {
+        const pack<float, N> v =
+            reinterpret_cast<const pack<float, N> *>(row_of<const float>(x, first + r))[column];
 
-    for (int64_t r = 1; r < size; r++)
-        high = higher(high, row_of<const float>(x, first + r)[column]);
-    row_of<float>(y, row)[column] = high;
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float a = MAGNITUDES ? fabsf(v.v[j]) : v.v[j];
+
+            high.v[j] = r == 0 ? a : higher(high.v[j], a);
+        }
+    }
+    reinterpret_cast<pack<float, N> *>(row_of<float>(y, row))[column] = high;
+}
+
+template <bool MAGNITUDES, int N>
+int highest_by(cudaStream_t s, int64_t n, int64_t out, int64_t size, const struct tensor &x,
+               const struct tensor &y)
+{
+    auto kernel = highest_of_rows<MAGNITUDES, N>;
+
+    LAUNCH(kernel, dim3((unsigned)((y.rows * (y.cols / N) + THREADS - 1) / THREADS)), dim3(THREADS),
+           0, s)
+    (x, n, out, size, y);
+    return launched();
 }
 
 __global__ __launch_bounds__(THREADS) void pool_spans(enum pool kind, const uint32_t *at,
@@ -199,14 +221,16 @@ int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const flo
     return launched();
 }
 
-int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, struct tensor x, struct tensor y)
+int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, bool magnitudes, struct tensor x,
+               struct tensor y)
 {
     if (is_empty(y) || windows == 0)
         return 0;
-    LAUNCH(highest_of_rows, dim3((unsigned)((y.rows * y.cols + THREADS - 1) / THREADS)),
-           dim3(THREADS), 0, s)
-    (x, x.rows / windows, y.rows / windows, (int64_t)size, y);
-    return launched();
+    const bool wide = in_packs(x, 4) && in_packs(y, 4);
+    auto by = magnitudes ? (wide ? highest_by<true, 4> : highest_by<true, 1>)
+                         : (wide ? highest_by<false, 4> : highest_by<false, 1>);
+
+    return by(s, x.rows / windows, y.rows / windows, (int64_t)size, x, y);
 }
 
 int k_pool(cudaStream_t s, enum pool kind, const uint32_t *at, struct tensor x, struct tensor y)

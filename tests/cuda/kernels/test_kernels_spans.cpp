@@ -72,20 +72,32 @@ TEST(test_instance_norm)
 
 TEST(test_max_pool)
 {
-    const int64_t windows = 3, n = 11, cols = 37;
+    const int64_t windows = 3, n = 11;
 
     for (int64_t size : {1, 2, 3, 11}) {
+        const int64_t cols = size == 3 ? 40 : 37; /* four at once, and one */
         std::vector<float> x = normals((size_t)(windows * n * cols));
         std::vector<double> want;
 
         x[5] = x[(size_t)(n * cols) + 1] = NAN;
-        matrix mx(DTYPE_F32, windows * n, cols, x, 2), y(DTYPE_F32, windows * (n / size), cols, 1);
+        matrix mx(DTYPE_F32, windows * n, cols, x, size == 3 ? 4 : 2);
+        matrix y(DTYPE_F32, windows * (n / size), cols, size == 3 ? 4 : 1);
         for (int64_t w = 0; w < windows; w++)
             for (int64_t r = 0; r < n / size; r++)
                 for (int64_t c = 0; c < cols; c++)
                     want.push_back(highest_of(column(x, cols, c, w * n + r * size, size)));
-        WELL(k_max_pool(nullptr, (uint32_t)windows, (uint32_t)size, mx.tensor(), y.tensor()));
+        WELL(
+            k_max_pool(nullptr, (uint32_t)windows, (uint32_t)size, false, mx.tensor(), y.tensor()));
         assert_near(y.get(), want, 0, 0, "max pool");
+        for (float &v : x)
+            v = fabsf(v);
+        want.clear();
+        for (int64_t w = 0; w < windows; w++)
+            for (int64_t r = 0; r < n / size; r++)
+                for (int64_t c = 0; c < cols; c++)
+                    want.push_back(highest_of(column(x, cols, c, w * n + r * size, size)));
+        WELL(k_max_pool(nullptr, (uint32_t)windows, (uint32_t)size, true, mx.tensor(), y.tensor()));
+        assert_near(y.get(), want, 0, 0, "max pool of magnitudes");
     }
 }
 
@@ -304,7 +316,7 @@ TEST(test_nothing)
 
     d.q = none;
     WELL(k_instance_norm(nullptr, 1, none, nullptr, nullptr, 1e-5f, none));
-    WELL(k_max_pool(nullptr, 1, 2, none, none));
+    WELL(k_max_pool(nullptr, 1, 2, false, none, none));
     WELL(k_pool(nullptr, POOL_MEAN, nullptr, none, none));
     WELL(k_weighted_stats(nullptr, 1, none, nullptr, none, none));
     WELL(k_gather(nullptr, none, nullptr, none));

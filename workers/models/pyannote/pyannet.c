@@ -3,8 +3,8 @@
  *   per window        floats (published sizes)   buffer
  *   samples           160000                     a       normalised in place; what windows
  *                                                        share comes by b
- *   sinc filters      15975 x 80                 b       |.| in place
- *   pooled            5325 x 80                  a       normalised, leaky ReLU in place
+ *   sinc filters      15975 x 80                 b
+ *   pooled            5325 x 80                  a       of |.|; normalised, leaky ReLU in place
  *   convolution       5321 x 60                  b
  *   pooled            1773 x 60                  a
  *   convolution       1769 x 60                  b
@@ -310,11 +310,9 @@ static int sincnet(struct pyannet *p, uint32_t n, struct err *err)
 
         y = matrix(p->b, n * convolved[i], c->out);
         rc = ops->conv2d(p->be, c->op, n, 1, (uint32_t)(x.rows / n), x, EPILOGUE_NONE, y, err);
-        if (rc == 0 && i == 0)
-            rc = ops->activate(p->be, ACTIVATION_ABS, y, y, err);
         x = matrix(p->a, n * pooled[i], c->out);
         if (rc == 0)
-            rc = ops->max_pool(p->be, n, POOL, y, x, err);
+            rc = ops->max_pool(p->be, n, POOL, i == 0, y, x, err);
         if (rc == 0)
             rc = ops->instance_norm(p->be, n, x, c->norm.gamma, c->norm.beta, EPSILON, x, err);
         if (rc == 0)
