@@ -9,7 +9,7 @@
  * others element by element.
  *
  * No kernel uses float atomics, and none lets a row's result depend on the other rows or on their
- * number: all of them are deterministic. Not yet run on a GPU; tests/cuda runs them in an emulator.
+ * number: all of them are deterministic. tests/cuda runs them in an emulator.
  */
 #ifndef NIGHTSHIFT_GPU_CUDA_KERNELS_H
 #define NIGHTSHIFT_GPU_CUDA_KERNELS_H
@@ -94,8 +94,7 @@ int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, stru
 /* moves: host memory. */
 int k_kv_copy(cudaStream_t s, struct kv kv, const struct kv_move *moves, uint32_t n, uint32_t keys);
 
-#define K_ATTENTION_CHUNK 256 /* keys that are summed before they are merged with the ones before \
-                               */
+#define K_ATTENTION_CHUNK 256 /* keys that are summed before they are merged */
 
 #define K_ATTENTION_TOGETHER                                                     \
     8 /* rows whose window's keys and values of 8 bits are read once, where they \

@@ -2,8 +2,7 @@
  *
  * fp32, tf32, fp16, bf16: one product; bias and residual inside it (beta = 1, in place). Rows of W
  *       are padded to 8 in 16 bits, and computed where y's rows have room for them: with 51,866
- *       outputs an H100 took a kernel of sm_80 that accesses 2 numbers at a time (the padded
- *       product has not yet run on a GPU).
+ *       outputs an H100 took a kernel of sm_80 that accesses 2 numbers at a time.
  * int8: rows of x are quantised by a kernel, each with its own scale; the product is exact in
  *       int32; a kernel applies row scale, column scale, bias and epilogue. Padded to 16 rows and
  *       columns, as the kernels of 8-bit products want. In pieces, so that the int32 sums stay in

@@ -26,7 +26,7 @@ static const char help[] =
     "  nightshift doctor --json | jq '.checks[] | select(.state != \"ok\")'\n"
     "  nightshift doctor --quick --json | jq .devices\n"
     "\n"
-    "The CUDA backend is not yet run on a GPU.\n"
+    "The CUDA backend has run on an H100 and an H200 alone.\n"
     "\n"
     "Exit status: 0 when nothing is broken (there may be warnings), 69 else.\n";
 

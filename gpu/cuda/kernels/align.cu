@@ -11,7 +11,7 @@
  * two sums of a value each; on devices where float64 is slow a large model's 20 heads of 200 tokens
  * (6 million values) still take some 50 microseconds. Medians: a block for 128 frames of a row,
  * which standardises each head's values as it reads them; 13 exchanges take a median. A text is
- * aligned once, so that all this is a hundredth of the decoding. Not yet run on a GPU. */
+ * aligned once, so that all this is a hundredth of the decoding. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

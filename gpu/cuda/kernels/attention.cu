@@ -24,7 +24,7 @@
  *
  * Measured on an H200, 256 rows x 20 heads x 1500 keys of 8 bits, which are 983 MB: 238 us, 4.1
  * TB/s, where a kernel that only reads takes 217; a block for each chunk, which waited for all of
- * it and left its part to the last one, took 384. Of 16 bits not yet run on a GPU. */
+ * it and left its part to the last one, took 384. With 16 bits it was not timed. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

@@ -3,7 +3,7 @@
  *
  * A warp for a row and 64 packs of it (values.h); both packs of a lane are read before either is
  * written, so x and y may be one matrix. What bounds them is memory: 16 bytes an access where the
- * rows are aligned. Not yet run on a GPU. */
+ * rows are aligned. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

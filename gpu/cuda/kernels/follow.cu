@@ -1,6 +1,5 @@
 /* Rows of a step that follow the step before: a thread for a row, in blocks of 128. A slot's tail
- * is read and written by one row of a step, so that no order of threads shows. Not yet run on a
- * GPU. */
+ * is read and written by one row of a step, so that no order of threads shows. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

@@ -5,7 +5,8 @@
  * within an image lies in one piece, and is copied without a division for each number: with one
  * channel those would take longer than the product. Depthwise: a thread for four
  * channels of an output (or one), neighbours beside each other; the kernel's taps in one chain of
- * multiply-adds, so that a result depends on nothing else. Not yet run on a GPU. */
+ * multiply-adds, so that a result depends on nothing else. Unfolding without divisions has not
+ * yet run on a GPU. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

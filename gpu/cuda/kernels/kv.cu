@@ -6,8 +6,7 @@
  *
  * To 8 bits: a block for the keys or values of a head and window, [n][64], which it reads twice:
  * each dimension's largest magnitude, then the values; the second time they come from the
- * second-level cache (192 KB each at 16 bits, some 500 under way on an H200). Not yet run on a GPU.
- */
+ * second-level cache (192 KB each at 16 bits, some 500 under way on an H200). */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

@@ -10,7 +10,7 @@
  * runs at 1/64 of float32's rate; the transform is why no matrix product is needed here. A block
  * transforms four frames: two and two share a complex transform of radices 4, 4, 5, 5 (Stockham: no
  * bit reversal) in shared memory, 25 KiB. Each block leaves the maximum of its frames, and a second
- * kernel takes the window's from them and clamps: no atomics. Not yet run on a GPU. */
+ * kernel takes the window's from them and clamps: no atomics. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

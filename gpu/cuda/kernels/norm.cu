@@ -5,7 +5,7 @@
  * or unaligned ones are read again for each pass.
  *
  * Softmax: a block of 128 for a row of at most 1536 scores, 12 of them in each thread's registers,
- * so that the result may lie where the scores do. Not yet run on a GPU. */
+ * so that the result may lie where the scores do. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

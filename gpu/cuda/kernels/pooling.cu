@@ -4,8 +4,8 @@
  * share of the rows, which are read by 128 bytes; the shares are added in a fixed order. The norm
  * of one column alone, a window's samples, has its rows' neighbours in a warp's lanes. A window of
  * thousands of rows is read three times, the last two out of the second-level cache. Pools: a
- * thread for a column, or four, row after row. Nothing depends on other windows. Not yet run on a
- * GPU. */
+ * thread for a column, or four, row after row. Nothing depends on other windows. Pools of
+ * magnitudes, and by four columns, have not yet run on a GPU. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

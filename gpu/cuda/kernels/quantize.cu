@@ -2,8 +2,7 @@
  *
  * quantize_rows: a block of 128 for a row, which is read twice: the largest magnitude, then the
  * values; the second time it comes from the cache (10 KiB for the longest row of Whisper). fp8 has
- * no scale: Whisper's activations between layer norms lie well inside of e4m3's 448. Not yet run on
- * a GPU. */
+ * no scale: Whisper's activations between layer norms lie well inside of e4m3's 448. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

@@ -10,7 +10,7 @@
  * bound; what is, are float32's multiply-adds, in all types: these models' sequences are short, and
  * their attention a small part of the work. A sequence's result depends on itself alone.
  *
- * Not yet run on a GPU, so not yet measured. */
+ * Its speed has not yet been measured. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace

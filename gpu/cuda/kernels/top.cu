@@ -7,7 +7,7 @@
  * rising ones all do, at about 20 instructions each. Then each of the 32 k candidates counts those
  * that are better, and has its place; that takes at most 32 + k comparisons, because each warp's
  * are in order. The second reading sums e^(logit - largest): float32 exponentials, float64 sums, as
- * in choose.cu. Nothing depends on other rows. Not yet run on a GPU. */
+ * in choose.cu. Nothing depends on other rows. */
 #include "gpu/cuda/kernels/logits.h"
 
 namespace

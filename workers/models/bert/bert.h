@@ -8,7 +8,7 @@
  *
  * One thread at a time. Where the backend gains nothing by wide batches (the host) sequences are
  * computed one by one, so that a sequence's result is the same bit for bit whatever shares a call;
- * elsewhere all of a call are one batch. Not yet run on a GPU. */
+ * elsewhere all of a call are one batch. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_BERT_BERT_H
 #define NIGHTSHIFT_WORKERS_MODELS_BERT_BERT_H
 

@@ -4,7 +4,7 @@
  * Audio: 10 s, resampled from 16 to 48 kHz (so there is nothing above 8 kHz), shorter audio
  * repeated as Hugging Face's "repeatpad" does; log-mel of 64 bins -> Swin transformer (HTSAT) ->
  * projection. Text: RoBERTa -> projection. 512 values, L2-normalised. A result does not depend on
- * what shared a call (bit for bit on the host). One thread at a time. Not yet run on a GPU. */
+ * what shared a call (bit for bit on the host). One thread at a time. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_CLAP_CLAP_H
 #define NIGHTSHIFT_WORKERS_MODELS_CLAP_CLAP_H
 

@@ -2,8 +2,7 @@
  *
  * 521 classes of AudioSet and 1024 values for each patch of 0.96 s, every 0.48 s. The folder holds
  * config.json, classes.csv and model.safetensors (docs/models.md has the layout). float32. A
- * patch's result does not depend on the others (bit for bit on the host). One thread at a time. Not
- * yet run on a GPU. */
+ * patch's result does not depend on the others (bit for bit on the host). One thread at a time. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_YAMNET_YAMNET_H
 #define NIGHTSHIFT_WORKERS_MODELS_YAMNET_YAMNET_H
 
