@@ -22,7 +22,7 @@ ARCH = "sm_90"
 # device memory. Of all instances (types, lengths) the worst counts. The bounds stand a little above what is there.
 HOT = [
     ("attend_rows", 72, 1200, 8, 0),
-    ("attend_eight", 80, 2000, 24, 0),  # six blocks of an SM have 80
+    ("attend_eight", 80, 2600, 24, 0),  # six blocks of an SM have 80
     ("fill_eightI.*Li[48]E", 40, 1050, 10, 0),
     ("attend_spans", 84, 2800, 0, 0),
     (r"score_rowsI(?!\w+aE)", 36, 280, 4, 0),
@@ -115,9 +115,10 @@ class MachineCode(unittest.TestCase):
                 self.assertGreaterEqual(has[2], loads, "16-byte loads")
                 self.assertGreaterEqual(has[3], stores, "16-byte stores")
 
-    def test_values_are_asked_for_beside_keys(self):
+    def test_two_rounds_are_asked_for_before_the_first_is_waited_for(self):
+        """Of four keys and four values each."""
         rows = [k for k in self.kernels if re.search(r"\dattend_rows", k.name) or k.name.startswith("attend_rows")]
-        self.assertEqual([8, 8, 8], [k.early for k in rows])
+        self.assertEqual([16, 16, 16], [k.early for k in rows])
 
 
 def main():
