@@ -9,6 +9,23 @@ void backend_close(struct backend *be)
         be->ops->close(be);
 }
 
+int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err), void *arg,
+                     struct err *err)
+{
+    struct err ignored;
+    int rc;
+
+    if (!be->ops->rehearse || be->info.deterministic)
+        return 0;
+    rc = be->ops->rehearse(be, true, err);
+    be->rehearsing = true;
+    if (rc == 0)
+        rc = run(arg, err);
+    be->rehearsing = false;
+    (void)be->ops->rehearse(be, false, &ignored);
+    return rc;
+}
+
 /* "fp32 and bf16" */
 static void names(precision_set set, char *out, size_t cap)
 {

@@ -237,7 +237,8 @@ struct backend_ops {
                       struct linear **ret, struct err *err);
     void (*linear_free)(struct backend *be, struct linear *l);
     /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. Where y's stride is
-     * `out` rounded up to a multiple of 8, what lies between them may be overwritten. ERR_MODEL
+     * `out` rounded up to a multiple of 8, what lies between them may be overwritten: it must be
+     * y's own, whose columns begin the rows. ERR_MODEL
      * when the device has no product of that shape and those types; it is not lost then. */
     int (*linear)(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                   struct tensor y, struct err *err);
@@ -453,6 +454,10 @@ struct backend {
 int backend_open_host(uint32_t threads, struct backend **ret, struct err *err);
 /* Accepts NULL. */
 void backend_close(struct backend *be);
+/* Runs `run` in a rehearsal, `rehearsing` set: what it computes is of no account. Not at all where
+ * the device has one way of everything, or is deterministic. The error is run's. */
+int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err), void *arg,
+                     struct err *err);
 /* AUTO becomes what suits the device; anything that it does not have is ERR_MODEL. */
 int backend_precision(const struct backend *be, enum precision wanted, enum precision *ret,
                       struct err *err);

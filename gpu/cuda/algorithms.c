@@ -21,7 +21,6 @@
 
 #define REMEMBERED_MAX 512 /* a model has some twenty products */
 #define MAGIC 0x31415049u
-#define CLEARLY 0.98f /* of the first one's time */
 
 struct algorithm {
     struct plan_key key;
@@ -119,44 +118,66 @@ bool algorithms_find(struct cuda *c, struct plan *plan)
 
 /* ---- timing */
 
-/* The middle of CUDA_LAPS times, which are sorted. */
-static float median(float *ms)
+int cuda_time(struct cuda *c, int (*once)(void *arg, struct err *err), void *arg, float *ms,
+              struct err *err)
 {
-    for (int i = 1; i < CUDA_LAPS; i++)
-        for (int k = i; k > 0 && ms[k] < ms[k - 1]; k--) {
-            float t = ms[k];
+    int rc = once(arg, err);
+    float lap[CUDA_LAPS];
+    cudaError_t e = cudaSuccess;
 
-            ms[k] = ms[k - 1];
-            ms[k - 1] = t;
-        }
-    return ms[CUDA_LAPS / 2];
+    if (rc == 0)
+        e = cudaEventRecord(c->lap[0], c->work);
+    for (int i = 0; i < CUDA_LAPS && rc == 0 && e == cudaSuccess; i++) {
+        rc = once(arg, err);
+        if (rc == 0)
+            e = cudaEventRecord(c->lap[i + 1], c->work);
+    }
+    if (rc != 0)
+        return rc;
+    if (e == cudaSuccess)
+        e = cudaEventSynchronize(c->lap[CUDA_LAPS]);
+    for (int i = 0; i < CUDA_LAPS && e == cudaSuccess; i++) {
+        int k = i;
+
+        e = cudaEventElapsedTime(ms, c->lap[i], c->lap[i + 1]);
+        for (; k > 0 && lap[k - 1] > *ms; k--)
+            lap[k] = lap[k - 1];
+        lap[k] = *ms;
+    }
+    if (e == cudaSuccess)
+        *ms = lap[CUDA_LAPS / 2];
+    return cuda_status(err, e, "timing");
 }
 
-/* One run that is not counted, then CUDA_LAPS. Not SUCCESS: it did not run. */
+/* One run of a product, by one algorithm. */
+struct trial {
+    struct cuda *c;
+    const struct product *p;
+    const struct plan *plan;
+    const cublasLtMatmulAlgo_t *algo;
+    cublasStatus_t status;
+};
+
+static int run_trial(void *arg, struct err *err)
+{
+    struct trial *t = arg;
+
+    t->status = matmul_run(t->c, t->p, t->plan, t->algo);
+    return t->status == CUBLAS_STATUS_SUCCESS
+               ? 0
+               : err_set(err, ERR_DEVICE, "cuBLASLt: %s", libs_cublas_name(t->status));
+}
+
+/* Not SUCCESS: it did not run. */
 static cublasStatus_t time_one(struct cuda *c, const struct product *p, const struct plan *plan,
                                const cublasLtMatmulAlgo_t *algo, float *ret)
 {
-    cublasStatus_t status = matmul_run(c, p, plan, algo);
-    float ms[CUDA_LAPS];
-    cudaError_t e = cudaSuccess;
+    struct trial t = {c, p, plan, algo, CUBLAS_STATUS_SUCCESS};
+    struct err ignored;
 
-    if (status == CUBLAS_STATUS_SUCCESS)
-        e = cudaEventRecord(c->lap[0], c->work);
-    for (int i = 0; i < CUDA_LAPS && status == CUBLAS_STATUS_SUCCESS && e == cudaSuccess; i++) {
-        status = matmul_run(c, p, plan, algo);
-        if (status == CUBLAS_STATUS_SUCCESS)
-            e = cudaEventRecord(c->lap[i + 1], c->work);
-    }
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return status;
-    if (e == cudaSuccess)
-        e = cudaEventSynchronize(c->lap[CUDA_LAPS]);
-    for (int i = 0; i < CUDA_LAPS && e == cudaSuccess; i++)
-        e = cudaEventElapsedTime(&ms[i], c->lap[i], c->lap[i + 1]);
-    if (e != cudaSuccess)
-        return CUBLAS_STATUS_EXECUTION_FAILED;
-    *ret = median(ms);
-    return CUBLAS_STATUS_SUCCESS;
+    if (cuda_time(c, run_trial, &t, ret, &ignored) == 0)
+        return CUBLAS_STATUS_SUCCESS;
+    return t.status != CUBLAS_STATUS_SUCCESS ? t.status : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 /* A proposal that does not run, though it was proposed, is none. */
@@ -184,7 +205,7 @@ cublasStatus_t algorithms_choose(struct cuda *c, const struct product *p, struct
             return status;
         if (best < 0)
             first = ms;
-        if (best < 0 || (ms < least && ms < first * CLEARLY)) {
+        if (best < 0 || (ms < least && ms < first * CUDA_CLEARLY)) {
             least = ms;
             best = i;
         }

@@ -334,36 +334,6 @@ static int by_product(void *arg, struct err *err)
     return run_all(a->c, a->j, err);
 }
 
-int cuda_time(struct cuda *c, int (*once)(void *arg, struct err *err), void *arg, float *ms,
-              struct err *err)
-{
-    int rc = once(arg, err);
-    float lap[CUDA_LAPS];
-    cudaError_t e = cudaSuccess;
-
-    if (rc == 0)
-        e = cudaEventRecord(c->lap[0], c->work);
-    for (int i = 0; i < CUDA_LAPS && rc == 0 && e == cudaSuccess; i++) {
-        rc = once(arg, err);
-        if (rc == 0)
-            e = cudaEventRecord(c->lap[i + 1], c->work);
-    }
-    if (rc != 0)
-        return rc;
-    if (e == cudaSuccess)
-        e = cudaEventSynchronize(c->lap[CUDA_LAPS]);
-    for (int i = 0; i < CUDA_LAPS && e == cudaSuccess; i++) {
-        int k = i;
-
-        e = cudaEventElapsedTime(ms, c->lap[i], c->lap[i + 1]);
-        for (; k > 0 && lap[k - 1] > *ms; k--)
-            lap[k] = lap[k - 1];
-        lap[k] = *ms;
-    }
-    *ms = lap[CUDA_LAPS / 2];
-    return cuda_status(err, e, "timing");
-}
-
 /* Both ways against each other. Where one has no memory, or no kernel, it is the other. */
 static int choose_way(struct cuda *c, const struct images *j, struct err *err)
 {
@@ -378,7 +348,7 @@ static int choose_way(struct cuda *c, const struct images *j, struct err *err)
     if (rc != 0)
         return rc;
     rc = cuda_time(c, by_product, &a, &product, err);
-    if (rc != 0 && rc != ERR_VRAM)
+    if (rc != 0 && rc != ERR_VRAM && rc != ERR_MODEL) /* cuBLASLt refuses a shape by the latter */
         return rc;
     j->conv->way = rc == 0 && product < cudnn * CUDA_CLEARLY ? WAY_PRODUCT : WAY_CUDNN;
     return 0;

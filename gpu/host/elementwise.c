@@ -26,7 +26,8 @@ int host_copy(struct backend *be, struct tensor dst, struct tensor src, struct e
 {
     struct host *h = host_of(be);
 
-    if (dst.rows != src.rows || dst.cols != src.cols || dst.type == DTYPE_F16)
+    if (dst.rows != src.rows || dst.cols != src.cols || dst.type == DTYPE_F16 ||
+        (src.rows > 1 && src.stride < 1))
         return host_shape(err, "copy");
 #pragma omp parallel for schedule(static) \
     num_threads(h->threads) if (dst.rows > 1 && dst.rows * dst.cols > PARALLEL_FROM)

@@ -52,10 +52,11 @@ template <int DIMS> __device__ inline void merge(part<DIMS> &a, const part<DIMS>
     float fa = exp2f(a.high - high), fb = exp2f(b.high - high);
 
     a.high = high;
-    a.total = a.total * fa + b.total * fb;
+    /* Named, so that every copy of this rounds alike. */
+    a.total = fmaf(a.total, fa, __fmul_rn(b.total, fb));
 #pragma unroll
     for (int d = 0; d < DIMS; d++)
-        a.sum[d] = a.sum[d] * fa + b.sum[d] * fb;
+        a.sum[d] = fmaf(a.sum[d], fa, __fmul_rn(b.sum[d], fb));
 }
 
 /* The same part of the lane whose number differs by `lanes`. */

@@ -189,34 +189,33 @@ static int take_memory(struct pyannet *p, struct err *err)
     return p->logits ? 0 : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
 }
 
-/* Where the device has several ways of an operation it finds the fastest one. */
-static int rehearse(struct pyannet *p, const float *pcm, uint8_t *sets, struct err *err)
-{
-    const struct backend_ops *ops = p->be->ops;
-    struct err ignored;
-    int rc = ops->rehearse(p->be, true, err);
+/* A whole group of silence. */
+struct silence {
+    struct pyannet *p;
+    float *pcm;
+    uint8_t *sets;
+};
 
-    p->be->rehearsing = true;
-    if (rc == 0)
-        rc = pyannet_run(p, pcm, NULL, p->group, sets, err);
-    p->be->rehearsing = false;
-    (void)ops->rehearse(p->be, false, &ignored);
-    return rc;
+static int hear_silence(void *arg, struct err *err)
+{
+    const struct silence *s = arg;
+
+    return pyannet_run(s->p, s->pcm, NULL, s->p->group, s->sets, err);
 }
 
-/* A whole group of silence: what the device takes for that is taken now. */
+/* What the device takes for a whole group is taken now, and what it has several ways of is tried.
+ */
 static int warm(struct pyannet *p, struct err *err)
 {
-    float *pcm = calloc((size_t)p->group * PYANNET_SAMPLES, sizeof(*pcm));
-    uint8_t *sets = calloc((size_t)p->group * PYANNET_FRAMES, 1);
-    int rc = pcm && sets ? 0 : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
+    struct silence s = {p, calloc((size_t)p->group * PYANNET_SAMPLES, sizeof(float)),
+                        calloc((size_t)p->group * PYANNET_FRAMES, 1)};
+    int rc = s.pcm && s.sets ? backend_rehearse(p->be, hear_silence, &s, err)
+                             : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
 
-    if (rc == 0 && p->be->ops->rehearse)
-        rc = rehearse(p, pcm, sets, err);
     if (rc == 0)
-        rc = pyannet_run(p, pcm, NULL, p->group, sets, err);
-    free(pcm);
-    free(sets);
+        rc = hear_silence(&s, err);
+    free(s.pcm);
+    free(s.sets);
     return rc;
 }
 

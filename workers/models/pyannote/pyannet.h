@@ -40,11 +40,11 @@ uint32_t pyannet_windows(const struct pyannet *p);
 /* Bytes of device memory of the published model and its scratch: a prediction for planning. */
 uint64_t pyannet_predict_bytes(uint32_t windows);
 /* n <= windows windows of PYANNET_SAMPLES floats in [-1, 1] (a recording's end padded with zeros):
- * window i begins at pcm[at[i]], at ascending; at NULL: one behind another. What windows that
- * follow each other by equal steps share goes to the device once. ret: [n][PYANNET_FRAMES], for
- * each frame the set of speakers as bits (bit s: local speaker s), the likeliest class; of equals
- * the lowest. After ERR_VRAM the same call may be made again with less. ERR_MODEL when something
- * computed is no number. */
+ * window i begins at pcm[at[i]], at strictly ascending; at NULL: one behind another. What windows
+ * that follow each other by equal steps share goes to the device once. ret: [n][PYANNET_FRAMES],
+ * for each frame the set of speakers as bits (bit s: local speaker s), the likeliest class; of
+ * equals the lowest. After ERR_VRAM the same call may be made again with less. ERR_MODEL when
+ * something computed is no number. */
 int pyannet_run(struct pyannet *p, const float *pcm, const size_t *at, uint32_t n, uint8_t *ret,
                 struct err *err);
 /* Where window i begins, in samples. */

@@ -35,10 +35,10 @@ uint32_t voiceprint_windows(const struct voiceprint *v);
 uint32_t voiceprint_size(const struct voiceprint *v); /* values of a vector; <= the maximum above */
 uint64_t voiceprint_predict_bytes(uint32_t windows);
 /* n windows of `samples` (at most 160000) floats in [-1, 1]: window i begins at pcm[at[i]], at
- * ascending; at NULL: one behind another. One vector for each mask, not
- * normalised (but GE2E's), to ret [masks][size]; a mask that covers too little for a vector (none
- * of the network's frames; GE2E: less than 0.4 s, or silence) gives NaNs. frames: of every mask.
- * Errors as of pyannet_run. */
+ * strictly ascending; at NULL: one behind another. One vector for each mask, not normalised (but
+ * GE2E's), to ret [masks][size]; a mask that covers too little for a vector (none of the network's
+ * frames; GE2E: less than 0.4 s, or silence) gives NaNs. frames: of every mask. Errors as of
+ * pyannet_run. */
 int voiceprint_run(struct voiceprint *v, const float *pcm, const size_t *at, size_t samples,
                    uint32_t n, const struct voice_mask *masks, uint32_t mask_count, uint32_t frames,
                    float *ret, struct err *err);

@@ -416,41 +416,39 @@ int voice_resnet_run(struct voice_resnet *r, const struct voice_job *job, struct
 
 /* ---- at last */
 
-/* Where the device has several ways of an operation it finds the fastest one. */
-static int rehearse(struct voice_resnet *r, const struct voice_job *job, struct err *err)
-{
-    const struct backend_ops *ops = r->be->ops;
-    struct err ignored;
-    int rc = ops->rehearse(r->be, true, err);
+struct silence {
+    struct voice_resnet *r;
+    struct voice_job job;
+};
 
-    r->be->rehearsing = true;
-    if (rc == 0)
-        rc = voice_resnet_run(r, job, err);
-    r->be->rehearsing = false;
-    (void)ops->rehearse(r->be, false, &ignored);
-    return rc;
+static int hear_silence(void *arg, struct err *err)
+{
+    const struct silence *s = arg;
+
+    return voice_resnet_run(s->r, &s->job, err);
 }
 
-/* A whole group of silence with all its masks: what the device takes for that is taken now. */
+/* A whole group of silence with all its masks: what the device takes for that is taken now, and
+ * what it has several ways of is tried. */
 static int warm(struct voice_resnet *r, struct err *err)
 {
     static const float heard = 1.0f;
-    struct voice_job job = {.samples = VOICE_MAX_SAMPLES, .windows = r->group, .frames = 1};
+    struct silence s = {
+        r, {.samples = VOICE_MAX_SAMPLES, .windows = r->group, .mask_count = r->many, .frames = 1}};
     float *pcm = calloc((size_t)r->group * VOICE_MAX_SAMPLES, sizeof(*pcm));
     float *vectors = calloc((size_t)r->many * r->size, sizeof(*vectors));
     struct voice_mask *masks = calloc(r->many, sizeof(*masks));
     int rc = err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
 
-    job.mask_count = r->many;
-    job.pcm = pcm;
-    job.masks = masks;
-    job.ret = vectors;
+    s.job.pcm = pcm;
+    s.job.masks = masks;
+    s.job.ret = vectors;
     for (uint32_t i = 0; masks && i < r->many; i++)
         masks[i] = (struct voice_mask){i % r->group, &heard};
     if (pcm && vectors && masks)
-        rc = r->be->ops->rehearse ? rehearse(r, &job, err) : 0;
+        rc = backend_rehearse(r->be, hear_silence, &s, err);
     if (rc == 0)
-        rc = voice_resnet_run(r, &job, err);
+        rc = hear_silence(&s, err);
     free(pcm);
     free(vectors);
     free(masks);
