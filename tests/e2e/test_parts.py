@@ -60,9 +60,12 @@ class Parts(night.Night):
             connection.close()
 
     def shards_in_work(self):
-        """Of the copy that a run is at."""
-        for path in glob.glob(os.path.join(self.dir, "nightshift-part-*/part.db")):
-            return self.ask(f"file:{path}", SHARDS)[0][0]
+        """Of the copy that a run is at; none while it is still being copied."""
+        try:
+            for path in glob.glob(os.path.join(self.dir, "nightshift-part-*/part.db")):
+                return self.ask(f"file:{path}", SHARDS)[0][0]
+        except sqlite3.DatabaseError:
+            pass
         return 0
 
     def rows(self):
