@@ -4,14 +4,20 @@
 #include <string.h>
 
 /* diarization-nano, on made voices of the development set: what the share is at most, with a
- * certainty of 95 % if pairs were independent (docs/benchmarks.md). */
+ * certainty of 95 % if pairs were independent (docs/benchmarks.md). Its encoder is the former's,
+ * but whose voice that hears is the segmentation's business. */
 static const struct likeness_step nano[] = {
+    {0.70, 7.6e-3}, {0.75, 4.1e-3}, {0.80, 2.0e-3}, {0.85, 9.9e-4}, {0.90, 1.1e-4},
+};
+/* The weights before, whose voices lie in catalogs. */
+static const struct likeness_step former_nano[] = {
     {0.70, 6.9e-3}, {0.75, 3.5e-3}, {0.80, 1.7e-3}, {0.85, 8.3e-4}, {0.90, 1.7e-4}, {0.95, 1.1e-4},
 };
 
 #define STEPS(list) list, sizeof(list) / sizeof((list)[0])
 const struct likeness_measure likeness_measures[] = {
-    {"90185ddfb5f2738234c175335467a5c1", STEPS(nano)},
+    {"4cbe1c743515dea213b75e5745a9ad46", STEPS(nano)},
+    {"90185ddfb5f2738234c175335467a5c1", STEPS(former_nano)},
 };
 const size_t likeness_measures_count = sizeof(likeness_measures) / sizeof(likeness_measures[0]);
 
