@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "gpu/filter_bank.h"
 #include "gpu/precision.h"
 #include "gpu/tensor.h"
 
@@ -34,13 +35,14 @@
 #define BACKEND_MAX_MOVED (1u << 18) /* slots of a cache that kv_copy copies in */
 
 struct backend;
-struct buf;       /* base/buf.h */
-struct linear;    /* packed weights of y = x W^T + b */
-struct mel;       /* plan and scratch of a log-mel spectrogram */
-struct rules;     /* which token may follow: tables on the device */
-struct recording; /* a sequence of operations that can be run again */
-struct lstm;      /* packed weights of one layer of a long short-term memory */
-struct conv2d;    /* packed weights of a convolution over two dimensions (or one: height 1) */
+struct buf;         /* base/buf.h */
+struct linear;      /* packed weights of y = x W^T + b */
+struct mel;         /* plan and scratch of a log-mel spectrogram */
+struct filter_bank; /* plan of energies of mel bins */
+struct rules;       /* which token may follow: tables on the device */
+struct recording;   /* a sequence of operations that can be run again */
+struct lstm;        /* packed weights of one layer of a long short-term memory */
+struct conv2d;      /* packed weights of a convolution over two dimensions (or one: height 1) */
 
 enum epilogue {
     EPILOGUE_NONE, /* y = r */
@@ -300,6 +302,20 @@ struct backend_ops {
     /* out: [windows * 3000][bins] float32, time by bin. The audio may be reused at once. */
     int (*mel)(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
                struct tensor out, struct err *err);
+
+    /* The spec is copied. ERR_USAGE when there are no such filters; ERR_MODEL when the device has
+     * no transform of that length (CUDA: 400 and 512 samples alone). */
+    int (*filter_bank_new)(struct backend *be, const struct filter_bank_spec *spec,
+                           struct filter_bank **ret, struct err *err);
+    void (*filter_bank_free)(struct backend *be, struct filter_bank *f);
+    /* Frames of windows of `samples` each, of which window i begins at sample at[i] (host memory,
+     * may be reused at once); they may lie over each other. pcm: [1][n] float32 in [-1, 1]; out:
+     * [windows * frames][bins] float32, dense, frames = filter_bank_frames(spec, samples) > 0.
+     * Computed in float64; a window's result does not depend on the others. Recorded sequences do
+     * not hold it. */
+    int (*filter_bank)(struct backend *be, struct filter_bank *f, struct tensor pcm,
+                       const uint32_t *at, uint32_t windows, size_t samples, struct tensor out,
+                       struct err *err);
 
     /* The spec is copied. ERR_MODEL when an id is not below vocab. */
     int (*rules_new)(struct backend *be, const struct rules_spec *spec, struct rules **ret,

@@ -155,6 +155,10 @@ int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err);
 /* Copies to the device on a stream, through pinned memory: src may be reused at once. */
 int cuda_upload(struct cuda *c, cudaStream_t stream, void *dst, const void *src, size_t bytes,
                 struct err *err);
+/* Numbers of the caller's, which may be reused at once, into scratch memory. Not while recording.
+ */
+int cuda_numbers(struct cuda *c, const uint32_t *numbers, size_t n, uint32_t **ret,
+                 struct err *err);
 
 int cuda_sync(struct backend *be, struct err *err);
 int cuda_put(struct backend *be, struct tensor dst, const float *src, struct err *err);
@@ -248,6 +252,12 @@ int cuda_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel
 void cuda_mel_free(struct backend *be, struct mel *m);
 int cuda_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
              struct tensor out, struct err *err);
+int cuda_filter_bank_new(struct backend *be, const struct filter_bank_spec *spec,
+                         struct filter_bank **ret, struct err *err);
+void cuda_filter_bank_free(struct backend *be, struct filter_bank *f);
+int cuda_filter_bank(struct backend *be, struct filter_bank *f, struct tensor pcm,
+                     const uint32_t *at, uint32_t windows, size_t samples, struct tensor out,
+                     struct err *err);
 
 int cuda_rules_new(struct backend *be, const struct rules_spec *spec, struct rules **ret,
                    struct err *err);

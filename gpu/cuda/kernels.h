@@ -138,6 +138,21 @@ struct mel_device {
 int k_mel(cudaStream_t s, struct mel_device m, const float *pcm, size_t stride, const uint32_t *n,
           uint32_t windows, float *maxima, struct tensor out);
 
+/* --- filter_bank.cu -------------------------------------------------------------------------- */
+
+/* struct filter_bank_spec on the device. */
+struct bank_device {
+    struct mel_device mel;        /* window: [frame]; cosine, sine: [fft] of 2 pi i / fft */
+    uint32_t fft;                 /* 400 or 512 */
+    uint32_t frame, step, before; /* before: silence that the first frame has, of its samples */
+    bool less_mean, logarithm, centre;
+    double pre_emphasis, scale, floor;
+};
+
+/* See the operation filter_bank. at: [windows]; out: [windows * frames][bins]. */
+int k_filter_bank(cudaStream_t s, struct bank_device b, const float *pcm, const uint32_t *at,
+                  uint32_t windows, uint32_t samples, uint32_t frames, struct tensor out);
+
 /* --- choose.cu ------------------------------------------------------------------------------ */
 
 /* struct rules_spec on the device: lists as bitmaps of (vocab + 31) / 32 words. */

@@ -1,8 +1,9 @@
-/* The log-mel spectrogram: tables as on the host, audio on its way while the device works.
+/* Spectrograms: tables as on the host.
  *
- * There are two buffers for audio. While the kernels read one, the next batch is copied into the
- * other on the stream for copies; events keep a copy from overtaking the kernels that still read,
- * and the kernels from starting before their audio is there. */
+ * Of the log-mel one the audio is on its way while the device works. There are two buffers for
+ * audio. While the kernels read one, the next batch is copied into the other on the stream for
+ * copies; events keep a copy from overtaking the kernels that still read, and the kernels from
+ * starting before their audio is there. */
 #include "gpu/cuda/cuda.h"
 
 #include <math.h>
@@ -12,7 +13,6 @@
 #include "gpu/cuda/kernels.h"
 #include "gpu/mel_filters.h"
 
-#define FREQUENCIES (K_MEL_FFT / 2 + 1)
 #define BUFFERS 2
 
 struct buffer {
@@ -30,42 +30,40 @@ struct mel {
     uint32_t next;
 };
 
+#define FFT_MOST 512
+
 /* In the order in which they lie on the device: doubles first. */
 struct tables {
-    double window[K_MEL_FFT], cosine[K_MEL_FFT], sine[K_MEL_FFT];
-    double weight[2 * FREQUENCIES]; /* a frequency is in two filters at most */
+    double window[FFT_MOST], cosine[FFT_MOST], sine[FFT_MOST];
+    double weight[3 * (FFT_MOST / 2 + 1)]; /* a frequency is in three filters at most */
     uint32_t first[256], count[256], at[256];
 };
 
-static void make_tables(struct tables *t, uint32_t bins)
+static void make_turns(struct tables *t, uint32_t fft)
 {
-    for (int i = 0; i < K_MEL_FFT; i++) {
-        double a = 2.0 * 3.14159265358979323846 * i / K_MEL_FFT;
+    for (uint32_t i = 0; i < fft; i++) {
+        double a = 2.0 * 3.14159265358979323846 * i / fft;
 
         t->cosine[i] = cos(a);
         t->sine[i] = sin(a);
-        t->window[i] = 0.5 - 0.5 * cos(a);
     }
-    mel_filters(K_MEL_FFT, bins, t->first, t->count, t->weight);
-    for (uint32_t b = 1; b < bins; b++)
-        t->at[b] = t->at[b - 1] + t->count[b - 1];
 }
 
-static int put_tables(struct backend *be, struct mel *m, uint32_t bins, struct err *err)
+/* *memory is to be released. */
+static int put_tables(struct backend *be, struct tables *t, uint32_t bins, void **memory,
+                      struct mel_device *ret, struct err *err)
 {
-    struct tables *t = calloc(1, sizeof(*t)), *device;
+    struct tables *device;
     int rc;
 
-    if (!t)
-        return err_set(err, ERR_NOMEM, "out of memory for the spectrogram");
-    make_tables(t, bins);
-    rc = cuda_alloc(be, sizeof(*t), &m->tables, err);
+    for (uint32_t b = 1; b < bins; b++)
+        t->at[b] = t->at[b - 1] + t->count[b - 1];
+    rc = cuda_alloc(be, sizeof(*t), memory, err);
     if (rc == 0)
-        rc = cuda_write(be, m->tables, t, sizeof(*t), err);
-    free(t);
-    device = m->tables;
+        rc = cuda_write(be, *memory, t, sizeof(*t), err);
+    device = *memory;
     if (rc == 0)
-        m->device = (struct mel_device){
+        *ret = (struct mel_device){
             .bins = bins,
             .window = device->window,
             .cosine = device->cosine,
@@ -75,6 +73,24 @@ static int put_tables(struct backend *be, struct mel *m, uint32_t bins, struct e
             .at = device->at,
             .weight = device->weight,
         };
+    return rc;
+}
+
+/* ---- Whisper's log-mel */
+
+static int put_mel(struct backend *be, struct mel *m, uint32_t bins, struct err *err)
+{
+    struct tables *t = calloc(1, sizeof(*t));
+    int rc;
+
+    if (!t)
+        return err_set(err, ERR_NOMEM, "out of memory for the spectrogram");
+    make_turns(t, K_MEL_FFT);
+    for (int i = 0; i < K_MEL_FFT; i++)
+        t->window[i] = 0.5 - 0.5 * t->cosine[i];
+    mel_filters_whisper(K_MEL_FFT, bins, t->first, t->count, t->weight);
+    rc = put_tables(be, t, bins, &m->tables, &m->device, err);
+    free(t);
     return rc;
 }
 
@@ -118,7 +134,7 @@ int cuda_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel
     if (!m)
         return err_set(err, ERR_NOMEM, "out of memory for the spectrogram");
     m->windows = windows;
-    rc = put_tables(be, m, bins, err);
+    rc = put_mel(be, m, bins, err);
     if (rc == 0)
         rc = make_buffers(be, m, err);
     /* The buffers were cleared on the other stream. */
@@ -203,4 +219,102 @@ int cuda_mel(struct backend *be, struct mel *m, const struct audio *audio, uint3
     if (rc == 0)
         rc = cuda_status(err, cudaEventRecord(b->read, c->work), "ordering copies");
     return rc;
+}
+
+/* ---- filter banks */
+
+struct filter_bank {
+    struct filter_bank_spec spec;
+    struct bank_device device;
+    void *tables;
+};
+
+static int put_bank(struct backend *be, struct filter_bank *f, struct err *err)
+{
+    const struct filter_bank_spec *s = &f->spec;
+    struct mel_filters *filters = NULL;
+    struct tables *t = calloc(1, sizeof(*t));
+    const double *weight;
+    int rc = t ? mel_filters_new(&s->mel, &filters, err)
+               : err_set(err, ERR_NOMEM, "out of memory for a filter bank");
+
+    if (rc == 0) {
+        make_turns(t, s->mel.fft);
+        filter_bank_window(s, t->window);
+        mel_filters_ranges(filters, t->first, t->count, &weight);
+        for (size_t b = 0, at = 0; b < s->mel.bins; at += t->count[b++])
+            memcpy(t->weight + at, weight + at, t->count[b] * sizeof(*weight));
+        rc = put_tables(be, t, s->mel.bins, &f->tables, &f->device.mel, err);
+    }
+    mel_filters_free(filters);
+    free(t);
+    return rc;
+}
+
+int cuda_filter_bank_new(struct backend *be, const struct filter_bank_spec *spec,
+                         struct filter_bank **ret, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    struct filter_bank *f;
+    int rc;
+
+    if (!filter_bank_fits(spec))
+        return cuda_shape(err, "filter_bank_new");
+    if (spec->mel.fft != 400 && spec->mel.fft != 512)
+        return err_set(err, ERR_MODEL, "no filter bank of %u samples on a GPU", spec->mel.fft);
+    rc = cuda_not_recording(c, "filter_bank_new", err);
+    if (rc != 0)
+        return rc;
+    f = calloc(1, sizeof(*f));
+    if (!f)
+        return err_set(err, ERR_NOMEM, "out of memory for a filter bank");
+    f->spec = *spec;
+    f->device = (struct bank_device){
+        .fft = spec->mel.fft,
+        .frame = spec->frame,
+        .step = spec->step,
+        .before = spec->centred ? spec->frame / 2 : 0,
+        .less_mean = spec->less_mean,
+        .logarithm = spec->logarithm,
+        .centre = spec->centre,
+        .pre_emphasis = spec->pre_emphasis,
+        .scale = spec->scale,
+        .floor = spec->floor,
+    };
+    rc = put_bank(be, f, err);
+    if (rc != 0) {
+        cuda_filter_bank_free(be, f);
+        return rc;
+    }
+    *ret = f;
+    return 0;
+}
+
+void cuda_filter_bank_free(struct backend *be, struct filter_bank *f)
+{
+    if (!f)
+        return;
+    cuda_release(be, f->tables);
+    free(f);
+}
+
+int cuda_filter_bank(struct backend *be, struct filter_bank *f, struct tensor pcm,
+                     const uint32_t *at, uint32_t windows, size_t samples, struct tensor out,
+                     struct err *err)
+{
+    const size_t frames = filter_bank_frames(&f->spec, samples);
+    struct cuda *c = cuda_enter(be);
+    uint32_t *places = NULL;
+    int rc;
+
+    if (!filter_bank_shapes(&f->spec, pcm, at, windows, samples, out))
+        return cuda_shape(err, "filter_bank");
+    rc = cuda_not_recording(c, "filter_bank", err);
+    if (rc == 0)
+        rc = cuda_numbers(c, at, windows, &places, err);
+    return rc == 0 ? cuda_status(err,
+                                 k_filter_bank(c->work, f->device, pcm.data, places, windows,
+                                               (uint32_t)samples, (uint32_t)frames, out),
+                                 "taking energies of mel bins")
+                   : rc;
 }

@@ -51,9 +51,7 @@ int cuda_max_pool(struct backend *be, uint32_t windows, uint32_t size, bool magn
     return cuda_status(err, k_max_pool(c->work, windows, size, magnitudes, x, y), "pooling");
 }
 
-/* Numbers of the caller's into scratch memory. */
-static int put_numbers(struct cuda *c, const uint32_t *numbers, size_t n, uint32_t **ret,
-                       struct err *err)
+int cuda_numbers(struct cuda *c, const uint32_t *numbers, size_t n, uint32_t **ret, struct err *err)
 {
     void *p;
     int rc = cuda_scratch(c, n * sizeof(*numbers), &p, err);
@@ -77,7 +75,7 @@ int cuda_pool(struct backend *be, enum pool kind, struct spans spans, struct ten
     for (uint32_t i = 0; i < spans.count; i++)
         if (spans.at[i] == spans.at[i + 1])
             return cuda_shape(err, "pool");
-    rc = put_numbers(c, spans.at, (size_t)spans.count + 1, &at, err);
+    rc = cuda_numbers(c, spans.at, (size_t)spans.count + 1, &at, err);
     return rc == 0 ? cuda_status(err, k_pool(c->work, kind, at, x, y), "pooling") : rc;
 }
 
@@ -96,7 +94,7 @@ int cuda_weighted_stats(struct backend *be, uint32_t windows, struct tensor x, c
     for (int64_t i = 0; i < weights.rows; i++)
         if (of[i] >= windows)
             return cuda_shape(err, "weighted_stats");
-    rc = put_numbers(c, of, (size_t)weights.rows, &device_of, err);
+    rc = cuda_numbers(c, of, (size_t)weights.rows, &device_of, err);
     return rc == 0 ? cuda_status(err, k_weighted_stats(c->work, windows, x, device_of, weights, y),
                                  "taking statistics")
                    : rc;

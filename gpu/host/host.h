@@ -126,6 +126,12 @@ int host_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel
 void host_mel_free(struct backend *be, struct mel *m);
 int host_mel(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
              struct tensor out, struct err *err);
+int host_filter_bank_new(struct backend *be, const struct filter_bank_spec *spec,
+                         struct filter_bank **ret, struct err *err);
+void host_filter_bank_free(struct backend *be, struct filter_bank *f);
+int host_filter_bank(struct backend *be, struct filter_bank *f, struct tensor pcm,
+                     const uint32_t *at, uint32_t windows, size_t samples, struct tensor out,
+                     struct err *err);
 
 int host_rules_new(struct backend *be, const struct rules_spec *spec, struct rules **ret,
                    struct err *err);

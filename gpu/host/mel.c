@@ -61,7 +61,8 @@ int host_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel
         m->tables.sine[i] = sin(a);
         m->tables.window[i] = 0.5 - 0.5 * cos(a);
     }
-    mel_filters(MEL_FFT, m->tables.bins, m->tables.first, m->tables.count, m->tables.weight);
+    mel_filters_whisper(MEL_FFT, m->tables.bins, m->tables.first, m->tables.count,
+                        m->tables.weight);
     *ret = m;
     return 0;
 }

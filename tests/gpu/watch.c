@@ -204,6 +204,14 @@ static int weighted_stats(struct backend *be, uint32_t windows, struct tensor x,
     TIMED(real->weighted_stats(be, windows, x, of, weights, y, err));
 }
 
+static int filter_bank(struct backend *be, struct filter_bank *f, struct tensor pcm,
+                       const uint32_t *at, uint32_t windows, size_t samples, struct tensor out,
+                       struct err *err)
+{
+    seen.bytes += 4.0 * (double)windows * (double)samples + bytes_of(out);
+    TIMED(real->filter_bank(be, f, pcm, at, windows, samples, out, err));
+}
+
 static int gather(struct backend *be, struct tensor x, const int32_t *rows, struct tensor y,
                   struct err *err)
 {
@@ -241,6 +249,7 @@ void watch_install(struct backend *be, enum precision instead)
     ops.max_pool = max_pool;
     ops.pool = pool;
     ops.weighted_stats = weighted_stats;
+    ops.filter_bank = filter_bank;
     ops.gather = gather;
     be->ops = &ops;
 }

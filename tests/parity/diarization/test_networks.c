@@ -10,9 +10,8 @@
 #include "tests/common/distance.h"
 #include "tests/common/files.h"
 #include "tests/parity/diarization/networks.h"
-#include "workers/audio/fbank.h"
 #include "workers/models/pyannote/pyannet.h"
-#include "workers/models/pyannote/voiceprint.h"
+#include "workers/models/pyannote/voiceprint_net.h"
 
 #define WINDOWS 3
 #define EVERY 4         /* frames of a fixture's scores */
@@ -158,20 +157,25 @@ TEST(reads_lightning)
 
 /* ---- features */
 
-static void compare_features(enum fbank_kind kind, const char *name, size_t frames, size_t bins)
+static void compare_features(const struct filter_bank_spec *spec, const char *name, size_t frames)
 {
+    const size_t bins = spec->mel.bins;
+    const uint32_t at = 0;
     size_t kept = (frames + FRAMES_APART - 1) / FRAMES_APART;
     float *want = file_floats(kept * bins, "tests/parity/diarization/%s.f32", name),
           *have = malloc(frames * bins * sizeof(float));
     double worst = 0.0, largest = 0.0;
-    struct fbank *f;
+    struct filter_bank *f;
     struct err e;
 
     assert_non_null(have);
-    assert_int_equal(fbank_frames(kind, NETWORK_SAMPLES), frames);
-    assert_ok(fbank_new(kind, 0, &f, &e), e);
-    fbank_run(f, pcm[0], NETWORK_SAMPLES, have);
-    fbank_free(f);
+    assert_int_equal(filter_bank_frames(spec, NETWORK_SAMPLES), frames);
+    assert_ok(be->ops->filter_bank_new(be, spec, &f, &e), e);
+    assert_ok(be->ops->filter_bank(be, f, tensor_of(DTYPE_F32, pcm[0], 1, NETWORK_SAMPLES), &at, 1,
+                                   NETWORK_SAMPLES,
+                                   tensor_of(DTYPE_F32, have, (int64_t)frames, (int64_t)bins), &e),
+              e);
+    be->ops->filter_bank_free(be, f);
     for (size_t i = 0; i < kept; i++) {
         for (size_t b = 0; b < bins; b++) {
             double v = (double)want[i * bins + b];
@@ -188,11 +192,11 @@ static void compare_features(enum fbank_kind kind, const char *name, size_t fram
 
 TEST(features_as_reference)
 {
-    compare_features(FBANK_KALDI, "kaldi", 998, FBANK_KALDI_BINS);
-    compare_features(FBANK_POWER, "power", 1001, FBANK_POWER_BINS);
-    assert_int_equal(fbank_frames(FBANK_KALDI, 399), 0);
-    assert_int_equal(fbank_frames(FBANK_KALDI, 400), 1);
-    assert_int_equal(fbank_frames(FBANK_POWER, 0), 1);
+    struct filter_bank_spec kaldi = voice_resnet_bank;
+
+    kaldi.centre = false;
+    compare_features(&kaldi, "kaldi", 998);
+    compare_features(&voice_ge2e_bank, "power", 1001);
 }
 
 /* ---- voices */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "workers/audio/fft.h"
+#include "gpu/fft.h"
 #include "workers/audio/upsample.h"
 
 #define N 4000

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "workers/audio/fft.h"
-#include "workers/audio/mel_filters.h"
+#include "gpu/fft.h"
+#include "gpu/mel_filters.h"
 #include "workers/models/clap/clap_config.h"
 
 #define FLOOR 1e-10

@@ -10,36 +10,54 @@
 #include <string.h>
 
 #include "gpu/backend.h"
-#include "workers/audio/fbank.h"
 #include "workers/models/pyannote/voiceprint_net.h"
 #include "workers/models/files/weights_take.h"
 
-#define BINS FBANK_POWER_BINS
+#define BINS VOICE_GE2E_BINS
+#define STEP 160  /* samples */
 #define PIECE 160 /* frames */
-#define PIECE_SAMPLES (PIECE * FBANK_STEP)
+#define PIECE_SAMPLES (PIECE * STEP)
 #define PIECE_STEP 77 /* frames: 1.3 pieces a second */
 #define COVERED 0.75
 #define LOUDNESS -30.0     /* dBFS: quieter voices are brought to it */
 #define LEAST_SAMPLES 6400 /* 0.4 s: a word; less tells nothing of a voice */
 #define MAX_LAYERS 8
-#define MAX_FRAMES (1 + (VOICE_MAX_SAMPLES + PIECE_SAMPLES) / FBANK_STEP)
-#define GROUP 64 /* pieces of one call of the device */
+#define MAX_FRAMES (1 + (VOICE_MAX_SAMPLES + PIECE_SAMPLES) / STEP)
+#define GROUP 64       /* pieces of one call of the device */
+#define GROUP_WIDE 256 /* where many at once are faster: products of 64 rows fill no GPU */
+
+/* As librosa's melspectrogram. */
+const struct filter_bank_spec voice_ge2e_bank = {
+    .mel = {.scale = MEL_SLANEY,
+            .area = true,
+            .rate_hz = 16000,
+            .fft = 400,
+            .bins = BINS,
+            .low_hz = 0.0,
+            .high_hz = 8000.0},
+    .frame = 400,
+    .step = STEP,
+    .window = FRAME_HANN,
+    .centred = true,
+    .scale = 1.0,
+};
 
 struct voice_ge2e {
     struct backend *be; /* borrowed */
     uint32_t hidden, size, layers;
     struct lstm *lstm[MAX_LAYERS];
     struct linear *last;
-    struct fbank *fbank;
+    struct filter_bank *bank;
+    uint32_t group;
 
-    float *x, *y;        /* device memory: [GROUP][PIECE][most], most: BINS or hidden */
-    float *h, *c, *zero; /* [GROUP][hidden] */
-    float *vectors;      /* [GROUP][size] */
+    float *x, *y;        /* device memory: [group][PIECE][most], most: BINS or hidden */
+    float *h, *c, *zero; /* [group][hidden] */
+    float *vectors;      /* [group][size] */
+    float *sound;        /* device memory: [VOICE_MAX_SAMPLES + PIECE_SAMPLES] */
+    float *mel;          /* device memory: [MAX_FRAMES][BINS] */
     float *voice;        /* host: [VOICE_MAX_SAMPLES + PIECE_SAMPLES] */
-    float *mel;          /* host: [MAX_FRAMES][BINS] */
-    float *pieces;       /* host: [GROUP][PIECE][BINS] */
-    float *staged;       /* host: [GROUP][size] */
-    uint32_t to[GROUP];  /* whose pieces they are */
+    float *staged;       /* host: [group][size] */
+    uint32_t *to;        /* host: [group]: whose pieces they are */
     uint32_t queued;
 };
 
@@ -118,22 +136,24 @@ static int prepare(struct voice_ge2e *g, struct source *s, struct err *err)
             weights_take(s->file, &s->pool, "linear.bias", 1, dim, VOICEPRINT_MAX_SIZE, &bias, err);
     g->size = dim[0];
     return rc != 0 ? rc
-                   : g->be->ops->linear_new(g->be, PRECISION_F32, LINEAR_ROWS, GROUP, g->size,
+                   : g->be->ops->linear_new(g->be, PRECISION_F32, LINEAR_ROWS, g->group, g->size,
                                             g->hidden, w, bias, &g->last, err);
 }
 
 static int take_memory(struct voice_ge2e *g, struct err *err)
 {
-    size_t wide = g->hidden > BINS ? g->hidden : BINS, state = (size_t)GROUP * g->hidden;
+    size_t wide = g->hidden > BINS ? g->hidden : BINS, state = (size_t)g->group * g->hidden;
     const struct {
         float **ret;
         size_t count;
-    } want[] = {{&g->x, GROUP * PIECE * wide},
-                {&g->y, GROUP * PIECE * wide},
+    } want[] = {{&g->x, g->group * PIECE * wide},
+                {&g->y, g->group * PIECE * wide},
                 {&g->h, state},
                 {&g->c, state},
                 {&g->zero, state},
-                {&g->vectors, (size_t)GROUP * g->size}};
+                {&g->vectors, (size_t)g->group * g->size},
+                {&g->sound, VOICE_MAX_SAMPLES + PIECE_SAMPLES},
+                {&g->mel, (size_t)MAX_FRAMES * BINS}};
     void *p = NULL;
     int rc = 0;
 
@@ -143,14 +163,13 @@ static int take_memory(struct voice_ge2e *g, struct err *err)
             *want[i].ret = p;
     }
     if (rc == 0)
-        rc = fbank_new(FBANK_POWER, g->be->info.threads, &g->fbank, err);
+        rc = g->be->ops->filter_bank_new(g->be, &voice_ge2e_bank, &g->bank, err);
     if (rc != 0)
         return rc;
-    g->voice = malloc((VOICE_MAX_SAMPLES + PIECE_SAMPLES) * sizeof(float));
-    g->mel = malloc((size_t)MAX_FRAMES * BINS * sizeof(float));
-    g->pieces = malloc((size_t)GROUP * PIECE * BINS * sizeof(float));
-    g->staged = malloc((size_t)GROUP * g->size * sizeof(float));
-    if (!g->voice || !g->mel || !g->pieces || !g->staged)
+    g->voice = calloc(VOICE_MAX_SAMPLES + PIECE_SAMPLES, sizeof(float));
+    g->staged = malloc((size_t)g->group * g->size * sizeof(float));
+    g->to = malloc(g->group * sizeof(*g->to));
+    if (!g->voice || !g->staged || !g->to)
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     return 0;
 }
@@ -171,11 +190,12 @@ void voice_ge2e_free(struct voice_ge2e *g)
     ops->release(g->be, g->c);
     ops->release(g->be, g->zero);
     ops->release(g->be, g->vectors);
-    fbank_free(g->fbank);
+    ops->release(g->be, g->sound);
+    ops->release(g->be, g->mel);
+    ops->filter_bank_free(g->be, g->bank);
     free(g->voice);
-    free(g->mel);
-    free(g->pieces);
     free(g->staged);
+    free(g->to);
     free(g);
 }
 
@@ -188,7 +208,7 @@ static struct tensor matrix(float *data, size_t rows, uint32_t cols)
     return tensor_of(DTYPE_F32, data, (int64_t)rows, cols);
 }
 
-/* The queued pieces through the network, to g->staged. */
+/* The queued pieces, which lie in g->x, through the network to g->staged. */
 static int compute(struct voice_ge2e *g, struct err *err)
 {
     const struct backend_ops *ops = g->be->ops;
@@ -196,7 +216,7 @@ static int compute(struct voice_ge2e *g, struct err *err)
     struct tensor h = matrix(g->h, n, g->hidden), c = matrix(g->c, n, g->hidden);
     struct tensor zero = matrix(g->zero, n, g->hidden), vectors = matrix(g->vectors, n, g->size);
     size_t steps = (size_t)n * PIECE;
-    int rc = ops->write(g->be, g->x, g->pieces, steps * BINS * sizeof(float), err);
+    int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < g->layers; i++) {
         float *from = i % 2 ? g->y : g->x, *to = i % 2 ? g->x : g->y;
@@ -213,14 +233,26 @@ static int compute(struct voice_ge2e *g, struct err *err)
     return rc == 0 ? ops->get(g->be, g->staged, vectors, err) : rc;
 }
 
+/* The energies of n samples of g->voice to g->mel. */
+static int hear(struct voice_ge2e *g, size_t n, struct err *err)
+{
+    const size_t frames = filter_bank_frames(&voice_ge2e_bank, n);
+    static const uint32_t at = 0;
+    int rc = g->be->ops->write(g->be, g->sound, g->voice, n * sizeof(float), err);
+
+    return rc == 0 ? g->be->ops->filter_bank(g->be, g->bank, matrix(g->sound, 1, (uint32_t)n), &at,
+                                             1, n, matrix(g->mel, frames, BINS), err)
+                   : rc;
+}
+
 /* As many pieces as ever, of silence: what the device takes for that is taken now. */
 static int warm(struct voice_ge2e *g, struct err *err)
 {
-    int rc;
+    int rc = hear(g, VOICE_MAX_SAMPLES, err);
 
-    memset(g->pieces, 0, (size_t)GROUP * PIECE * BINS * sizeof(float));
-    g->queued = GROUP;
-    rc = compute(g, err);
+    g->queued = g->group;
+    if (rc == 0)
+        rc = compute(g, err);
     g->queued = 0;
     return rc;
 }
@@ -235,6 +267,7 @@ int voice_ge2e_load(const struct weights *file, struct backend *be, struct voice
     if (!g)
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     g->be = be;
+    g->group = be->info.wide_batches && !be->info.deterministic ? GROUP_WIDE : GROUP;
     rc = prepare(g, &s, err);
     weights_pool_free(&s.pool);
     if (rc == 0)
@@ -317,11 +350,11 @@ static bool make_louder(float *pcm, size_t n)
 /* Pieces of n samples; the last one may go past them. */
 static uint32_t count_pieces(size_t n)
 {
-    size_t frames = n / FBANK_STEP + 1, count = 1, last;
+    size_t frames = n / STEP + 1, count = 1, last;
 
     if (frames >= PIECE)
         count += (frames - PIECE) / PIECE_STEP + 1;
-    last = (count - 1) * PIECE_STEP * FBANK_STEP;
+    last = (count - 1) * PIECE_STEP * STEP;
     if (count > 1 && (double)n - (double)last < COVERED * PIECE_SAMPLES)
         count--;
     return (uint32_t)count;
@@ -331,20 +364,26 @@ static int queue(struct voice_ge2e *g, const struct voice_job *job, uint32_t mas
                  struct err *err)
 {
     uint32_t count = count_pieces(n);
-    size_t end = ((size_t)(count - 1) * PIECE_STEP + PIECE) * FBANK_STEP;
-    int rc = 0;
+    size_t end = ((size_t)(count - 1) * PIECE_STEP + PIECE) * STEP;
+    int rc;
 
     for (; n < end; n++)
         g->voice[n] = 0.0f;
-    fbank_run(g->fbank, g->voice, n, g->mel);
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        if (g->queued == GROUP)
+    rc = hear(g, n, err);
+    for (uint32_t i = 0, now; rc == 0 && i < count; i += now) {
+        /* A piece is a row, which the next one lies over. */
+        struct tensor from = matrix(g->mel + (size_t)i * PIECE_STEP * BINS, 1, PIECE * BINS), to;
+
+        if (g->queued == g->group)
             rc = flush(g, job->ret, err);
-        if (rc != 0)
-            break;
-        memcpy(g->pieces + (size_t)g->queued * PIECE * BINS, g->mel + (size_t)i * PIECE_STEP * BINS,
-               (size_t)PIECE * BINS * sizeof(float));
-        g->to[g->queued++] = mask;
+        now = count - i < g->group - g->queued ? count - i : g->group - g->queued;
+        to = matrix(g->x + (size_t)g->queued * PIECE * BINS, now, PIECE * BINS);
+        from.rows = now;
+        from.stride = (int64_t)PIECE_STEP * BINS;
+        if (rc == 0)
+            rc = g->be->ops->copy(g->be, to, from, err);
+        for (uint32_t k = 0; k < now; k++)
+            g->to[g->queued++] = mask;
     }
     return rc;
 }

@@ -6,14 +6,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/filter_bank.h"
 #include "workers/models/pyannote/voiceprint.h"
 
 #define VOICE_MAX_SAMPLES 160000
+#define VOICE_RESNET_BINS 80
+#define VOICE_GE2E_BINS 40
 
 struct backend;
 struct weights;
 struct voice_resnet;
 struct voice_ge2e;
+
+/* What each of them hears, at 16 kHz. */
+extern const struct filter_bank_spec voice_resnet_bank, voice_ge2e_bank;
 
 /* What voiceprint_run was given, checked. */
 struct voice_job {

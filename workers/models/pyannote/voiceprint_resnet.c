@@ -16,18 +16,39 @@
  *
  * A block reads one of three buffers, and its convolutions write the other two. Windows that no
  * mask wants are not computed. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/backend.h"
-#include "workers/audio/fbank.h"
 #include "workers/models/pyannote/voiceprint_net.h"
 #include "workers/models/pyannote/voiceprint_weights.h"
 
-#define BINS FBANK_KALDI_BINS
+#define BINS VOICE_RESNET_BINS
 #define MAX_FRAMES 998    /* of 10 s */
 #define MASKS_OF_WINDOW 4 /* that share a call of the device */
+
+/* As Kaldi's (and torchaudio's) with a Hamming window and no dither; samples count as those of 16
+ * bits do. */
+const struct filter_bank_spec voice_resnet_bank = {
+    .mel = {.scale = MEL_HTK,
+            .linear_in_mel = true,
+            .rate_hz = 16000,
+            .fft = 512,
+            .bins = BINS,
+            .low_hz = 20.0,
+            .high_hz = 8000.0},
+    .frame = 400,
+    .step = 160,
+    .window = FRAME_HAMMING,
+    .less_mean = true,
+    .pre_emphasis = 0.97,
+    .scale = 32768.0,
+    .logarithm = true,
+    .floor = (double)FLT_EPSILON,
+    .centre = true,
+};
 
 struct block {
     struct conv2d *first, *second, *shortcut; /* shortcut NULL: what came in */
@@ -49,10 +70,8 @@ struct voice_resnet {
     float *weights, *stats, *vectors; /* device memory, of `many` masks each */
     uint32_t many;
 
-    struct fbank *fbank;
-    float *raw, *features;    /* host: [group][frames][BINS], and with their means taken off */
-    const float **rows;       /* [group]: where a window's frames begin in raw */
-    struct fbank_piece *news; /* [group]: what no window before it has heard */
+    struct filter_bank *bank;
+    uint32_t *at;             /* host: [group]: where a window's samples begin on the device */
     float *stretched;         /* host: [many][frames] */
     float *staged;            /* host: [many][size] */
     uint32_t *used, *of, *to; /* host: [group] windows; [many] places in it; [many] masks */
@@ -111,6 +130,7 @@ static size_t largest(const struct voice_resnet *r)
     uint32_t frames = MAX_FRAMES, bins = BINS;
     size_t most = (size_t)frames * bins * r->channels;
 
+    most = most > VOICE_MAX_SAMPLES ? most : VOICE_MAX_SAMPLES; /* what it hears lies there, too */
     for (uint32_t i = 0; i < r->block_count; i++) {
         size_t values;
 
@@ -143,20 +163,16 @@ static int take_memory(struct voice_resnet *r, struct err *err)
             *want[i].ret = p;
     }
     if (rc == 0)
-        rc = fbank_new(FBANK_KALDI, r->be->info.threads, &r->fbank, err);
+        rc = r->be->ops->filter_bank_new(r->be, &voice_resnet_bank, &r->bank, err);
     if (rc != 0)
         return rc;
-    r->raw = malloc((size_t)r->group * MAX_FRAMES * BINS * sizeof(float));
-    r->features = malloc((size_t)r->group * MAX_FRAMES * BINS * sizeof(float));
     r->stretched = malloc(many * MAX_FRAMES * sizeof(float));
     r->staged = malloc(many * r->size * sizeof(float));
-    r->rows = calloc(r->group, sizeof(*r->rows));
-    r->news = calloc(r->group, sizeof(*r->news));
+    r->at = malloc(r->group * sizeof(*r->at));
     r->used = malloc(r->group * sizeof(*r->used));
     r->of = malloc(many * sizeof(*r->of));
     r->to = malloc(many * sizeof(*r->to));
-    if (!r->raw || !r->features || !r->stretched || !r->staged || !r->rows || !r->news ||
-        !r->used || !r->of || !r->to)
+    if (!r->at || !r->stretched || !r->staged || !r->used || !r->of || !r->to)
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     return 0;
 }
@@ -180,13 +196,10 @@ void voice_resnet_free(struct voice_resnet *r)
     ops->release(r->be, r->weights);
     ops->release(r->be, r->stats);
     ops->release(r->be, r->vectors);
-    fbank_free(r->fbank);
-    free(r->raw);
-    free(r->features);
+    ops->filter_bank_free(r->be, r->bank);
+    free(r->at);
     free(r->stretched);
     free(r->staged);
-    free(r->rows);
-    free(r->news);
     free(r->used);
     free(r->of);
     free(r->to);
@@ -259,48 +272,44 @@ static int run_block(struct voice_resnet *r, const struct block *b, struct image
     return rc;
 }
 
-/* The frames that window `to` shares with window `from` of the call, whole ones: in a recording
- * they are a second apart each, so that nine tenths of what one hears the one before it has heard.
- */
-static size_t shared_frames(const struct voice_job *job, uint32_t from, uint32_t to)
+/* The samples of the n windows of r->used to the third buffer, which no image has yet, and where
+ * each begins to r->at. Windows of a recording lie over each other, nine tenths of them: what they
+ * share goes there once. *ret: the samples that lie there. */
+static int put_samples(struct voice_resnet *r, const struct voice_job *job, uint32_t n, size_t *ret,
+                       struct err *err)
 {
-    size_t apart = voice_begin(job, to) - voice_begin(job, from);
+    float *to = r->buffer[2];
+    size_t end = 0; /* of what is there */
+    int rc = 0;
 
-    return apart < job->samples && apart % FBANK_STEP == 0
-               ? fbank_frames(FBANK_KALDI, job->samples - apart)
-               : 0;
-}
+    for (uint32_t i = 0; rc == 0 && i < n; end += job->samples) {
+        size_t begin = voice_begin(job, r->used[i]), last = begin;
 
-/* The filter bank of the n windows of r->used, to r->features. Windows of one recording lie in
- * r->raw as one stretch of frames, each of which is computed once. */
-static void hear(struct voice_resnet *r, const struct voice_job *job, uint32_t n)
-{
-    size_t frames = fbank_frames(FBANK_KALDI, job->samples), end = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        const float *pcm = job->pcm + voice_begin(job, r->used[i]);
-        size_t kept = i ? shared_frames(job, r->used[i - 1], r->used[i]) : 0;
-
-        r->rows[i] = r->raw + (end - kept) * BINS;
-        r->news[i] = (struct fbank_piece){pcm + kept * FBANK_STEP, job->samples - kept * FBANK_STEP,
-                                          r->raw + end * BINS};
-        end += frames - kept;
+        for (; i < n && voice_begin(job, r->used[i]) - last <= job->samples; i++) {
+            last = voice_begin(job, r->used[i]);
+            r->at[i] = (uint32_t)(end + last - begin);
+        }
+        rc = r->be->ops->write(r->be, to + end, job->pcm + begin,
+                               (last - begin + job->samples) * sizeof(*to), err);
+        end = r->at[i - 1];
     }
-    fbank_run_all(r->fbank, r->news, n);
-    fbank_centre_all(r->fbank, r->rows, n, frames, r->features);
+    *ret = end;
+    return rc;
 }
 
 /* Of the n windows r->used: what the last block leaves. */
 static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
                    struct images *ret, struct err *err)
 {
-    uint32_t frames = (uint32_t)fbank_frames(FBANK_KALDI, job->samples);
+    uint32_t frames = (uint32_t)filter_bank_frames(&voice_resnet_bank, job->samples);
     struct images x = {n, frames, BINS, 1, 1}, y = {n, frames, BINS, r->channels, 0};
-    size_t each = (size_t)frames * BINS;
-    int rc;
+    size_t there = 0;
+    int rc = put_samples(r, job, n, &there, err);
 
-    hear(r, job, n);
-    rc = r->be->ops->write(r->be, r->buffer[1], r->features, n * each * sizeof(float), err);
+    if (rc == 0)
+        rc = r->be->ops->filter_bank(
+            r->be, r->bank, tensor_of(DTYPE_F32, r->buffer[2], 1, (int64_t)there), r->at, n,
+            job->samples, tensor_of(DTYPE_F32, r->buffer[1], (int64_t)n * frames, BINS), err);
     if (rc == 0)
         rc = convolve(r, r->begin, &x, EPILOGUE_RELU, &y, err);
     for (uint32_t i = 0; rc == 0 && i < r->block_count; i++)
@@ -353,7 +362,7 @@ static bool stretch(const struct voice_mask *m, uint32_t frames, uint32_t to, fl
 
 static uint32_t last_frames(const struct voice_resnet *r, size_t samples)
 {
-    uint32_t frames = (uint32_t)fbank_frames(FBANK_KALDI, samples);
+    uint32_t frames = (uint32_t)filter_bank_frames(&voice_resnet_bank, samples);
 
     for (uint32_t i = 0; frames && i < r->block_count; i++)
         frames = r->block[i].stride == 2 ? halved(frames) : frames;

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "workers/audio/fbank.h"
+#include "workers/models/pyannote/voiceprint_net.h"
 #include "workers/models/pyannote/voiceprint.h"
 #include "workers/models/files/weights.h"
 
 #define MAX_CHANNELS 1024
-#define FREQUENCIES (FBANK_KALDI_BINS / 8) /* behind the last block */
+#define FREQUENCIES (VOICE_RESNET_BINS / 8) /* behind the last block */
 #define NORM_EPSILON 1e-5
 
 struct source {

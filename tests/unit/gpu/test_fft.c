@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "workers/audio/fft.h"
-#include "workers/audio/mel_filters.h"
+#include "gpu/fft.h"
+#include "gpu/mel_filters.h"
 
 #define PI 3.14159265358979323846
 

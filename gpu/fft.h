@@ -1,8 +1,8 @@
-/* workers/audio/fft.h - spectra of real signals, in float64: what the models' front ends share.
+/* gpu/fft.h - spectra of real signals, in float64: what the models' front ends share.
  *
  * A plan is immutable: any thread may use it, each with a scratch of its own. */
-#ifndef NIGHTSHIFT_WORKERS_AUDIO_FFT_H
-#define NIGHTSHIFT_WORKERS_AUDIO_FFT_H
+#ifndef NIGHTSHIFT_GPU_FFT_H
+#define NIGHTSHIFT_GPU_FFT_H
 
 #include <stddef.h>
 #include <stdint.h>

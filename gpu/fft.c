@@ -2,7 +2,7 @@
  * Stockham's method: every stage of radix 4, 2, 3 or 5 reads one buffer and writes the other, in
  * order, so that nothing has to be reversed. The spectrum of the real values follows from the
  * symmetry of its even and odd parts. */
-#include "workers/audio/fft.h"
+#include "gpu/fft.h"
 
 #include <math.h>
 #include <stdbool.h>
