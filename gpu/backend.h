@@ -17,7 +17,13 @@
  * works on: of its own cache (one per hypothesis), or of the cross-attention's (one per window); a
  * decoder step has one *row* for each token that is fed. Several rows of one step may be of one
  * slot when their positions follow each other (a prompt). What describes rows lies in device memory
- * (struct token_row), so that a recorded step can be run again with other rows. */
+ * (struct token_row), so that a recorded step can be run again with other rows.
+ *
+ * Where a device has fp8, rows that only its products read need not be written in 16 bits before
+ * they are rounded to 8: layer_norm, copy and a linear with GELU write tensors of DTYPE_E4M3, which
+ * linear takes as x. Row r is rounded to e4m3 after it was divided by scales[r], its largest
+ * magnitude / 448; a row that is not finite has the scale NaN. Such a tensor begins at a multiple
+ * of 16 bytes; its columns and its stride are multiples of 16. */
 #ifndef NIGHTSHIFT_GPU_BACKEND_H
 #define NIGHTSHIFT_GPU_BACKEND_H
 
@@ -32,6 +38,7 @@
 
 #define BACKEND_HEAD_SIZE 64         /* of every attention: all Whisper models have it */
 #define BACKEND_MAX_KEYS 1536        /* keys that an attention may see */
+#define BACKEND_MAX_E4M3 6144        /* columns that a linear may yield in 8 bits */
 #define BACKEND_MAX_MOVED (1u << 18) /* slots of a cache that kv_copy copies in */
 
 struct backend;
@@ -240,12 +247,15 @@ struct backend_ops {
     void (*linear_free)(struct backend *be, struct linear *l);
     /* x: [rows][in] of precision_type, y: [rows][out] float32 or of that type. Where y's stride is
      * `out` rounded up to a multiple of 8, what lies between them may be overwritten: it must be
-     * y's own, whose columns begin the rows. ERR_MODEL
-     * when the device has no product of that shape and those types; it is not lost then. */
+     * y's own, whose columns begin the rows. Of fp8, x may be DTYPE_E4M3; and so may y, with GELU
+     * and out <= BACKEND_MAX_E4M3: its stride is at least 2 * out, and all of that is overwritten.
+     * ERR_MODEL when the device has no product of that shape and those types; it is not lost then.
+     */
     int (*linear)(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                   struct tensor y, struct err *err);
 
-    /* Over the columns; gamma, beta: [1][cols] float32; x float32, y any; epsilon > 0. */
+    /* Over the columns; gamma, beta: [1][cols] float32; x float32, y any (DTYPE_E4M3: of at most
+     * 1536 columns, and x as aligned as y); epsilon > 0. */
     int (*layer_norm)(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,
                       float epsilon, struct tensor y, struct err *err);
     /* Row r of y += row r % x.rows of x, both float32. */

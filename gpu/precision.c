@@ -17,6 +17,16 @@ const char *precision_name(enum precision p) { return precisions[p].name; }
 
 enum dtype precision_type(enum precision p) { return precisions[p].type; }
 
+enum dtype precision_input(enum precision p)
+{
+    return p == PRECISION_FP8 ? DTYPE_E4M3 : precision_type(p);
+}
+
+enum precision precision_of_rows(enum precision p)
+{
+    return p == PRECISION_FP8 ? PRECISION_BF16 : p;
+}
+
 uint32_t precision_weight_bytes(enum precision p) { return precisions[p].weight_bytes; }
 
 int precision_parse(const char *name, enum precision *ret, struct err *err)

@@ -19,7 +19,9 @@ enum precision {
     PRECISION_BF16,
     PRECISION_INT8, /* weights of 8 bits, one scale an output; inputs of 8 bits, one scale a row;
                        float16 between the products */
-    PRECISION_FP8,  /* e4m3 weights and inputs (sm_89 and later), bfloat16 between the products */
+    PRECISION_FP8,  /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_89 and
+                       later), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
+                       bound by what is around a product, and gain nothing */
     PRECISION_COUNT,
 };
 
@@ -32,6 +34,10 @@ const char *precision_name(enum precision p);
 int precision_parse(const char *name, enum precision *ret, struct err *err);
 /* The type between the products, and of keys and values. */
 enum dtype precision_type(enum precision p);
+/* The type that wide products read in the end: what only they read is best written in it. */
+enum dtype precision_input(enum precision p);
+/* What few rows (LINEAR_ROWS) are multiplied in where p was asked for. */
+enum precision precision_of_rows(enum precision p);
 /* Bytes of one weight of a matrix product. */
 uint32_t precision_weight_bytes(enum precision p);
 /* How the keys and values that the decoder looks at of a window are kept: most of what a step

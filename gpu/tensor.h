@@ -14,7 +14,8 @@ enum dtype {
     DTYPE_F32,
     DTYPE_BF16,
     DTYPE_F16,
-    DTYPE_I8, /* of a cache of keys and values alone (struct kv), which has their scales */
+    DTYPE_I8,   /* of a cache of keys and values alone (struct kv), which has their scales */
+    DTYPE_E4M3, /* rows that products of fp8 take as they are, each with its scale; see backend.h */
 };
 
 struct tensor {
@@ -22,16 +23,17 @@ struct tensor {
     int64_t rows, cols;
     int64_t stride; /* elements from one row to the next; >= cols, but for `copy` */
     void *data;     /* borrowed, device memory */
+    float *scales;  /* [rows], the same, of DTYPE_E4M3 alone: a value is its number times that */
 };
 
 static inline size_t dtype_size(enum dtype type)
 {
-    return type == DTYPE_F32 ? 4 : type == DTYPE_I8 ? 1 : 2;
+    return type == DTYPE_F32 ? 4 : type == DTYPE_I8 || type == DTYPE_E4M3 ? 1 : 2;
 }
 
 static inline struct tensor tensor_of(enum dtype type, void *data, int64_t rows, int64_t cols)
 {
-    return (struct tensor){type, rows, cols, cols, data};
+    return (struct tensor){type, rows, cols, cols, data, NULL};
 }
 
 /* Columns [from, from + cols) of t. */
@@ -46,6 +48,7 @@ static inline struct tensor tensor_columns(struct tensor t, int64_t from, int64_
 static inline struct tensor tensor_rows(struct tensor t, int64_t from, int64_t rows)
 {
     t.data = (char *)t.data + (size_t)(from * t.stride) * dtype_size(t.type);
+    t.scales = t.scales ? t.scales + from : NULL;
     t.rows = rows;
     return t;
 }

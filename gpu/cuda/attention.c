@@ -84,8 +84,8 @@ static int weigh(struct cuda *c, const struct job *j, int64_t stride, struct err
 static int run(struct cuda *c, const struct job *j, struct err *err)
 {
     int64_t ratio = (int64_t)(sizeof(float) / dtype_size(j->v.type));
-    struct tensor s = {DTYPE_F32, j->heads * j->n, j->n, j->stride, j->scores};
-    struct tensor w = {j->v.type, j->heads * j->n, j->n, j->stride * ratio, j->scores};
+    struct tensor s = {DTYPE_F32, j->heads * j->n, j->n, j->stride, j->scores, NULL};
+    struct tensor w = {j->v.type, j->heads * j->n, j->n, j->stride * ratio, j->scores, NULL};
     int rc;
 
     rc = scores(c, j, err);

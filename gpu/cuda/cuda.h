@@ -190,10 +190,11 @@ struct product {
     int64_t rows, out, in;
     int64_t x_stride, w_stride, y_stride;
     int64_t batch, x_step, w_step, y_step;
-    enum epilogue epilogue; /* GELU: the tanh one; RELU: not of 8 bit */
-    const void *x, *w, *bias;
+    enum epilogue epilogue;   /* GELU: the tanh one; RELU: not of 8 bit */
+    const void *x, *w, *bias; /* bias: of y's type; of products of fp8 bf16 in any case */
     void *y;
     float alpha;
+    const float *x_scales, *w_scales; /* of e4m3, [rows] and [out]: of x's rows and w's; or NULL */
 };
 
 /* Prepared at first use of its shape. */
@@ -219,6 +220,8 @@ int cuda_linear_new(struct backend *be, enum precision precision, enum linear_us
 void cuda_linear_free(struct backend *be, struct linear *l);
 int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                 struct tensor y, struct err *err);
+/* Whether a tensor of DTYPE_E4M3 is one that products may read (backend.h). */
+bool cuda_is_e4m3(const struct tensor *t);
 
 int cuda_copy(struct backend *be, struct tensor dst, struct tensor src, struct err *err);
 int cuda_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, struct tensor beta,

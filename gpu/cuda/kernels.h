@@ -44,7 +44,8 @@ int k_magnitude(cudaStream_t s, struct tensor x, struct tensor y);
 /* --- norm.cu -------------------------------------------------------------------------------- */
 
 /* y (any) = (x - mean) / sqrt(variance + epsilon) * gamma + beta, for each row of x (float32); two
- * passes over the row in float32. gamma, beta: [cols]. */
+ * passes over the row in float32. gamma, beta: [cols]. y of DTYPE_E4M3: as k_quantize_rows has it;
+ * rows in packs of 4, at most 1536 columns; else cudaErrorInvalidValue. */
 int k_layer_norm(cudaStream_t s, struct tensor x, const float *gamma, const float *beta,
                  float epsilon, struct tensor y);
 /* The same after x += r (any), which is written back. */
@@ -56,18 +57,20 @@ int k_softmax(cudaStream_t s, struct tensor x, float scale, struct tensor out);
 
 /* --- quantize.cu ---------------------------------------------------------------------------- */
 
-/* q[r][c] = round(x[r][c] / scales[r]), to the nearest even, scales[r] = largest |x[r][c]| / 127.
- * Columns from x.cols to q_stride become 0. A row of zeros has the scale 0; one that is not finite
- * has the scale NaN, so that it does not hide. x: any. */
-int k_quantize_rows(cudaStream_t s, struct tensor x, int8_t *q, int64_t q_stride, float *scales);
+/* q = x in 8 bits, row by row: q[r][c] = round(x[r][c] / scales[r]), to the nearest even, scales[r]
+ * = largest |x[r][c]| / 127 (DTYPE_I8) or / 448 (DTYPE_E4M3). q: stride >= cols; columns from cols
+ * to the stride become 0. A row of zeros has the scale 0; one that is not finite has the scale NaN,
+ * so that it does not hide. x: any. */
+int k_quantize_rows(cudaStream_t s, struct tensor x, struct tensor q);
+/* q (DTYPE_E4M3) = gelu(x + bias) in 8 bits as above; the tanh approximation, some 5e-4 off. Row r
+ * of q may begin where row r of x does. bias: [cols] or NULL. x: 16 bits, at most
+ * BACKEND_MAX_E4M3 columns, in packs of 8; else cudaErrorInvalidValue. */
+int k_gelu_rows(cudaStream_t s, struct tensor x, const float *bias, struct tensor q);
 /* r = acc[r][c] * row_scales[r] * column_scales[c] + bias[c] (or no bias: NULL), then as k_epilogue
- * (which see) into y: any. */
-int k_dequantize(cudaStream_t s, const int32_t *acc, int64_t acc_stride, const float *row_scales,
-                 const float *column_scales, const float *bias, enum epilogue epilogue,
-                 struct tensor y);
-/* e4m3, to the nearest even, saturating at 448; NaN stays. Columns up to q_stride become 0. x: any.
- */
-int k_to_fp8(cudaStream_t s, struct tensor x, uint8_t *q, int64_t q_stride);
+ * (which see) into y: any. acc: int32 or, `whole` being false, float32. */
+int k_dequantize(cudaStream_t s, const void *acc, bool whole, int64_t acc_stride,
+                 const float *row_scales, const float *column_scales, const float *bias,
+                 enum epilogue epilogue, struct tensor y);
 
 /* --- attention.cu --------------------------------------------------------------------------- */
 

@@ -7,8 +7,12 @@
  *       int32; a kernel applies row scale, column scale, bias and epilogue. Padded to 16 rows and
  *       columns, as the kernels of 8-bit products want. In pieces, so that the int32 sums stay in
  *       bounds.
- * fp8:  x to e4m3 with the scale 1, saturating (layer norms keep it well within 448; a scale over
- *       the batch would make a window depend on its neighbours); W with one scale, which is alpha.
+ * fp8:  rows of x and of W to e4m3, each with its own scale (a scale over the batch would make a
+ *       window depend on its neighbours), which cuBLASLt applies on sm_90. Where it does not, its
+ *       plain sums in float32 go the way of int8's. LINEAR_ROWS are bf16: see precision.h.
+ *
+ * What only products read may come as DTYPE_E4M3, and what GELU yields may leave as such: then the
+ * sums lie for a moment in y itself, in bf16, and one kernel makes 8 bits of them in place.
  *
  * GELU is cuBLASLt's in bf16, the tanh approximation, and else a kernel of its own after the
  * product, exact. The approximation is at most 4.7e-4 off (at -2.7). In bf16 that is less than what
@@ -45,8 +49,8 @@ struct linear {
     void *w;
     float *bias;          /* [w_out] float32; NULL: none */
     void *half_bias;      /* [w_out] of the 16-bit type, for 16-bit results */
-    float *column_scales; /* int8: [out] */
-    float alpha;          /* fp8: W's scale */
+    float *column_scales; /* 8 bit: [w_out] */
+    bool by_sums;         /* fp8: cuBLASLt does not apply scales here */
 };
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -63,47 +67,43 @@ static int64_t rows_pad(enum precision p)
 
 /* --- weights ------------------------------------------------------------------------------- */
 
-static float largest(const float *w, int64_t n)
+/* Rows of 8 bits that lie w_in apart. */
+static struct tensor in_8bit(const struct linear *l, void *data, float *scales, int64_t rows)
 {
-    float top = 0.0f;
+    struct tensor t =
+        tensor_of(l->precision == PRECISION_FP8 ? DTYPE_E4M3 : DTYPE_I8, data, rows, l->in);
 
-    for (int64_t i = 0; i < n; i++)
-        top = fabsf(w[i]) > top ? fabsf(w[i]) : top;
-    return top;
+    t.stride = l->w_in;
+    t.scales = scales;
+    return t;
 }
 
-/* Rows of W through the scratch memory into 8 bits, by the kernels that quantise activations. */
+bool cuda_is_e4m3(const struct tensor *t)
+{
+    return t->type == DTYPE_E4M3 && t->scales && (uintptr_t)t->data % PAD_8BIT == 0 &&
+           t->cols % PAD_8BIT == 0 && t->stride % PAD_8BIT == 0;
+}
+
+/* Rows of W through the scratch memory into 8 bits, by the kernel that quantises activations. */
 static int put_8bit(struct cuda *c, struct linear *l, const float *w, struct err *err)
 {
     int64_t step = (int64_t)(CUDA_STAGE_BYTES / sizeof(float)) / l->in;
-    float *scaled = NULL;
     void *p;
     int rc;
 
     step = step > 0 ? least(step, l->out) : 1;
     rc = cuda_scratch(c, (size_t)(step * l->in) * sizeof(float), &p, err);
-    if (rc != 0)
-        return rc;
-    scaled = malloc((size_t)(step * l->in) * sizeof(float));
-    if (!scaled)
-        return err_set(err, ERR_NOMEM, "out of memory for weights");
     for (int64_t r = 0; r < l->out && rc == 0; r += step) {
         int64_t n = least(step, l->out - r);
-        struct tensor rows = tensor_of(DTYPE_F32, p, n, l->in);
-        char *to = (char *)l->w + (size_t)(r * l->w_in);
 
-        for (int64_t i = 0; i < n * l->in; i++)
-            scaled[i] = w[r * l->in + i] / l->alpha;
-        rc = cuda_upload(c, c->work, p, scaled, (size_t)(n * l->in) * sizeof(float), err);
-        if (rc == 0 && l->precision == PRECISION_INT8)
-            rc = cuda_status(
-                err, k_quantize_rows(c->work, rows, (int8_t *)to, l->w_in, l->column_scales + r),
-                "quantising weights");
-        else if (rc == 0)
-            rc = cuda_status(err, k_to_fp8(c->work, rows, (uint8_t *)to, l->w_in),
-                             "rounding weights");
+        rc = cuda_upload(c, c->work, p, w + r * l->in, (size_t)(n * l->in) * sizeof(float), err);
+        if (rc == 0)
+            rc = cuda_status(err,
+                             k_quantize_rows(c->work, tensor_of(DTYPE_F32, p, n, l->in),
+                                             in_8bit(l, (char *)l->w + (size_t)(r * l->w_in),
+                                                     l->column_scales + r, n)),
+                             "quantising weights");
     }
-    free(scaled);
     return rc;
 }
 
@@ -119,16 +119,10 @@ static int put_weights(struct backend *be, struct linear *l, const float *w, str
         return rc;
     if (!is_8bit(l))
         return cuda_put(be, tensor_of(type, l->w, l->out, l->in), w, err);
-    if (l->precision == PRECISION_INT8) {
-        rc = cuda_alloc(be, (size_t)l->out * sizeof(float), &p, err);
-        if (rc != 0)
-            return rc;
-        l->column_scales = p;
-    } else {
-        float top = largest(w, l->out * l->in);
-
-        l->alpha = top > 0.0f ? top / 448.0f : 1.0f;
-    }
+    rc = cuda_alloc(be, (size_t)l->w_out * sizeof(float), &p, err);
+    if (rc != 0)
+        return rc;
+    l->column_scales = p;
     return put_8bit(cuda_of(be), l, w, err);
 }
 
@@ -173,14 +167,14 @@ int cuda_linear_new(struct backend *be, enum precision precision, enum linear_us
     l = calloc(1, sizeof(*l));
     if (!l)
         return err_set(err, ERR_NOMEM, "out of memory for weights");
+    precision = use == LINEAR_ROWS ? precision_of_rows(precision) : precision;
     *l = (struct linear){.precision = precision,
                          .use = use,
                          .rows = rows,
                          .out = out,
                          .in = in,
                          .w_out = round_up(out, rows_pad(precision)),
-                         .w_in = round_up(in, needs_8bit(precision) ? PAD_8BIT : 1),
-                         .alpha = 1.0f};
+                         .w_in = round_up(in, needs_8bit(precision) ? PAD_8BIT : 1)};
     rc = put_weights(be, l, w, err);
     if (rc == 0)
         rc = put_bias(be, l, bias, err);
@@ -208,7 +202,7 @@ void cuda_linear_free(struct backend *be, struct linear *l)
 /* The bias as the product into y wants it. */
 static const void *bias_for(const struct linear *l, enum dtype y_type)
 {
-    return y_type != DTYPE_F32 ? l->half_bias : l->bias;
+    return y_type != DTYPE_F32 || l->precision == PRECISION_FP8 ? l->half_bias : l->bias;
 }
 
 /* y = gelu(y + bias), or ReLU of it, in place. The bias comes here, in float32, so that y is
@@ -257,21 +251,22 @@ static struct product product_of(const struct linear *l, const void *x, int64_t 
                             .x = x,
                             .w = l->w,
                             .y = y.data,
-                            .alpha = l->alpha};
+                            .alpha = 1.0f};
 }
 
 /* x: of the weights' type, already. What cuBLASLt has no epilogue for, or refuses one for, is a
  * plain product and a kernel after it; cuda_product remembers what was refused. */
-static int multiply(struct cuda *c, const struct linear *l, const void *x, int64_t x_stride,
-                    cudaDataType_t type, enum epilogue epilogue, struct tensor y, struct err *err)
+static int multiply(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
+                    struct tensor y, struct err *err)
 {
-    struct product p = product_of(l, x, x_stride, type, y);
-    bool wide = y.type == DTYPE_F32;
+    bool fp8 = x.type == DTYPE_E4M3;
+    struct product p = product_of(l, x.data, x.stride, fp8 ? CUDA_R_8F_E4M3 : cuda_type(x.type), y);
     bool activates = epilogue == EPILOGUE_GELU || epilogue == EPILOGUE_RELU;
     int rc;
 
-    /* From e4m3 into float32, cuBLASLt has no epilogue with a bias. */
-    if (!(type == CUDA_R_8F_E4M3 && (wide || epilogue == EPILOGUE_RELU)) &&
+    p.x_scales = x.scales;
+    p.w_scales = fp8 ? l->column_scales : NULL;
+    if (!(fp8 && epilogue == EPILOGUE_RELU) &&
         !(epilogue == EPILOGUE_GELU && !fused_gelu(c, y.type))) {
         p.bias = bias_for(l, y.type);
         p.epilogue = epilogue;
@@ -289,116 +284,134 @@ static int multiply(struct cuda *c, const struct linear *l, const void *x, int64
     return l->bias ? add_bias(c, l, y, err) : 0;
 }
 
-static int run_plain(struct cuda *c, const struct linear *l, struct tensor x,
-                     enum epilogue epilogue, struct tensor y, struct err *err)
+/* x in 8 bits, itself or in the scratch memory, behind `before` bytes of it, whose place is *ret.
+ */
+static int to_8bit(struct cuda *c, const struct linear *l, size_t before, struct tensor *x,
+                   void **ret, struct err *err)
 {
-    return multiply(c, l, x.data, x.stride, cuda_type(x.type), epilogue, y, err);
-}
-
-static int run_int8(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
-                    struct tensor y, struct err *err)
-{
-    int64_t rows = round_up(x.rows, PAD_8BIT);
-    size_t sums = (size_t)(rows * l->w_out) * sizeof(int32_t),
-           scales = (size_t)rows * sizeof(float);
-    struct product p;
-    char *scratch;
-    void *s;
+    size_t rows = (size_t)round_up(x->rows, PAD_8BIT), scales = rows * sizeof(float);
+    bool is = x->type == DTYPE_E4M3;
+    struct tensor q;
+    char *s;
     int rc;
 
-    rc = cuda_scratch(c, sums + scales + (size_t)(rows * l->w_in), &s, err);
+    if (is && before == 0)
+        return 0;
+    before = (before + 255) / 256 * 256;
+    rc = cuda_scratch(c, before + (is ? 0 : scales + rows * (size_t)l->w_in), ret, err);
+    if (rc != 0 || is)
+        return rc;
+    s = (char *)*ret + before;
+    q = in_8bit(l, s + scales, (float *)(void *)s, x->rows);
+    rc = cuda_status(err, k_quantize_rows(c->work, *x, q), "quantising inputs");
+    *x = q;
+    return rc;
+}
+
+/* By way of sums in the scratch memory, which a kernel scales. */
+static int run_sums(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
+                    struct tensor y, struct err *err)
+{
+    bool whole = l->precision == PRECISION_INT8;
+    /* int8 computes rows that nobody reads: its kernels want whole sixteens. */
+    int64_t rows = whole ? round_up(x.rows, PAD_8BIT) : x.rows;
+    struct product p;
+    void *sums;
+    int rc = to_8bit(c, l, (size_t)(rows * l->w_out) * sizeof(float), &x, &sums, err);
+
     if (rc != 0)
         return rc;
-    scratch = s;
-    rc = cuda_status(err,
-                     k_quantize_rows(c->work, x, (int8_t *)(scratch + sums + scales), l->w_in,
-                                     (float *)(scratch + sums)),
-                     "quantising inputs");
-    if (rc != 0)
-        return rc;
-    p = product_of(l, scratch + sums + scales, l->w_in, CUDA_R_8I, y);
-    p.y_type = CUDA_R_32I;
+    p = product_of(l, x.data, x.stride, whole ? CUDA_R_8I : CUDA_R_8F_E4M3, y);
+    p.y_type = whole ? CUDA_R_32I : CUDA_R_32F;
     p.rows = rows;
     p.out = l->w_out;
-    p.y = scratch;
+    p.y = sums;
     p.y_stride = l->w_out;
     rc = cuda_product(c, &p, "multiplying matrices of 8 bits", err);
     if (rc != 0)
         return rc;
     return cuda_status(err,
-                       k_dequantize(c->work, (const int32_t *)scratch, l->w_out,
-                                    (const float *)(scratch + sums), l->column_scales, l->bias,
-                                    epilogue, y),
+                       k_dequantize(c->work, sums, whole, l->w_out, x.scales, l->column_scales,
+                                    l->bias, epilogue, y),
                        "scaling a product of 8 bits");
 }
 
-/* Where the padded product does not fit y's rows, it goes by way of the scratch memory. */
+/* Whether cuBLASLt may write y itself. */
+static bool direct(const struct linear *l, struct tensor y)
+{
+    return l->precision == PRECISION_FP8 && !l->by_sums && l->w_out == l->out &&
+           y.stride % 8 == 0 && (uintptr_t)y.data % 16 == 0;
+}
+
+/* y: where its 8 bits will be, there are its sums. */
+static struct tensor sums_in(struct tensor y)
+{
+    struct tensor sums = tensor_of(DTYPE_BF16, y.data, y.rows, y.cols);
+
+    sums.stride = y.stride / 2;
+    return sums;
+}
+
 static int run_fp8(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
                    struct tensor y, struct err *err)
 {
-    size_t input = (size_t)round_up(x.rows * l->w_in, 256);
-    bool padded = l->w_out != l->out || y.stride % 8 != 0 || (uintptr_t)y.data % 16 != 0;
-    size_t sums = padded ? (size_t)(x.rows * l->w_out) * sizeof(float) : 0;
-    struct tensor sum;
-    struct product p;
-    void *s;
+    void *unused;
+    int rc = to_8bit(c, l, 0, &x, &unused, err);
+
+    return rc != 0 ? rc : multiply(c, l, x, epilogue, y, err);
+}
+
+/* gelu(r) in 8 bits, r being x W^T + b. */
+static int run_to_8bit(struct cuda *c, const struct linear *l, struct tensor x, struct tensor y,
+                       struct err *err)
+{
+    struct tensor sums = sums_in(y);
+    bool fused = direct(l, sums);
+    struct linear bare = *l;
     int rc;
 
-    rc = cuda_scratch(c, input + sums, &s, err);
-    if (rc == 0)
-        rc = cuda_status(err, k_to_fp8(c->work, x, s, l->w_in), "rounding inputs");
+    /* The bias is added before rounding by whoever has the sums in float32. */
+    bare.bias = NULL;
+    bare.half_bias = NULL;
+    rc = fused ? run_fp8(c, &bare, x, EPILOGUE_NONE, sums, err)
+               : run_sums(c, l, x, EPILOGUE_NONE, sums, err);
     if (rc != 0)
         return rc;
-    if (!padded)
-        return multiply(c, l, s, l->w_in, CUDA_R_8F_E4M3, epilogue, y, err);
-    sum = tensor_of(DTYPE_F32, (char *)s + input, x.rows, l->w_out);
-    p = product_of(l, s, l->w_in, CUDA_R_8F_E4M3, sum);
-    rc = cuda_product(c, &p, "multiplying matrices of 8 bits", err);
-    if (rc != 0)
-        return rc;
-    sum.cols = l->out;
-    return cuda_status(err, k_epilogue(c->work, sum, l->bias, epilogue, y), "adding the bias");
+    return cuda_status(err, k_gelu_rows(c->work, sums, fused ? l->bias : NULL, y),
+                       "GELU into 8 bits");
 }
 
 static int run(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,
                struct tensor y, struct err *err)
 {
-    if (l->precision == PRECISION_INT8)
-        return run_int8(c, l, x, epilogue, y, err);
-    if (l->precision == PRECISION_FP8)
+    if (y.type == DTYPE_E4M3)
+        return run_to_8bit(c, l, x, y, err);
+    if (direct(l, y))
         return run_fp8(c, l, x, epilogue, y, err);
-    return run_plain(c, l, x, epilogue, y, err);
+    return is_8bit(l) ? run_sums(c, l, x, epilogue, y, err) : multiply(c, l, x, epilogue, y, err);
 }
 
-/* Exactly ROWS_FIXED rows, of which the first x.rows are x's: into scratch memory, then to y. The
- * 8-bit inputs, where there are any, come after it. */
+/* Exactly ROWS_FIXED rows, of which the first x.rows are x's: into scratch memory, then to y. */
 static int run_fixed(struct cuda *c, const struct linear *l, struct tensor x,
                      enum epilogue epilogue, struct tensor y, struct err *err)
 {
     size_t inputs = (size_t)round_up(ROWS_FIXED * l->in * (int64_t)dtype_size(x.type), 256);
-    size_t small = l->precision == PRECISION_FP8 ? (size_t)(ROWS_FIXED * l->w_in) : 0;
-    struct tensor in, in_rows, sum;
+    struct tensor in, sum;
     struct product p;
-    char *q;
     void *s;
     int rc;
 
-    rc = cuda_scratch(c, inputs + small + (size_t)(ROWS_FIXED * l->w_out) * sizeof(float), &s, err);
+    rc = cuda_scratch(c, inputs + (size_t)(ROWS_FIXED * l->w_out) * sizeof(float), &s, err);
     if (rc != 0)
         return rc;
-    q = (char *)s + inputs;
     in = tensor_of(x.type, s, ROWS_FIXED, l->in);
-    in_rows = tensor_rows(in, 0, x.rows);
-    sum = tensor_of(DTYPE_F32, q + small, ROWS_FIXED, l->w_out);
+    sum = tensor_of(DTYPE_F32, (char *)s + inputs, ROWS_FIXED, l->w_out);
     rc = cuda_status(err, k_zero(c->work, in), "clearing rows");
     if (rc == 0)
-        rc = cuda_status(err, k_copy(c->work, in_rows, x), "copying rows");
-    if (rc == 0 && small)
-        rc = cuda_status(err, k_to_fp8(c->work, in, (uint8_t *)q, l->w_in), "rounding inputs");
+        rc = cuda_status(err, k_copy(c->work, tensor_rows(in, 0, x.rows), x), "copying rows");
     if (rc != 0)
         return rc;
-    p = small ? product_of(l, q, l->w_in, CUDA_R_8F_E4M3, sum)
-              : product_of(l, s, l->in, cuda_type(x.type), sum);
+    p = product_of(l, s, l->in, cuda_type(x.type), sum);
     rc = cuda_product(c, &p, "multiplying matrices", err);
     if (rc != 0)
         return rc;
@@ -407,44 +420,62 @@ static int run_fixed(struct cuda *c, const struct linear *l, struct tensor x,
     return cuda_status(err, k_epilogue(c->work, sum, l->bias, epilogue, y), "adding the bias");
 }
 
-/* Rows of one piece. */
-static int64_t piece_rows(const struct cuda *c, const struct linear *l, int64_t rows)
+/* Rows of one piece: as many as the scratch memory may have. */
+static int64_t piece_rows(const struct cuda *c, const struct linear *l, struct tensor x,
+                          struct tensor y)
 {
+    bool sums = is_8bit(l) && !direct(l, y.type == DTYPE_E4M3 ? sums_in(y) : y);
     int64_t piece;
 
     /* Sums of int8 are exact: nothing shows in them. */
     if (c->deterministic && l->precision != PRECISION_INT8)
-        return l->use == LINEAR_ROWS ? ROWS_FIXED : rows % l->rows == 0 ? l->rows : rows;
-    if (!is_8bit(l))
-        return rows;
-    piece = PIECE_BYTES /
-            (l->precision == PRECISION_INT8 ? l->w_out * (int64_t)sizeof(int32_t) : l->w_in);
+        return l->use == LINEAR_ROWS ? ROWS_FIXED : x.rows % l->rows == 0 ? l->rows : x.rows;
+    if (!is_8bit(l) || (x.type == DTYPE_E4M3 && !sums))
+        return x.rows;
+    piece = PIECE_BYTES / (sums ? l->w_out * (int64_t)sizeof(float) : l->w_in);
     /* Whole windows, where the weights were made for them. */
     if (piece > l->rows)
         piece -= piece % l->rows;
     return piece < PAD_8BIT ? PAD_8BIT : piece;
 }
 
+static bool fits(const struct linear *l, struct tensor x, enum epilogue epilogue, struct tensor y)
+{
+    enum dtype type = precision_type(l->precision);
+    bool fp8 = l->precision == PRECISION_FP8;
+
+    if (x.cols != l->in || y.cols != l->out || x.rows != y.rows || x.rows < 1 ||
+        x.stride < x.cols || y.stride < y.cols)
+        return false;
+    if (x.type != type && !(fp8 && cuda_is_e4m3(&x)))
+        return false;
+    return y.type == DTYPE_F32 || y.type == type ||
+           (fp8 && cuda_is_e4m3(&y) && epilogue == EPILOGUE_GELU && y.stride >= 2 * y.cols &&
+            y.cols <= BACKEND_MAX_E4M3);
+}
+
 int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                 struct tensor y, struct err *err)
 {
-    enum dtype type = precision_type(l->precision);
     struct cuda *c = cuda_enter(be);
-    int64_t step;
     int rc = 0;
 
-    if (x.cols != l->in || y.cols != l->out || x.rows != y.rows || x.rows < 1 || x.type != type ||
-        (y.type != DTYPE_F32 && y.type != type) || x.stride < x.cols || y.stride < y.cols)
+    if (!fits(l, x, epilogue, y))
         return cuda_shape(err, "linear");
-    step = piece_rows(c, l, x.rows);
-    for (int64_t r = 0; r < x.rows && rc == 0; r += step) {
-        int64_t n = least(step, x.rows - r);
+    for (int64_t r = 0; r < x.rows && rc == 0;) {
+        int64_t n = least(piece_rows(c, l, x, y), x.rows - r);
         struct tensor some_x = tensor_rows(x, r, n), some_y = tensor_rows(y, r, n);
 
         if (c->deterministic && l->use == LINEAR_ROWS && l->precision != PRECISION_INT8)
             rc = run_fixed(c, l, some_x, epilogue, some_y, err);
         else
             rc = run(c, l, some_x, epilogue, some_y, err);
+        if (rc == ERR_MODEL && l->precision == PRECISION_FP8 && !l->by_sums) {
+            l->by_sums = true; /* nothing was touched: once more, the other way */
+            rc = 0;
+        } else {
+            r += n;
+        }
     }
     return rc;
 }

@@ -56,6 +56,7 @@ static struct plan_key key_of(const struct product *p)
     key.x_align = alignment(p->x);
     key.w_align = alignment(p->w);
     key.y_align = alignment(p->y);
+    key.scaled = p->x_scales != NULL;
     return key;
 }
 
@@ -114,12 +115,45 @@ static cublasLtEpilogue_t epilogue_of(const struct product *p)
     return p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+/* One scale for each row of x, and one for each of w. Versions that do not know it refuse. */
+static cublasStatus_t set_scales(struct cuda *c, const struct product *p, struct plan *plan)
+{
+    cublasStatus_t status;
+
+    status =
+        set_desc(c, plan, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p->w_scales, sizeof(p->w_scales));
+    return status != CUBLAS_STATUS_SUCCESS ? status
+                                           : set_desc(c, plan, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
+                                                      &p->x_scales, sizeof(p->x_scales));
+}
+
+/* Of fp8, sums stay in the tensor cores' own precision (14 bits, where inputs have 4). */
+static cublasStatus_t describe_fp8(struct cuda *c, const struct product *p, struct plan *plan)
+{
+    const int8_t fast = 1;
+    cublasStatus_t status = set_desc(c, plan, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast, sizeof(fast));
+
+    if (status != CUBLAS_STATUS_SUCCESS || !p->x_scales)
+        return status;
+#if CUBLAS_VERSION >= 120900
+    const int32_t each = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+
+    status = set_desc(c, plan, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, &each, sizeof(each));
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = set_desc(c, plan, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, &each, sizeof(each));
+    return status == CUBLAS_STATUS_SUCCESS ? set_scales(c, p, plan) : status;
+#else
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+#endif
+}
+
 static cublasStatus_t make_desc(struct cuda *c, const struct product *p, struct plan *plan)
 {
     cublasComputeType_t compute = p->type == CUDA_R_8I ? CUBLAS_COMPUTE_32I
                                   : p->tf32            ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                        : CUBLAS_COMPUTE_32F;
-    cudaDataType_t scale = p->type == CUDA_R_8I ? CUDA_R_32I : CUDA_R_32F, bias = p->y_type;
+    cudaDataType_t scale = p->type == CUDA_R_8I ? CUDA_R_32I : CUDA_R_32F;
+    cudaDataType_t bias = p->type == CUDA_R_8F_E4M3 ? CUDA_R_16BF : p->y_type;
     cublasOperation_t op = p->w_by_input ? CUBLAS_OP_N : CUBLAS_OP_T;
     cublasLtEpilogue_t epilogue = epilogue_of(p);
     cublasStatus_t status;
@@ -134,6 +168,8 @@ static cublasStatus_t make_desc(struct cuda *c, const struct product *p, struct 
     /* Some heuristics look at whether there is one. */
     if (status == CUBLAS_STATUS_SUCCESS && p->bias)
         status = set_desc(c, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof(p->bias));
+    if (status == CUBLAS_STATUS_SUCCESS && p->type == CUDA_R_8F_E4M3)
+        status = describe_fp8(c, p, plan);
     return status;
 }
 
@@ -353,6 +389,8 @@ int cuda_product(struct cuda *c, const struct product *p, const char *doing, str
                           (long long)p->out);
     if (p->bias)
         status = set_desc(c, plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof(p->bias));
+    if (status == CUBLAS_STATUS_SUCCESS && p->x_scales)
+        status = set_scales(c, p, plan);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = matmul_run(c, p, plan, &plan->algo);
     if (status != CUBLAS_STATUS_SUCCESS)

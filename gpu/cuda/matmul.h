@@ -10,7 +10,7 @@
 struct plan_key {
     int64_t rows, out, in, x_stride, w_stride, y_stride, batch, x_step, w_step, y_step;
     int32_t type, y_type, tf32, w_by_input, epilogue, biased;
-    int32_t x_align, w_align, y_align, unused;
+    int32_t x_align, w_align, y_align, scaled;
 };
 
 struct plan {

@@ -8,12 +8,21 @@ static bool fits(struct tensor t)
     return t.rows > 0 && t.cols > 0 && t.stride >= t.cols && t.data;
 }
 
+/* What a kernel may write: DTYPE_E4M3 only as backend.h has it. */
+static bool fits_result(struct tensor t)
+{
+    return fits(t) && t.type != DTYPE_I8 && (t.type != DTYPE_E4M3 || cuda_is_e4m3(&t));
+}
+
 int cuda_copy(struct backend *be, struct tensor dst, struct tensor src, struct err *err)
 {
     struct cuda *c = cuda_enter(be);
 
-    if (!fits(dst) || !src.data || src.stride < 1 || dst.rows != src.rows || dst.cols != src.cols)
+    if (!fits_result(dst) || !src.data || src.stride < 1 || dst.rows != src.rows ||
+        dst.cols != src.cols)
         return cuda_shape(err, "copy");
+    if (dst.type == DTYPE_E4M3)
+        return cuda_status(err, k_quantize_rows(c->work, src, dst), "rounding rows to 8 bits");
     return cuda_status(err, k_copy(c->work, dst, src), "copying");
 }
 
@@ -22,9 +31,9 @@ int cuda_layer_norm(struct backend *be, struct tensor x, struct tensor gamma, st
 {
     struct cuda *c = cuda_enter(be);
 
-    if (!fits(x) || !fits(y) || x.type != DTYPE_F32 || y.rows != x.rows || y.cols != x.cols ||
-        gamma.type != DTYPE_F32 || beta.type != DTYPE_F32 || gamma.cols != x.cols ||
-        beta.cols != x.cols || !(epsilon > 0.0f))
+    if (!fits(x) || !fits_result(y) || x.type != DTYPE_F32 || y.rows != x.rows ||
+        y.cols != x.cols || gamma.type != DTYPE_F32 || beta.type != DTYPE_F32 ||
+        gamma.cols != x.cols || beta.cols != x.cols || !(epsilon > 0.0f))
         return cuda_shape(err, "layer_norm");
     return cuda_status(err, k_layer_norm(c->work, x, gamma.data, beta.data, epsilon, y),
                        "layer norm");

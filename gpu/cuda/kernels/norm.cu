@@ -50,7 +50,41 @@ __device__ inline pack<U, N> normed(const pack<float, N> &x, float mean, float s
     return y;
 }
 
-/* HELD packs of four in each lane. gamma, beta: aligned to 16 bytes. */
+/* The warp's normed row in 8 bits. */
+template <int HELD>
+__device__ inline void put_e4m3(const pack<float, 4> (&v)[HELD], const struct tensor &y,
+                                int64_t row)
+{
+    const int packs = (int)(y.cols / 4);
+    float high = 0.0f, factor;
+
+#pragma unroll
+    for (int i = 0; i < HELD; i++) {
+        if (i * 32 + (int)threadIdx.x < packs) {
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                high = fmaxf(high, magnitude(v[i].v[j]));
+        }
+    }
+    high = warp_max(high);
+    factor = factor_of<uint8_t>(high);
+    if (threadIdx.x == 0)
+        y.scales[row] = scale_of<uint8_t>(high);
+#pragma unroll
+    for (int i = 0; i < HELD; i++) {
+        const int at = i * 32 + (int)threadIdx.x;
+        pack<uint8_t, 4> q;
+
+        if (at >= packs)
+            break;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            q.v[j] = eight<uint8_t>::from(v[i].v[j] * factor);
+        reinterpret_cast<pack<uint8_t, 4> *>(row_of<uint8_t>(y, row))[at] = q;
+    }
+}
+
+/* HELD packs of four in each lane. gamma, beta: aligned to 16 bytes. U uint8_t: y is DTYPE_E4M3. */
 template <class R, class U, int HELD>
 __global__ __launch_bounds__(32 * WARPS) void norm_held(struct tensor x, struct tensor r,
                                                         const float *gamma, const float *beta,
@@ -102,10 +136,15 @@ __global__ __launch_bounds__(32 * WARPS) void norm_held(struct tensor x, struct 
             pack<float, 4> g = reinterpret_cast<const pack<float, 4> *>(gamma)[at];
             pack<float, 4> b = reinterpret_cast<const pack<float, 4> *>(beta)[at];
 
-            reinterpret_cast<pack<U, 4> *>(row_of<U>(y, row))[at] =
-                normed<U, 4>(v[i], mean, scale, g.v, b.v);
+            if constexpr (sizeof(U) == 1)
+                v[i] = normed<float, 4>(v[i], mean, scale, g.v, b.v);
+            else
+                reinterpret_cast<pack<U, 4> *>(row_of<U>(y, row))[at] =
+                    normed<U, 4>(v[i], mean, scale, g.v, b.v);
         }
     }
+    if constexpr (sizeof(U) == 1)
+        put_e4m3<HELD>(v, y, row);
 }
 
 /* Any length and alignment. Each lane reads again only what it has itself written. */
@@ -197,12 +236,14 @@ int norm_by(cudaStream_t s, const struct tensor &x, const struct tensor &r, cons
 {
     bool packs = in_packs(x, 4) && in_packs(y, 4) && is_aligned(gamma) && is_aligned(beta) &&
                  (!residual<R, 4>::some || in_packs(r, 4));
-    auto kernel = norm_long<R, U>;
+    auto kernel = norm_held<R, U, MOST / 2>;
 
-    if (packs && x.cols <= MOST / 2 * 128)
-        kernel = norm_held<R, U, MOST / 2>;
-    else if (packs && x.cols <= MOST * 128)
-        kernel = norm_held<R, U, MOST>;
+    if (packs && x.cols <= MOST * 128)
+        kernel = x.cols <= MOST / 2 * 128 ? kernel : norm_held<R, U, MOST>;
+    else if constexpr (sizeof(U) > 1)
+        kernel = norm_long<R, U>;
+    else
+        return (int)cudaErrorInvalidValue;
     LAUNCH(kernel, dim3((unsigned)((x.rows + WARPS - 1) / WARPS)), dim3(32, WARPS), 0, s)
     (x, r, gamma, beta, epsilon, y);
     return launched();
@@ -215,6 +256,8 @@ int k_layer_norm(cudaStream_t s, struct tensor x, const float *gamma, const floa
 {
     if (is_empty(x))
         return 0;
+    if (y.type == DTYPE_E4M3)
+        return norm_by<nothing, uint8_t>(s, x, x, gamma, beta, epsilon, y);
     return by_type(y.type, [&](auto to) {
         return norm_by<nothing, decltype(to)>(s, x, x, gamma, beta, epsilon, y);
     });

@@ -1,22 +1,39 @@
 /* Rows to 8 bits, and sums of their products back.
  *
  * quantize_rows: a block of 128 for a row, which is read twice: the largest magnitude, then the
- * values; the second time it comes from the cache (10 KiB for the longest row of Whisper). fp8 has
- * no scale: Whisper's activations between layer norms lie well inside of e4m3's 448. */
+ * values; the second time it comes from the cache (10 KiB for the longest row of Whisper).
+ *
+ * gelu_rows: a block of 256 holds its row in registers, so that GELU is computed once, and the
+ * result may lie where the sums did: it is written behind the barrier that all reads are before. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
 {
 
 constexpr int THREADS = 128;
+constexpr int GELU_THREADS = 256;
+constexpr int GELU_PACK = 8, GELU_HELD = BACKEND_MAX_E4M3 / (GELU_THREADS * GELU_PACK);
+static_assert(GELU_HELD * GELU_THREADS * GELU_PACK == BACKEND_MAX_E4M3, "a row is held whole");
 
-template <class T, int N>
-__global__ __launch_bounds__(THREADS) void quantize_rows(struct tensor x, int8_t *q,
-                                                         int64_t q_stride, float *scales)
+/* The largest of the block's threads. shared: one float for each warp. */
+template <int WARPS> __device__ inline float block_max(float v, float *shared)
+{
+    v = warp_max(v);
+    if (threadIdx.x % 32 == 0)
+        shared[threadIdx.x / 32] = v;
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < WARPS; w++)
+        v = fmaxf(v, shared[w]);
+    return v;
+}
+
+template <class T, class Q, int N>
+__global__ __launch_bounds__(THREADS) void quantize_rows(struct tensor x, struct tensor q)
 {
     __shared__ float shared[THREADS / 32];
     const pack<T, N> *in = reinterpret_cast<const pack<T, N> *>(row_of<T>(x, blockIdx.x));
-    pack<int8_t, N> *out = reinterpret_cast<pack<int8_t, N> *>(q + (int64_t)blockIdx.x * q_stride);
+    pack<Q, N> *out = reinterpret_cast<pack<Q, N> *>(row_of<Q>(q, blockIdx.x));
     float high = 0.0f, factor;
     int64_t packs = x.cols / N;
 
@@ -24,42 +41,103 @@ __global__ __launch_bounds__(THREADS) void quantize_rows(struct tensor x, int8_t
         pack<T, N> v = in[i];
 
 #pragma unroll
-        for (int j = 0; j < N; j++) {
-            float a = fabsf(to_f32(v.v[j]));
-
-            high = fmaxf(high, a <= FLT_MAX ? a : INFINITY); /* NaN too */
-        }
+        for (int j = 0; j < N; j++)
+            high = fmaxf(high, magnitude(to_f32(v.v[j])));
     }
-    high = warp_max(high);
-    if (threadIdx.x % 32 == 0)
-        shared[threadIdx.x / 32] = high;
-    __syncthreads();
-#pragma unroll
-    for (int w = 0; w < THREADS / 32; w++)
-        high = fmaxf(high, shared[w]);
+    high = block_max<THREADS / 32>(high, shared);
     if (threadIdx.x == 0)
-        scales[blockIdx.x] = high <= FLT_MAX ? high / 127.0f : NAN;
-    /* A tiny row, whose factor would be infinite, becomes zeros: so does one that is not finite. */
-    factor = high >= 1e-36f && high <= FLT_MAX ? 127.0f / high : 0.0f;
-    for (int64_t i = threadIdx.x; i < q_stride / N; i += THREADS) {
-        pack<int8_t, N> y = {};
+        q.scales[blockIdx.x] = scale_of<Q>(high);
+    factor = factor_of<Q>(high);
+    for (int64_t i = threadIdx.x; i < q.stride / N; i += THREADS) {
+        pack<Q, N> y = {};
 
         if (i < packs) {
             pack<T, N> v = in[i];
 
 #pragma unroll
-            for (int j = 0; j < N; j++) {
-                int r = __float2int_rn(to_f32(v.v[j]) * factor);
-
-                y.v[j] = (int8_t)(r > 127 ? 127 : r < -127 ? -127 : r);
-            }
+            for (int j = 0; j < N; j++)
+                y.v[j] = eight<Q>::from(to_f32(v.v[j]) * factor);
         }
         out[i] = y;
     }
 }
 
-template <class U, int N>
-__global__ __launch_bounds__(256) void dequantize_rows(const int32_t *acc, int64_t acc_stride,
+/* tanh to 2^-11 of its value, by one instruction. */
+__device__ inline float tanh_fast(float x)
+{
+#ifdef NIGHTSHIFT_EMULATED
+    return tanhf(x);
+#else
+    float y;
+
+    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+
+__device__ inline float gelu_fast(float x)
+{
+    const float half = 0.5f * x;
+
+    return half + half * tanh_fast(x * (0.79788456f + 0.79788456f * 0.044715f * x * x));
+}
+
+template <class T>
+__global__ __launch_bounds__(GELU_THREADS) void gelu_rows(struct tensor x, const float *bias,
+                                                          struct tensor q)
+{
+    __shared__ float shared[GELU_THREADS / 32];
+    const pack<T, GELU_PACK> *in =
+        reinterpret_cast<const pack<T, GELU_PACK> *>(row_of<T>(x, blockIdx.x));
+    pack<uint8_t, GELU_PACK> *out =
+        reinterpret_cast<pack<uint8_t, GELU_PACK> *>(row_of<uint8_t>(q, blockIdx.x));
+    const int packs = (int)(x.cols / GELU_PACK);
+    pack<T, GELU_PACK> v[GELU_HELD];
+    pack<float, GELU_PACK> r[GELU_HELD];
+    float high = 0.0f, factor;
+
+#pragma unroll
+    for (int i = 0; i < GELU_HELD; i++) {
+        const int at = i * GELU_THREADS + (int)threadIdx.x;
+
+        if (at < packs)
+            v[i] = in[at];
+    }
+#pragma unroll
+    for (int i = 0; i < GELU_HELD; i++) {
+        const int at = i * GELU_THREADS + (int)threadIdx.x;
+        pack<float, GELU_PACK> add = {};
+
+        if (at >= packs)
+            break;
+        if (bias)
+            add = reinterpret_cast<const pack<float, GELU_PACK> *>(bias)[at];
+#pragma unroll
+        for (int j = 0; j < GELU_PACK; j++) {
+            r[i].v[j] = gelu_fast(to_f32(v[i].v[j]) + add.v[j]);
+            high = fmaxf(high, magnitude(r[i].v[j]));
+        }
+    }
+    high = block_max<GELU_THREADS / 32>(high, shared);
+    if (threadIdx.x == 0)
+        q.scales[blockIdx.x] = scale_of<uint8_t>(high);
+    factor = factor_of<uint8_t>(high);
+#pragma unroll
+    for (int i = 0; i < GELU_HELD; i++) {
+        const int at = i * GELU_THREADS + (int)threadIdx.x;
+        pack<uint8_t, GELU_PACK> y;
+
+        if (at >= packs)
+            break;
+#pragma unroll
+        for (int j = 0; j < GELU_PACK; j++)
+            y.v[j] = eight<uint8_t>::from(r[i].v[j] * factor);
+        out[at] = y;
+    }
+}
+
+template <class A, class U, int N>
+__global__ __launch_bounds__(256) void dequantize_rows(const A *acc, int64_t acc_stride,
                                                        const float *row_scales,
                                                        const float *column_scales,
                                                        const float *bias, enum epilogue epilogue,
@@ -69,10 +147,10 @@ __global__ __launch_bounds__(256) void dequantize_rows(const int32_t *acc, int64
 
     if (row >= y.rows)
         return;
-    const pack<int32_t, N> *in = reinterpret_cast<const pack<int32_t, N> *>(acc + row * acc_stride);
+    const pack<A, N> *in = reinterpret_cast<const pack<A, N> *>(acc + row * acc_stride);
     pack<U, N> *out = reinterpret_cast<pack<U, N> *>(row_of<U>(y, row));
     const float scale = row_scales[row];
-    pack<int32_t, N> a[TILE_DEPTH];
+    pack<A, N> a[TILE_DEPTH];
     pack<U, N> b[TILE_DEPTH] = {};
 
 #pragma unroll
@@ -103,112 +181,81 @@ __global__ __launch_bounds__(256) void dequantize_rows(const int32_t *acc, int64
     }
 }
 
-template <class T, int N>
-__global__ __launch_bounds__(256) void fp8_rows(struct tensor x, uint8_t *q, int64_t q_stride)
+template <class T, class Q, int N>
+int quantize_by(cudaStream_t s, const struct tensor &x, const struct tensor &q)
 {
-    int64_t row = tile_row(), packs = x.cols / N;
+    auto kernel = quantize_rows<T, Q, N>;
 
-    if (row >= x.rows)
-        return;
-    const pack<T, N> *in = reinterpret_cast<const pack<T, N> *>(row_of<T>(x, row));
-    pack<uint8_t, N> *out = reinterpret_cast<pack<uint8_t, N> *>(q + row * q_stride);
-    pack<T, N> v[TILE_DEPTH];
-
-#pragma unroll
-    for (int i = 0; i < TILE_DEPTH; i++) {
-        if (tile_pack(i) < packs)
-            v[i] = in[tile_pack(i)];
-    }
-#pragma unroll
-    for (int i = 0; i < TILE_DEPTH; i++) {
-        pack<uint8_t, N> y = {};
-
-        if (tile_pack(i) >= q_stride / N)
-            break;
-#pragma unroll
-        for (int j = 0; j < N; j++) {
-            if (tile_pack(i) < packs)
-                y.v[j] = __nv_cvt_float_to_fp8(to_f32(v[i].v[j]), __NV_SATFINITE, __NV_E4M3);
-        }
-        out[tile_pack(i)] = y;
-    }
-}
-
-/* Whether rows of bytes may be accessed by n at a time. */
-bool bytes_in_packs(const void *q, int64_t stride, int n)
-{
-    return (uintptr_t)q % (uintptr_t)n == 0 && stride % n == 0;
-}
-
-template <class T, int N>
-int quantize_by(cudaStream_t s, const struct tensor &x, int8_t *q, int64_t q_stride, float *scales)
-{
-    auto kernel = quantize_rows<T, N>;
-
-    LAUNCH(kernel, dim3((unsigned)x.rows), dim3(THREADS), 0, s)(x, q, q_stride, scales);
+    LAUNCH(kernel, dim3((unsigned)x.rows), dim3(THREADS), 0, s)(x, q);
     return launched();
 }
 
-template <class T, int N>
-int fp8_by(cudaStream_t s, const struct tensor &x, uint8_t *q, int64_t q_stride)
+template <class Q> int quantize_to(cudaStream_t s, const struct tensor &x, const struct tensor &q)
 {
-    auto kernel = fp8_rows<T, N>;
+    return by_type(
+        x.type,
+        [&](auto a) {
+            using T = decltype(a);
+            constexpr int N = width<T, T>::wide;
 
-    LAUNCH(kernel, tile_grid(x.rows, q_stride / N), tile_block(), 0, s)(x, q, q_stride);
-    return launched();
+            /* Whole rows of q are written: its stride counts, not its columns. */
+            if (in_packs(x, N) && (uintptr_t)q.data % N == 0 && q.stride % N == 0)
+                return quantize_by<T, Q, N>(s, x, q);
+            return quantize_by<T, Q, 1>(s, x, q);
+        });
+}
+
+template <class A>
+int dequantize_by(cudaStream_t s, const A *acc, int64_t acc_stride, const float *row_scales,
+                  const float *column_scales, const float *bias, enum epilogue epilogue,
+                  const struct tensor &y)
+{
+    return by_type(
+        y.type,
+        [&](auto to) {
+            using U = decltype(to);
+            const bool packs = in_packs(y, 4) && is_aligned(acc) && acc_stride % 4 == 0 &&
+                               is_aligned(column_scales) && is_aligned(bias);
+            auto kernel = packs ? dequantize_rows<A, U, 4> : dequantize_rows<A, U, 1>;
+
+            LAUNCH(kernel, tile_grid(y.rows, packs ? y.cols / 4 : y.cols), tile_block(), 0, s)
+            (acc, acc_stride, row_scales, column_scales, bias, epilogue, y);
+            return launched();
+        });
 }
 
 } // namespace
 
-int k_quantize_rows(cudaStream_t s, struct tensor x, int8_t *q, int64_t q_stride, float *scales)
+int k_quantize_rows(cudaStream_t s, struct tensor x, struct tensor q)
 {
     if (is_empty(x))
         return 0;
-    return by_type(x.type, [&](auto a) {
-        using T = decltype(a);
-        constexpr int N = width<T, T>::wide;
-
-        if (in_packs(x, N) && bytes_in_packs(q, q_stride, N))
-            return quantize_by<T, N>(s, x, q, q_stride, scales);
-        return quantize_by<T, 1>(s, x, q, q_stride, scales);
-    });
+    return q.type == DTYPE_E4M3 ? quantize_to<uint8_t>(s, x, q) : quantize_to<int8_t>(s, x, q);
 }
 
-int k_to_fp8(cudaStream_t s, struct tensor x, uint8_t *q, int64_t q_stride)
+int k_gelu_rows(cudaStream_t s, struct tensor x, const float *bias, struct tensor q)
 {
     if (is_empty(x))
         return 0;
+    if (x.cols > BACKEND_MAX_E4M3 || !in_packs(x, GELU_PACK) || !in_packs(q, GELU_PACK) ||
+        !is_aligned(bias) || dtype_size(x.type) != 2)
+        return (int)cudaErrorInvalidValue;
     return by_type(x.type, [&](auto a) {
-        using T = decltype(a);
-        constexpr int N = width<T, T>::wide;
+        auto kernel = gelu_rows<decltype(a)>;
 
-        if (in_packs(x, N) && bytes_in_packs(q, q_stride, N))
-            return fp8_by<T, N>(s, x, q, q_stride);
-        return fp8_by<T, 1>(s, x, q, q_stride);
+        LAUNCH(kernel, dim3((unsigned)x.rows), dim3(GELU_THREADS), 0, s)(x, bias, q);
+        return launched();
     });
 }
 
-int k_dequantize(cudaStream_t s, const int32_t *acc, int64_t acc_stride, const float *row_scales,
-                 const float *column_scales, const float *bias, enum epilogue epilogue,
-                 struct tensor y)
+int k_dequantize(cudaStream_t s, const void *acc, bool whole, int64_t acc_stride,
+                 const float *row_scales, const float *column_scales, const float *bias,
+                 enum epilogue epilogue, struct tensor y)
 {
     if (is_empty(y))
         return 0;
-    return by_type(y.type, [&](auto to) {
-        using U = decltype(to);
-
-        if (in_packs(y, 4) && is_aligned(acc) && acc_stride % 4 == 0 && is_aligned(column_scales) &&
-            is_aligned(bias)) {
-            auto kernel = dequantize_rows<U, 4>;
-
-            LAUNCH(kernel, tile_grid(y.rows, y.cols / 4), tile_block(), 0, s)
-            (acc, acc_stride, row_scales, column_scales, bias, epilogue, y);
-        } else {
-            auto kernel = dequantize_rows<U, 1>;
-
-            LAUNCH(kernel, tile_grid(y.rows, y.cols), tile_block(), 0, s)
-            (acc, acc_stride, row_scales, column_scales, bias, epilogue, y);
-        }
-        return launched();
-    });
+    return whole ? dequantize_by(s, static_cast<const int32_t *>(acc), acc_stride, row_scales,
+                                 column_scales, bias, epilogue, y)
+                 : dequantize_by(s, static_cast<const float *>(acc), acc_stride, row_scales,
+                                 column_scales, bias, epilogue, y);
 }

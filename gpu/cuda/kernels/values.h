@@ -26,6 +26,47 @@ template <> struct number<__nv_bfloat16> {
     static __device__ inline __nv_bfloat16 from(float v) { return __float2bfloat16_rn(v); }
 };
 
+/* A magnitude among which the largest is sought; NaN counts as infinite. */
+__device__ inline float magnitude(float v)
+{
+    const float a = fabsf(v);
+
+    return a <= FLT_MAX ? a : INFINITY;
+}
+
+/* Numbers of 8 bits: int8_t, or uint8_t for e4m3. */
+template <class Q> struct eight;
+template <> struct eight<int8_t> {
+    static constexpr float most = 127.0f;
+    static __device__ inline int8_t from(float v)
+    {
+        const int r = __float2int_rn(v);
+
+        return (int8_t)(r > 127 ? 127 : r < -127 ? -127 : r);
+    }
+};
+template <> struct eight<uint8_t> {
+    static constexpr float most = 448.0f;
+    static __device__ inline uint8_t from(float v)
+    {
+        return __nv_cvt_float_to_fp8(v, __NV_SATFINITE, __NV_E4M3);
+    }
+};
+
+/* The scale of a row whose largest magnitude is `high`, and what its values are multiplied by. A
+ * tiny row, whose factor would be infinite, becomes zeros: so does one that is not finite. */
+template <class Q> __device__ inline float scale_of(float high)
+{
+    return high <= FLT_MAX ? high / eight<Q>::most : NAN;
+}
+
+template <class Q> __device__ inline float factor_of(float high)
+{
+    const float factor = eight<Q>::most / high;
+
+    return high <= FLT_MAX && factor <= FLT_MAX ? factor : 0.0f;
+}
+
 /* N values that are read or written by one access, or by several of 16 bytes. */
 template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) pack {
     T v[N];
@@ -138,7 +179,8 @@ template <class F> static inline int by_type(enum dtype type, F f)
         return f(__half());
     case DTYPE_BF16:
         return f(__nv_bfloat16());
-    case DTYPE_I8: /* caches alone, whose kernels go by the queries' type */
+    case DTYPE_I8:   /* caches alone, whose kernels go by the queries' type */
+    case DTYPE_E4M3: /* written by kernels of their own */
         break;
     }
     return (int)cudaErrorInvalidValue;

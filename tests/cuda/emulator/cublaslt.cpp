@@ -35,6 +35,9 @@ struct matmul {
     cublasLtEpilogue_t epilogue;
     const void *bias;
     int bias_type; /* a cudaDataType_t; -1, which is none of them: as D */
+    int8_t fast;
+    const float *scales[2]; /* of A and of B */
+    int32_t mode[2];        /* 3: one for each row of op(A), column of op(B) */
 };
 
 struct preference {
@@ -81,6 +84,17 @@ bool biased(const matmul &op)
 {
     return op.epilogue == CUBLASLT_EPILOGUE_BIAS || op.epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
            op.epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
+}
+
+bool scaled(const matmul &op)
+{
+    constexpr int32_t each = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+
+    if ((op.mode[0] == each) != (op.mode[1] == each))
+        fail("cuBLASLt: scales for each row of one matrix alone");
+    if (op.mode[0] == each && !(op.scales[0] && op.scales[1]))
+        fail("cuBLASLt: scales for each row, and none are there");
+    return op.mode[0] == each;
 }
 
 bool relu(const matmul &op)
@@ -151,10 +165,11 @@ cublasStatus_t check_fp8(const problem &p)
         return refuse("fp8 wants dimensions that are multiples of 16 bytes");
     if (p.d.type != CUDA_R_32F && p.d.type != CUDA_R_16F && p.d.type != CUDA_R_16BF)
         return refuse("fp8 into this type");
-    if (gelu(p.op) || relu(p.op))
-        return refuse("fp8 with GELU or ReLU");
-    if (biased(p.op) && p.d.type == CUDA_R_32F) /* as users have found */
-        return refuse("a bias with fp8 into float32");
+    /* GELU, and a bias of bf16 into float32, an H200 does. */
+    if (relu(p.op))
+        return refuse("fp8 with ReLU");
+    if (scaled(p.op) && sm() != 90)
+        return refuse("a scale for each row on this device");
     if (biased(p.op) && bias != (p.d.type == CUDA_R_16F ? CUDA_R_16F : CUDA_R_16BF))
         return refuse("a bias of this type with fp8");
     return CUBLAS_STATUS_SUCCESS;
@@ -208,6 +223,7 @@ bool columns_aligned(const layout &l)
  *   mixed        an epilogue where D is not of A's type (a bias with 16 bits into float32)
  *   activations  GELU and ReLU, with or without a bias
  *   products     all
+ *   scales       those with a scale for each row
  *   silently     not a refusal of its own: the answer is success, and no algorithm */
 bool told(const char *name)
 {
@@ -220,6 +236,8 @@ bool told(const char *name)
 bool told_to_refuse(const problem &p)
 {
     if (told("products"))
+        return true;
+    if (scaled(p.op) && told("scales"))
         return true;
     if (p.op.epilogue == CUBLASLT_EPILOGUE_DEFAULT)
         return false;
@@ -295,11 +313,16 @@ void finish(const problem &p, const std::vector<float> &sums, float alpha, float
 {
     std::vector<float> bias((size_t)p.m), row((size_t)p.m), old((size_t)p.m);
 
+    const bool each = scaled(p.op);
+
     if (biased(p.op))
         to_float(bias.data(), p.op.bias, bias_type(p), (size_t)p.m, 1);
     for (int64_t j = 0; j < p.n; j++) {
-        for (int64_t i = 0; i < p.m; i++)
+        for (int64_t i = 0; i < p.m; i++) {
             row[(size_t)i] = alpha * sums[(size_t)(j * p.m + i)];
+            if (each)
+                row[(size_t)i] *= p.op.scales[0][i] * p.op.scales[1][j];
+        }
         if (beta != 0.0f) {
             to_float(old.data(), c + (size_t)(j * p.c.ld) * number_size(p.c.type), p.c.type,
                      (size_t)p.m, 1);
@@ -397,7 +420,8 @@ EMULATED_API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *ret,
                                                      cudaDataType_t scale)
 {
     *ret = (cublasLtMatmulDesc_t) new matmul{
-        compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, nullptr, -1};
+        compute, scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT,
+        nullptr, -1,    0,           {},          {}};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -430,6 +454,21 @@ EMULATED_API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t 
         break;
     case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
         ok = take(&op.bias_type, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+        ok = take(&op.fast, value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+        ok = take(&op.scales[0], value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+        ok = take(&op.scales[1], value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+        ok = take(&op.mode[0], value, bytes);
+        break;
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
+        ok = take(&op.mode[1], value, bytes);
         break;
     default:
         break;
@@ -619,6 +658,9 @@ EMULATED_API cublasStatus_t cublasLtMatmul(
         return invalid("in place, with different layouts");
     if (biased(p.op) && !on_device(p.op.bias, (size_t)p.m * number_size(bias_type(p))))
         fail("cublasLtMatmul: the bias is not device memory");
+    if (scaled(p.op) && !(on_device(p.op.scales[0], (size_t)p.m * sizeof(float)) &&
+                          on_device(p.op.scales[1], (size_t)p.n * sizeof(float))))
+        fail("cublasLtMatmul: the scales are not device memory");
     cudaError_t e = enqueue(stream, "cublasLtMatmul", [=] {
         touch_matrix(a, p.a, false);
         touch_matrix(b, p.b, false);
@@ -626,6 +668,10 @@ EMULATED_API cublasStatus_t cublasLtMatmul(
             touch_matrix(c, p.c, false);
         if (biased(p.op))
             touch(p.op.bias, (size_t)p.m * number_size(bias_type(p)), false);
+        if (scaled(p.op)) {
+            touch(p.op.scales[0], (size_t)p.m * sizeof(float), false);
+            touch(p.op.scales[1], (size_t)p.n * sizeof(float), false);
+        }
         touch(workspace, how.workspace, true);
         touch_matrix(d, p.d, true);
         if (how.workspace > 0)

@@ -125,7 +125,7 @@ class matrix
     }
     struct tensor tensor() const
     {
-        return {type, rows, cols, stride, memory.p + (size_t)shift * dtype_size(type)};
+        return {type, rows, cols, stride, memory.p + (size_t)shift * dtype_size(type), nullptr};
     }
     /* values: [rows][cols]; rounded to the type. */
     void set(const std::vector<float> &values)

@@ -189,7 +189,8 @@ TEST(test_not_a_number)
 
 TEST(test_empty)
 {
-    struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr}, many = {DTYPE_F32, 65536, 64, 64, nullptr};
+    struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr, nullptr},
+                  many = {DTYPE_F32, 65536, 64, 64, nullptr, nullptr};
     struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr};
 
     WELL(k_align(nullptr, none, 1, 8, nullptr, none));

@@ -383,7 +383,7 @@ TEST(test_attention_of_eight_bits)
 
 TEST(test_too_many_rows)
 {
-    struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr};
+    struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr, nullptr};
     struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr};
 
     assert_int_not_equal(k_attention_rows(nullptr, q, kv, nullptr, 1, q), 0);

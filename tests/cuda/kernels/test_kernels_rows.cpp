@@ -271,8 +271,8 @@ TEST(test_softmax)
             assert_near(my.get(), softmax_of(x, cols, 0.125), precision_of(to) + 2e-6, 1e-7,
                         TYPE_NAMES[to]);
             /* Into its own memory, row over row. */
-            struct tensor over = {to, 5, cols, mx.stride * 4 / (int64_t)dtype_size(to),
-                                  mx.tensor().data};
+            struct tensor over = {
+                to, 5, cols, mx.stride * 4 / (int64_t)dtype_size(to), mx.tensor().data, nullptr};
             std::vector<float> apart = my.get();
             WELL(k_softmax(nullptr, mx.tensor(), 0.125f, over));
             matrix out(to, 5, cols);
@@ -303,7 +303,8 @@ TEST(test_quantize)
                 array<int8_t> q((size_t)(s.rows * wide), 99);
                 array<float> scales((size_t)s.rows, -1.0f);
 
-                WELL(k_quantize_rows(nullptr, m.tensor(), q.p, wide, scales.p));
+                WELL(k_quantize_rows(nullptr, m.tensor(),
+                                     {DTYPE_I8, s.rows, s.cols, wide, q.p, scales.p}));
                 std::vector<int8_t> got = q.get();
                 for (int64_t r = 0; r < s.rows; r++) {
                     float high = 0.0f;
@@ -332,7 +333,7 @@ TEST(test_quantize_corners)
     array<float> scales(5, -1.0f);
     const int8_t want[] = {127, 0, 2, -2, 0, 0, 0, 0};
 
-    WELL(k_quantize_rows(nullptr, m.tensor(), q.p, 4, scales.p));
+    WELL(k_quantize_rows(nullptr, m.tensor(), {DTYPE_I8, 5, 4, 4, q.p, scales.p}));
     assert_memory_equal(q.get().data(), want, sizeof(want));
     std::vector<float> got = scales.get();
     assert_true(got[0] == 1.0f && got[1] == 0.0f && std::isnan(got[2]) && std::isnan(got[3]));
@@ -357,10 +358,15 @@ TEST(test_dequantize)
                 for (int32_t &v : sums)
                     v = (int32_t)below(400000) - 200000;
                 array<int32_t> acc(sums);
+                array<float> floats(std::vector<float>(sums.begin(), sums.end()));
                 array<float> row_scales(rows), column_scales(columns), bias(b);
-                matrix my(to, s.rows, s.cols, y, s.gap, s.shift);
-                WELL(k_dequantize(nullptr, acc.p, wide, row_scales.p, column_scales.p,
+                matrix my(to, s.rows, s.cols, y, s.gap, s.shift),
+                    mf(to, s.rows, s.cols, y, s.gap, s.shift);
+                WELL(k_dequantize(nullptr, acc.p, true, wide, row_scales.p, column_scales.p,
                                   biased ? bias.p : nullptr, e, my.tensor()));
+                WELL(k_dequantize(nullptr, floats.p, false, wide, row_scales.p, column_scales.p,
+                                  biased ? bias.p : nullptr, e, mf.tensor()));
+                assert_true(mf.get() == my.get()); /* the sums are whole numbers below 2^24 */
                 for (int64_t i = 0; i < s.rows * s.cols; i++) {
                     size_t r = (size_t)(i / s.cols), c = (size_t)(i % s.cols);
                     double v =
@@ -382,29 +388,130 @@ static double from_fp8(uint8_t b)
     return (b & 0x7f) == 0x7f ? NAN : b & 0x80 ? -v : v;
 }
 
-TEST(test_fp8)
+/* Rows of e4m3 against what they were made of: half of the last place, below the smallest normal
+ * number of half its step; and no scale but the row's. */
+static void assert_e4m3(const std::vector<uint8_t> &q, const std::vector<float> &scales,
+                        const std::vector<double> &x, int64_t rows, int64_t cols, int64_t stride,
+                        double error)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        double high = 0.0, scale = (double)scales[(size_t)r];
+
+        for (int64_t c = 0; c < cols; c++)
+            high = fmax(high, fabs(x[(size_t)(r * cols + c)]));
+        assert_true(fabs(scale - high / 448.0) <= high / 448.0 * 1e-6 + error / 448.0);
+        for (int64_t c = 0; c < cols; c++) {
+            double v = x[(size_t)(r * cols + c)];
+            double w = from_fp8(q[(size_t)(r * stride + c)]) * scale;
+
+            assert_true(fabs(w - v) <= fmax(fabs(v) * 0x1p-4, scale * 0x1p-10) * 1.001 + error);
+        }
+    }
+}
+
+static std::vector<double> doubles(const std::vector<float> &x)
+{
+    return std::vector<double>(x.begin(), x.end());
+}
+
+TEST(test_e4m3)
 {
     for (enum dtype type : ALL_TYPES)
         for (const shape &s : SHAPES) {
             int64_t wide = (s.cols + 15) / 16 * 16;
-            std::vector<float> x = normals((size_t)(s.rows * s.cols), 3.0f);
-
-            x[0] = 1000.0f; /* beyond the largest, 448 */
-            x.back() = s.cols > 1 ? -INFINITY : x.back();
-            x = rounded_all(type, x);
+            std::vector<float> x = rounded_all(type, normals((size_t)(s.rows * s.cols), 3.0f));
             matrix m(type, s.rows, s.cols, x, s.gap, s.shift);
             array<uint8_t> q((size_t)(s.rows * wide), 99);
-            WELL(k_to_fp8(nullptr, m.tensor(), q.p, wide));
-            std::vector<uint8_t> got = q.get();
-            for (int64_t r = 0; r < s.rows; r++)
-                for (int64_t c = 0; c < wide; c++) {
-                    double v = c < s.cols ? (double)x[(size_t)(r * s.cols + c)] : 0.0;
-                    double w = from_fp8(got[(size_t)(r * wide + c)]);
+            array<float> scales((size_t)s.rows, -1.0f);
 
-                    v = fmax(-448.0, fmin(448.0, v));
-                    assert_true(fabs(w - v) <= fmax(fabs(v) * 0x1p-4, 0x1p-10));
-                }
+            WELL(k_quantize_rows(nullptr, m.tensor(),
+                                 {DTYPE_E4M3, s.rows, s.cols, wide, q.p, scales.p}));
+            assert_e4m3(q.get(), scales.get(), doubles(x), s.rows, s.cols, wide, 0.0);
+            for (int64_t r = 0; r < s.rows; r++)
+                for (int64_t c = s.cols; c < wide; c++)
+                    assert_int_equal(q.get()[(size_t)(r * wide + c)], 0);
         }
+}
+
+/* What is not finite does not hide behind a scale, and rows of (nearly) nothing are zeros. */
+TEST(test_e4m3_corners)
+{
+    matrix m(DTYPE_F32, 4, 4,
+             {448.0f, -0.5f, 17.0f, 0.0f, 1.0f, NAN, 2.0f, 3.0f, 1e-40f, -1e-40f, 0.0f, 0.0f, 0.0f,
+              0.0f, 0.0f, 0.0f});
+    array<uint8_t> q(16, 99);
+    array<float> scales(4, -1.0f);
+
+    WELL(k_quantize_rows(nullptr, m.tensor(), {DTYPE_E4M3, 4, 4, 4, q.p, scales.p}));
+    std::vector<float> got = scales.get();
+    std::vector<uint8_t> b = q.get();
+    assert_true(from_fp8(b[0]) == 448.0 && from_fp8(b[1]) == -0.5 && from_fp8(b[2]) == 16.0);
+    assert_true(got[0] == 1.0f && std::isnan(got[1]) && got[3] == 0.0f);
+    for (size_t i = 8; i < 16; i++)
+        assert_true(fabs(from_fp8(b[i]) * (double)got[i / 4]) <= 1e-40);
+}
+
+/* In place, as products use it: 8 bits where the row's 16 were. */
+TEST(test_gelu_rows)
+{
+    for (enum dtype type : {DTYPE_BF16, DTYPE_F16})
+        for (int64_t cols : {8, 16, 384, 2048, 2056, 5120, 6144})
+            for (bool biased : {false, true}) {
+                const int64_t rows = 5;
+                std::vector<float> x = rounded_all(type, normals((size_t)(rows * cols), 2.0f)),
+                                   b = normals((size_t)cols);
+                std::vector<double> want;
+                array<float> bias(b), scales((size_t)rows, -1.0f);
+                matrix m(type, rows, cols, x);
+                struct tensor q = {DTYPE_E4M3,      rows,    cols, 2 * m.tensor().stride,
+                                   m.tensor().data, scales.p};
+
+                for (size_t i = 0; i < x.size(); i++)
+                    want.push_back(
+                        finished((double)x[i] + (biased ? (double)b[i % (size_t)cols] : 0.0),
+                                 EPILOGUE_GELU, 0.0));
+                WELL(k_gelu_rows(nullptr, m.tensor(), biased ? bias.p : nullptr, q));
+                std::vector<uint8_t> bytes((size_t)(rows * q.stride));
+                assert_int_equal(cudaMemcpy(bytes.data(), q.data,
+                                            (size_t)((rows - 1) * q.stride + cols),
+                                            cudaMemcpyDeviceToHost),
+                                 cudaSuccess);
+                assert_e4m3(bytes, scales.get(), want, rows, cols, q.stride, 6e-4);
+            }
+    /* Too long, or not in packs. */
+    matrix long_one(DTYPE_BF16, 1, BACKEND_MAX_E4M3 + 8), odd(DTYPE_BF16, 1, 12);
+    array<float> scale(1, 0.0f);
+    for (const matrix *m : {&long_one, &odd}) {
+        struct tensor x = m->tensor(), q = x;
+
+        q.type = DTYPE_E4M3;
+        q.stride *= 2;
+        q.scales = scale.p;
+        assert_int_equal(k_gelu_rows(nullptr, x, nullptr, q), cudaErrorInvalidValue);
+    }
+}
+
+TEST(test_layer_norm_e4m3)
+{
+    for (int64_t cols : {4, 64, 384, 768, 772, 1280, 1536}) {
+        const int64_t rows = 7;
+        std::vector<float> x = normals((size_t)(rows * cols), 3.0f), g = normals((size_t)cols),
+                           b = normals((size_t)cols);
+        matrix m(DTYPE_F32, rows, cols, x), y(DTYPE_F32, rows, cols);
+        array<float> gamma(g), beta(b), scales((size_t)rows, -1.0f);
+        array<uint8_t> q((size_t)(rows * cols), 99);
+
+        WELL(k_layer_norm(nullptr, m.tensor(), gamma.p, beta.p, 1e-5f, y.tensor()));
+        WELL(k_layer_norm(nullptr, m.tensor(), gamma.p, beta.p, 1e-5f,
+                          {DTYPE_E4M3, rows, cols, cols, q.p, scales.p}));
+        assert_e4m3(q.get(), scales.get(), doubles(y.get()), rows, cols, cols, 0.0);
+    }
+    matrix wide(DTYPE_F32, 1, 1540);
+    array<float> gamma(std::vector<float>(1540)), scale(1, 0.0f);
+    array<uint8_t> q(1540, 0);
+    assert_int_equal(k_layer_norm(nullptr, wide.tensor(), gamma.p, gamma.p, 1e-5f,
+                                  {DTYPE_E4M3, 1, 1540, 1540, q.p, scale.p}),
+                     cudaErrorInvalidValue);
 }
 
 TEST(test_read)
@@ -426,7 +533,7 @@ TEST(test_read)
 /* Nothing to do is well, and no launch without blocks. */
 TEST(test_empty)
 {
-    struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr};
+    struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr, nullptr};
 
     WELL(k_zero(nullptr, none));
     WELL(k_copy(nullptr, none, none));
@@ -436,8 +543,8 @@ TEST(test_empty)
     WELL(k_epilogue(nullptr, none, nullptr, EPILOGUE_NONE, none));
     WELL(k_layer_norm(nullptr, none, nullptr, nullptr, 1e-5f, none));
     WELL(k_softmax(nullptr, none, 1.0f, none));
-    WELL(k_quantize_rows(nullptr, none, nullptr, 8, nullptr));
-    WELL(k_to_fp8(nullptr, none, nullptr, 8));
+    WELL(k_quantize_rows(nullptr, none, none));
+    WELL(k_gelu_rows(nullptr, none, nullptr, none));
 }
 
 TEST_MAIN(NULL, NULL)

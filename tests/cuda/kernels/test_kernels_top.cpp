@@ -122,7 +122,7 @@ TEST(test_few)
 
 TEST(test_refused)
 {
-    struct tensor t = {DTYPE_F32, 1, 8, 8, nullptr};
+    struct tensor t = {DTYPE_F32, 1, 8, 8, nullptr, nullptr};
 
     assert_int_not_equal(k_top(nullptr, t, 0, nullptr), 0);
     assert_int_not_equal(k_top(nullptr, t, BACKEND_MAX_TOP + 1, nullptr), 0);

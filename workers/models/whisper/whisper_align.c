@@ -6,10 +6,10 @@
 /* Scores of head `i` of `tokens` ones, rows [at, at + rows) of it. */
 static struct tensor scores_of(const struct whisper_session *s, const struct look *look, uint32_t i)
 {
-    int64_t row = (int64_t)i * look->tokens + look->at;
+    struct tensor scores = tensor_rows(s->scores, (int64_t)i * look->tokens + look->at, look->rows);
 
-    return (struct tensor){DTYPE_F32, look->rows, look->frames, s->scores.stride,
-                           (float *)s->scores.data + row * s->scores.stride};
+    scores.cols = look->frames;
+    return scores;
 }
 
 int whisper_look(struct whisper_session *s, uint32_t layer, struct tensor q,

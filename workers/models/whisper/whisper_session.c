@@ -75,7 +75,9 @@ static size_t place_tensors(struct whisper_session *s, char *base)
     int64_t positions = (int64_t)s->shape.windows * WHISPER_POSITIONS;
     int64_t aligned = s->shape.align_heads ? c->max_target_positions : 0; /* tokens */
     int64_t vocab = (c->vocab_size + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
-    enum dtype t = s->w->type;
+    enum dtype t = s->w->type, in = precision_input(s->w->precision);
+    bool eight = in == DTYPE_E4M3; /* then rows have scales; ffn's 8 bits lie where its 16 did */
+    struct tensor h_scales, ffn_scales;
     const struct {
         struct tensor *tensor;
         enum dtype type;
@@ -86,7 +88,9 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         {&s->conv1, t, frames, d},
         {&s->conv2, t, positions, d},
         {&s->x, DTYPE_F32, positions, d},
-        {&s->h, t, positions, d},
+        {&s->h, in, positions, d},
+        {&h_scales, DTYPE_F32, eight ? positions : 0, 1},
+        {&ffn_scales, DTYPE_F32, eight ? positions : 0, 1},
         {&s->attended, t, positions, d},
         {&s->qkv, t, positions, 3 * d},
         {&s->ffn, t, positions, c->encoder_ffn},
@@ -122,6 +126,12 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         at += (bytes + 255) / 256 * 256;
     }
     s->logits.cols = c->vocab_size; /* of a longer stride */
+    if (base && eight) {
+        s->h.scales = h_scales.data;
+        s->ffn.type = in;
+        s->ffn.stride = 2 * s->ffn.cols;
+        s->ffn.scales = ffn_scales.data;
+    }
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
         if (base)
             *arrays[i].place = base + at;

@@ -21,7 +21,7 @@ static uint64_t encoder_layer_bytes(const struct whisper_config *c, enum precisi
 /* Of what a step multiplies by (LINEAR_ROWS). */
 static uint32_t step_bytes(enum precision p, bool halves)
 {
-    return halves && p == PRECISION_F32 ? 2 : precision_weight_bytes(p);
+    return halves && p == PRECISION_F32 ? 2 : precision_weight_bytes(precision_of_rows(p));
 }
 
 static uint64_t decoder_layer_bytes(const struct whisper_config *c, enum precision p, bool halves)
