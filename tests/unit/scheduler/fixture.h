@@ -19,6 +19,7 @@
 #include "store/lock.h"
 #include "store/requests/request.h"
 #include "store/store.h"
+#include "tests/common/catalog.h"
 #include "tests/common/test.h"
 
 #define CATALOG "run.db"
@@ -40,6 +41,7 @@ static inline void fixture_reset(void)
     if (system("rm -rf state " CATALOG "*"))
         fail();
     assert_int_equal(mkdir("state", 0700), 0);
+    catalog_copy_empty(CATALOG);
     setenv("FAKE_STATE", "state", 1);
     unsetenv("FAKE_MODE");
     unsetenv("FAKE_SHARD_US");

@@ -321,6 +321,7 @@ TEST(options_are_checked)
     struct err e;
 
     fixture_reset();
+    assert_int_equal(unlink(CATALOG), 0);
     assert_int_equal(run_once("cpu", &r, &e), ERR_MISSING);
     ADD("/a/ok-1");
     assert_int_equal(run_once("gpu9", &r, &e), ERR_USAGE);

@@ -9,7 +9,7 @@
 
 #include "store/requests/request.h"
 #include "store/store.h"
-#include "tests/common/files.h"
+#include "tests/common/catalog.h"
 #include "tests/common/test.h"
 
 #define CATALOG "catalog.db"
@@ -31,20 +31,11 @@ static inline struct store *catalog_open(enum store_mode mode)
     return st;
 }
 
-/* An empty catalog lies there, closed: made once in a program, for ten migrations take longer than
- * most tests, and copied from then on. */
+/* An empty catalog lies there, closed. */
 static inline void catalog_fresh(void)
 {
-    static bool made;
-
     catalog_remove();
-    if (made) {
-        file_copy("empty.db", CATALOG);
-        return;
-    }
-    store_close(catalog_open(STORE_WRITE));
-    file_copy(CATALOG, "empty.db");
-    made = true;
+    catalog_copy_empty(CATALOG);
 }
 
 static inline struct store *catalog_new(void)

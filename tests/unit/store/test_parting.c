@@ -27,7 +27,7 @@ static struct store *part_new(void)
     struct err e = {0};
 
     part_remove(PART);
-    file_copy("empty.db", PART);
+    catalog_copy_empty(PART);
     assert_ok(store_open(PART, STORE_WRITE, &st, &e), e);
     return st;
 }
