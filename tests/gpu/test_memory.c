@@ -55,7 +55,7 @@ TEST(too_many_slots)
     want = malloc(bytes);
     got = malloc(bytes);
     assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
-    first_logits(w, s, want);
+    first_logits(w, s, got);
     options.cap = roomy->peak + 32 * MIB; /* room for this, and not for 512 slots */
     whisper_session_free(s);
     whisper_free(w);
@@ -64,6 +64,7 @@ TEST(too_many_slots)
     tight = gpu_open(&options);
     assert_ok(gpu_load("nano", tight, PRECISION_F32, &w, &e), e);
     assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
+    first_logits(w, s, want); /* by this device's own choice of algorithms */
     loaded = tight->allocated;
     for (int again = 0; again < 3; again++) {
         assert_int_equal(
