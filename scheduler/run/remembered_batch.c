@@ -42,6 +42,10 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     int rc;
 
     memset(&w->use, 0, sizeof(w->use));
+    /* As the scheduler sees the device, also where it is noted: a worker's CUDA adds its own
+     * version to the driver's, and what was noted by that was never found again. */
+    utf8_copy(w->use.device_id, sizeof(w->use.device_id), d->id);
+    utf8_copy(w->use.driver, sizeof(w->use.driver), d->driver);
     utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->stages[0].model_hash);
     utf8_copy(w->use.decoding, sizeof(w->use.decoding), run->kind.decoding);
     if (is_chosen(w) || precision_parse(m->precision, &precision, &err))
@@ -95,8 +99,6 @@ void remembered_ready(struct run_worker *w, const struct msg_ready *m)
 {
     struct run_memory *u = &w->use;
 
-    utf8_copy(u->device_id, sizeof(u->device_id), m->device_id);
-    utf8_copy(u->driver, sizeof(u->driver), m->driver);
     utf8_copy(u->precision, sizeof(u->precision), m->precision);
     u->slots = m->slots;
     u->windows = m->windows;
