@@ -3,6 +3,7 @@
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu/fft.h"
 #include "gpu/host/host.h"
@@ -147,6 +148,18 @@ static void centre(float *rows, size_t frames, size_t bins)
             rows[i * bins + b] = (float)((double)rows[i * bins + b] - mean[b]);
 }
 
+/* How many frames of window w are the last ones of the window before, which lies `step`s earlier.
+ */
+static size_t shared_frames(const struct filter_bank *f, const uint32_t *at, uint32_t w,
+                            size_t frames)
+{
+    uint32_t apart = w > 0 && at[w] > at[w - 1] ? at[w] - at[w - 1] : 0;
+
+    if (apart == 0 || apart % f->spec.step != 0 || f->spec.centred)
+        return 0;
+    return apart / f->spec.step < frames ? frames - apart / f->spec.step : 0;
+}
+
 int host_filter_bank(struct backend *be, struct filter_bank *f, struct tensor pcm,
                      const uint32_t *at, uint32_t windows, size_t samples, struct tensor out,
                      struct err *err)
@@ -163,10 +176,17 @@ int host_filter_bank(struct backend *be, struct filter_bank *f, struct tensor pc
     for (size_t k = 0; k < windows * each; k++) {
         const size_t window = k / each, first = k % each * BLOCK;
         const struct desk *desk = &f->desks[omp_get_thread_num()];
+        const size_t known = shared_frames(f, at, (uint32_t)window, frames);
 
-        for (size_t i = first; i < frames && i < first + BLOCK; i++)
+        for (size_t i = first < known ? known : first; i < frames && i < first + BLOCK; i++)
             run_frame(f, desk, (const float *)pcm.data + at[window], samples, i,
                       rows + (window * frames + i) * bins);
+    }
+    for (uint32_t w = 1; w < windows; w++) {
+        const size_t known = shared_frames(f, at, w, frames);
+
+        memcpy(rows + w * frames * bins, rows + (w * frames - known) * bins,
+               known * bins * sizeof(*rows));
     }
 #pragma omp parallel for schedule(dynamic) num_threads(windows > 1 ? f->threads : 1)
     for (size_t w = 0; w < (f->spec.centre ? windows : 0); w++)
