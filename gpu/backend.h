@@ -203,7 +203,6 @@ struct attention_bias {
 struct backend_info {
     char name[64];         /* "AMD EPYC 9654", "NVIDIA H200": for people */
     char id[64];           /* "cpu", a GPU's UUID: stable */
-    char driver[32];       /* "580.95 (CUDA 13.0)"; "" where there is none */
     uint64_t memory_total; /* bytes */
     uint64_t memory_free;  /* when it was opened */
     uint32_t threads;      /* host: threads that operations use; 0 elsewhere */

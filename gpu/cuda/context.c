@@ -165,7 +165,6 @@ static void describe(struct cuda *c, const struct cuda_device *d)
 
     snprintf(info->name, sizeof(info->name), "%s", d->name);
     snprintf(info->id, sizeof(info->id), "%s", d->uuid);
-    cuda_driver_name(info->driver, sizeof(info->driver));
     info->processors = d->processors;
     info->have = d->have;
     info->deterministic = c->deterministic;

@@ -175,8 +175,6 @@ int cuda_devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct err 
 int cuda_device_find(const char *name, int *ret, struct err *err);
 /* One device without its free memory: makes no context. */
 int cuda_device_describe(int ordinal, struct cuda_device *ret, struct err *err);
-/* "580.95.05 (CUDA 13.0)": the kernel module's version, and what the driver can do; "" for none. */
-void cuda_driver_name(char *ret, size_t cap);
 
 /* --- matmul.c ------------------------------------------------------------------------------- */
 

@@ -9,24 +9,6 @@
 #define CUDA_MAJOR(v) ((v) / 1000)
 #define CUDA_MINOR(v) ((v) % 1000 / 10)
 
-void cuda_driver_name(char *ret, size_t cap)
-{
-    FILE *f = fopen("/sys/module/nvidia/version", "re");
-    char line[24] = "";
-    int version = 0;
-
-    if (f && fgets(line, sizeof(line), f))
-        line[strcspn(line, "\n")] = '\0';
-    if (f)
-        fclose(f);
-    if (cudaDriverGetVersion(&version) != cudaSuccess || version == 0)
-        snprintf(ret, cap, "%s", "");
-    else if (line[0])
-        snprintf(ret, cap, "%s (CUDA %d.%d)", line, CUDA_MAJOR(version), CUDA_MINOR(version));
-    else
-        snprintf(ret, cap, "CUDA %d.%d", CUDA_MAJOR(version), CUDA_MINOR(version));
-}
-
 /* Kernels run on every sm of 7.5 and later, as code or through PTX. */
 static precision_set precisions_of(int sm)
 {

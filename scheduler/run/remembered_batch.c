@@ -21,11 +21,15 @@ static bool is_chosen(const struct run_worker *w)
            run->o->cache != CACHE_AUTO || run->devices->list[w->index].memory_cap;
 }
 
+/* The device is named as the scheduler sees it, not as a worker would: his CUDA adds its own
+ * version to the driver's. */
 static struct store_tuning_key key_of(const struct run_worker *w)
 {
+    const struct device *d = &w->process.run->devices->list[w->index];
+
     return (struct store_tuning_key){
-        .device_id = w->use.device_id,
-        .driver = w->use.driver,
+        .device_id = d->id,
+        .driver = d->driver,
         .model_hash = w->use.model_hash,
         .precision = w->use.precision,
         .decoding = w->use.decoding,
@@ -42,10 +46,6 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     int rc;
 
     memset(&w->use, 0, sizeof(w->use));
-    /* As the scheduler sees the device, also where it is noted: a worker's CUDA adds its own
-     * version to the driver's, and what was noted by that was never found again. */
-    utf8_copy(w->use.device_id, sizeof(w->use.device_id), d->id);
-    utf8_copy(w->use.driver, sizeof(w->use.driver), d->driver);
     utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->stages[0].model_hash);
     utf8_copy(w->use.decoding, sizeof(w->use.decoding), run->kind.decoding);
     if (is_chosen(w) || precision_parse(m->precision, &precision, &err))

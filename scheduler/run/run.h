@@ -69,7 +69,7 @@ enum run_mode { RUN_GOING, RUN_PAUSED, RUN_DRAINING, RUN_ENDING };
 
 /* How a device is used, as its worker says, and what of it is to be remembered. */
 struct run_memory {
-    char device_id[64], driver[64], precision[16];
+    char precision[16];
     /* What it was set up with: the run's stage may be another by now. */
     char model_hash[130], decoding[SCHEDULER_DECODING_LEN];
     uint32_t slots, windows; /* 0: not ready yet */

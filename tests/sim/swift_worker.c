@@ -206,8 +206,6 @@ static void get_ready(void)
     const struct msg_ready m = {.capacity = CAPACITY,
                                 .description = text("made up"),
                                 .device = text("a made-up device"),
-                                .device_id = text("swift"),
-                                .driver = text(""),
                                 .precision = text("fp32"),
                                 .slots = CAPACITY / 2,
                                 .windows = 8,

@@ -196,8 +196,6 @@ void worker_post_ready(struct worker *w, struct backend *be, const struct stage 
     struct msg_ready m = {
         .capacity = room->capacity,
         .device = (char *)be->info.name,
-        .device_id = (char *)be->info.id,
-        .driver = (char *)be->info.driver,
         .precision = (char *)precision_name(stage_precision(stage)),
         .slots = slots,
         .windows = stage_windows(stage),

@@ -78,8 +78,6 @@ static const struct field ready[] = {
     FIELD_U32(msg_ready, capacity, 1, 1u << 16),
     FIELD_TEXT(msg_ready, description, MAX_MESSAGE),
     FIELD_TEXT(msg_ready, device, MAX_NAME),
-    FIELD_TEXT(msg_ready, device_id, MAX_NAME),
-    FIELD_TEXT(msg_ready, driver, MAX_NAME),
     FIELD_TEXT(msg_ready, precision, MAX_NAME),
     FIELD_U32(msg_ready, slots, 1, MAX_SLOTS),
     FIELD_U32(msg_ready, windows, 1, MAX_SLOTS),

@@ -104,9 +104,7 @@ struct msg_ready {
     uint32_t capacity; /* shards that keep the device busy: the scheduler leases at least so many */
     char *description; /* for people: "cpu, 2 threads, bf16, 8 slots" */
     char *device;      /* "NVIDIA H200", for people */
-    char *device_id;   /* its UUID, "cpu", "sim:24GiB": what measurements are remembered by, */
-    char *driver;      /*   with this ("" where there is none) */
-    char *precision;   /*   and this: what AUTO became */
+    char *precision;   /* what AUTO became */
     uint32_t slots, windows;  /* in use */
     uint64_t predicted_bytes; /* of device memory, before anything was allocated; 0: unknown */
     uint64_t allocated_bytes; /* now */

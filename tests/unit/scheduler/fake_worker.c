@@ -404,8 +404,6 @@ static void setup(const struct frame *from)
         .capacity = CAPACITY,
         .description = device,
         .device = fake_text("a fake"),
-        .device_id = fake_text("sim:2GiB"), /* as NIGHTSHIFT_DEVICES of the tests has it */
-        .driver = fake_text("1.0 (CUDA 13.0)"),
         .precision = fake_text("fp32"),
         .slots = 8,
         .windows = 2,

@@ -320,7 +320,6 @@ static void keep_ready(struct play *p, const struct frame *f)
     p->measured = m.measured;
     p->predicted_bytes = m.predicted_bytes;
     p->allocated_bytes = m.allocated_bytes;
-    snprintf(p->device_id, sizeof(p->device_id), "%s", m.device_id);
     snprintf(p->precision, sizeof(p->precision), "%s", m.precision);
     p->stage_count = m.stage_count;
     for (uint32_t i = 0; i < m.stage_count; i++)

@@ -30,7 +30,7 @@ struct play {
     float rate;
     bool measured;
     uint64_t predicted_bytes, allocated_bytes;
-    char device_id[64], precision[16];
+    char precision[16];
     uint32_t stage_count; /* by READY: */
     char why_not[SETUP_MAX_STAGES][512];
     int fatal; /* code; 0: none */

@@ -395,7 +395,7 @@ TEST(ranges_are_checked)
     REFUSED(ready, rate, INFINITY);
     REFUSED(ready, predicted_bytes, UINT64_MAX);
     REFUSED(ready, allocated_bytes, (uint64_t)INT64_MAX + 1);
-    REFUSED(ready, device_id, (char *)"\xff");
+    REFUSED(ready, precision, (char *)"\xff");
     REFUSED(heartbeat, vram_bytes, UINT64_MAX);
     REFUSED(heartbeat, vram_peak, UINT64_MAX);
     REFUSED(tuned, slots, 0);
