@@ -70,27 +70,34 @@ static int announce(struct store *st, int version, struct err *err)
     return rc;
 }
 
-int migrate_apply(struct store *st, int version, struct err *err)
+static int apply(struct store *st, const struct migration *m, struct err *err)
 {
     char mark[96];
+    int rc = db_exec(st, m->sql, err);
+
+    snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             STORE_APPLICATION_ID, m->number);
+    if (rc == 0)
+        rc = db_exec(st, mark, err);
+    return rc < 0 ? err_prefix(err, "migration %s", m->name) : 0;
+}
+
+int migrate_apply(struct store *st, int version, struct err *err)
+{
+    /* Each is a transaction of its own, but for those that make a new catalog: that is there or
+     * not, and waits for the disk once. */
+    const int together = version == 0 ? migrations_last : 1;
     int rc = announce(st, version, err);
 
-    if (rc < 0)
-        return rc;
-    for (int k = version; k < migrations_last; k++) {
-        const struct migration *m = &migrations[k];
-
+    for (int k = version; rc == 0 && k < migrations_last; k += together) {
         rc = db_enter(st, err);
         if (rc < 0)
             return rc;
-        rc = db_exec(st, m->sql, err);
-        snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
-                 STORE_APPLICATION_ID, m->number);
-        if (rc == 0)
-            rc = db_exec(st, mark, err);
+        for (int i = k; rc == 0 && i < k + together; i++)
+            rc = apply(st, &migrations[i], err);
         rc = db_leave(st, rc, err);
         if (rc < 0)
-            return err_prefix(err, "'%s': migration %s", st->path, m->name);
+            err_prefix(err, "'%s'", st->path);
     }
-    return 0;
+    return rc;
 }
