@@ -10,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/replace.h"
 #include "tools/cli/text.h"
 
 static bool part_path(const struct hub_file *f, char out[PATH_MAX])
@@ -102,7 +103,7 @@ int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const stru
                    uint64_t *got_bytes, struct err *err)
 {
     struct hub_part p = {.name = f->name, .fd = -1, .size_bytes = f->size_bytes};
-    char part[PATH_MAX];
+    char part[PATH_MAX], *whole;
     bool here = false;
     int rc = look(watch, f, &here, err);
 
@@ -118,8 +119,12 @@ int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const stru
     if (rc == 0)
         rc = fill(h, watch, f, &p, err);
     *got_bytes += p.got_bytes;
-    if (rc == 0 && (fsync(p.fd) != 0 || rename(part, f->path) != 0))
+    if (rc == 0 && fsync(p.fd) != 0)
         rc = err_sys(err, errno, "write %.200s", f->path);
+    if (rc == 0) {
+        whole = strdup(part);
+        rc = whole ? replace_with(whole, f->path, err) : err_set(err, ERR_NOMEM, "out of memory");
+    }
     if (rc == 0)
         watch->on_file(watch->arg, HUB_DONE, f->name, f->size_bytes, f->size_bytes);
     else if (p.fd >= 0 && p.have_bytes == 0)

@@ -40,13 +40,18 @@ static int open_library(const struct library *l, struct ffmpeg *ret, struct err 
     void *handle = dlopen(l->file, RTLD_LAZY | RTLD_GLOBAL);
 
     if (!handle)
-        return err_set(err, ERR_IO, "FFmpeg cannot be opened, install it: %.300s", dlerror());
+        return err_set(
+            err, ERR_IO,
+            "FFmpeg cannot be opened (%.300s): install it; `nightshift doctor` names what "
+            "is missing",
+            dlerror());
     for (size_t i = 0; i < l->count; i++) {
         void *f = dlsym(handle, l->functions[i].name);
 
         if (!f)
-            return err_set(err, ERR_IO, "%s has no %s: install FFmpeg anew", l->file,
-                           l->functions[i].name);
+            return err_set(err, ERR_IO,
+                           "%s has no %s: install FFmpeg anew, then look with `nightshift doctor`",
+                           l->file, l->functions[i].name);
         memcpy((char *)ret + l->functions[i].place, &f, sizeof(f));
     }
     return 0;
