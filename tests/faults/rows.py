@@ -6,6 +6,7 @@ Numbers of rows depend on the order of commits, so each is replaced by what it s
 import os
 import shutil
 import sqlite3
+import tempfile
 
 # Tables of times and tries, of measured speeds, and those that SQLite and FTS5 keep (FTS5 checks
 # its own).
@@ -99,22 +100,21 @@ def shards_of(path):
     Of a copy: whatever has to be mended in it is left to the program."""
     if not os.path.exists(path) or os.path.getsize(path) == 0:
         return {}
-    copy = path + ".looked-at"
-    for extra in ("", "-wal", "-journal"):
-        if os.path.exists(path + extra):
-            shutil.copyfile(path + extra, copy + extra)
-    db = connect(copy, write=True)
-    try:
-        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'shard'").fetchone():
-            return {}
-        return {tuple(row[:3]): row[3] for row in db.execute(
-            "SELECT hex(fingerprint), stage.name, seq, done_at FROM shard"
-            " JOIN task USING (task_id) JOIN media USING (media_id) JOIN stage USING (stage_id)")}
-    finally:
-        db.close()
-        for extra in ("", "-wal", "-journal", "-shm"):
-            if os.path.exists(copy + extra):
-                os.remove(copy + extra)
+    # Not beside it: another thread may be copying that folder.
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.dirname(path))) as folder:
+        copy = os.path.join(folder, "copy.db")
+        for extra in ("", "-wal", "-journal"):
+            if os.path.exists(path + extra):
+                shutil.copyfile(path + extra, copy + extra)
+        db = connect(copy, write=True)
+        try:
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'shard'").fetchone():
+                return {}
+            return {tuple(row[:3]): row[3] for row in db.execute(
+                "SELECT hex(fingerprint), stage.name, seq, done_at FROM shard JOIN task USING"
+                " (task_id) JOIN media USING (media_id) JOIN stage USING (stage_id)")}
+        finally:
+            db.close()
 
 
 def differences(expected, found):
