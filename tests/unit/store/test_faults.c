@@ -458,7 +458,7 @@ TEST(reading)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         unsigned n = 1;
 
-        for (;; n = next_n(n, part_of(kinds[i]))) {
+        for (;; n = next_n(n, PART)) {
             struct store *st = NULL;
             struct err e = {0};
             bool given;
