@@ -56,27 +56,3 @@ int backend_precision(const struct backend *be, enum precision wanted, enum prec
     return err_set(err, ERR_MODEL, "%.63s computes in %s, not in %s: take one of those",
                    be->info.name, have, precision_name(wanted));
 }
-
-static bool mark(uint64_t *marks, uint32_t slot)
-{
-    uint64_t bit = 1ull << slot % 64, had = marks[slot / 64] & bit;
-
-    marks[slot / 64] |= bit;
-    return had == 0;
-}
-
-bool backend_moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_t n)
-{
-    uint64_t written[BACKEND_MAX_MOVED / 64];
-
-    if (kv->slots > BACKEND_MAX_MOVED)
-        return false;
-    memset(written, 0, (kv->slots + 63) / 64 * sizeof(written[0]));
-    for (uint32_t i = 0; i < n; i++)
-        if (moves[i].to >= kv->slots || !mark(written, moves[i].to))
-            return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (moves[i].from >= kv->slots || written[moves[i].from / 64] >> moves[i].from % 64 & 1)
-            return false;
-    return true;
-}

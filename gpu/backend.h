@@ -36,10 +36,9 @@
 #include "gpu/precision.h"
 #include "gpu/tensor.h"
 
-#define BACKEND_HEAD_SIZE 64         /* of every attention: all Whisper models have it */
-#define BACKEND_MAX_KEYS 1536        /* keys that an attention may see */
-#define BACKEND_MAX_E4M3 6144        /* columns that a linear may yield in 8 bits */
-#define BACKEND_MAX_MOVED (1u << 18) /* slots of a cache that kv_copy copies in */
+#define BACKEND_HEAD_SIZE 64  /* of every attention: all Whisper models have it */
+#define BACKEND_MAX_KEYS 1536 /* keys that an attention may see */
+#define BACKEND_MAX_E4M3 6144 /* columns that a linear may yield in 8 bits */
 
 struct backend;
 struct buf;         /* base/buf.h */
@@ -73,11 +72,6 @@ struct token_row {
     int32_t cross; /* slot of the window's keys and values; hypotheses of a window share it */
 };
 
-/* Keys and values of slot `from` become those of slot `to`, too. */
-struct kv_move {
-    uint32_t from, to;
-};
-
 /* Keys and values of many slots and one layer, all heads, in the order in which the device's
  * attention reads them: kv_bytes() bytes for each slot, `slot_stride` apart.
  *
@@ -93,6 +87,11 @@ struct kv {
     uint32_t slots;
     size_t slot_stride; /* bytes; a multiple of 64 */
     void *data;         /* borrowed, device memory, zeroed before its first use */
+    /* Of the decoder's own cache, so that hypotheses share what they have in common: key p of slot
+     * s lies in slot lies_in[s * capacity + p], as that one's key p. Read when an attention with
+     * keys 0 runs, and by it alone: what is stored is stored in the slot itself. Device memory,
+     * [slots][capacity], borrowed; whoever writes it has checked it. NULL: in slot s. */
+    const uint16_t *lies_in;
 };
 
 struct audio {        /* one window's, in host memory */
@@ -273,18 +272,13 @@ struct backend_ops {
      * position. */
     int (*kv_append)(struct backend *be, struct kv kv, const struct token_row *rows,
                      struct tensor k, struct tensor v, struct err *err);
-    /* Keys 0..keys-1 of slots become those of others, in order; no slot is both a source and a
-     * destination, none twice a destination; kv.slots <= BACKEND_MAX_MOVED. moves: host memory, may
-     * be reused at once. Recorded sequences do not hold it. */
-    int (*kv_copy)(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
-                   uint32_t keys, struct err *err);
     /* out = softmax(q k^T / 8) v within each window and head, without a mask. All [windows * n]
      * [heads * 64] of one type, n <= BACKEND_MAX_KEYS; they may be columns of one tensor. */
     int (*attention)(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
                      struct tensor v, struct tensor out, struct err *err);
     /* The same for single queries: row i of q looks at the first `keys` keys of slot rows[i].cross;
-     * keys 0: at the first rows[i].pos + 1 of slot rows[i].slot. A row's result does not depend on
-     * the others. */
+     * keys 0: at the first rows[i].pos + 1 of slot rows[i].slot, wherever they lie (struct kv). A
+     * row's result does not depend on the others. */
     int (*attention_rows)(struct backend *be, struct tensor q, struct kv kv,
                           const struct token_row *rows, uint32_t keys, struct tensor out,
                           struct err *err);
@@ -486,8 +480,6 @@ int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err),
 /* AUTO becomes what suits the device; anything that it does not have is ERR_MODEL. */
 int backend_precision(const struct backend *be, enum precision wanted, enum precision *ret,
                       struct err *err);
-/* For backends: whether kv_copy may do these. */
-bool backend_moves_fit(const struct kv *kv, const struct kv_move *moves, uint32_t n);
 /* Lets compute threads of the host backend sleep while they wait, where they would spin. Called
  * first in a main() that computes, with its own argv: OpenMP reads its environment before main
  * does, so the program starts itself once more, in the same process. Returns when OMP_WAIT_POLICY

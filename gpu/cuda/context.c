@@ -311,7 +311,6 @@ const struct backend_ops cuda_ops = {
     .kv_bytes = cuda_kv_bytes,
     .kv_fill = cuda_kv_fill,
     .kv_append = cuda_kv_append,
-    .kv_copy = cuda_kv_copy,
     .attention = cuda_attention,
     .attention_rows = cuda_attention_rows,
     .attention_scores = cuda_attention_scores,

@@ -94,8 +94,6 @@ int k_kv_fill(cudaStream_t s, struct kv kv, const uint32_t *slots, uint32_t wind
               struct tensor k, struct tensor v);
 int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, struct tensor k,
                 struct tensor v);
-/* moves: host memory. */
-int k_kv_copy(cudaStream_t s, struct kv kv, const struct kv_move *moves, uint32_t n, uint32_t keys);
 
 #define K_ATTENTION_CHUNK 256 /* keys that are summed before they are merged */
 

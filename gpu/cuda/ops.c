@@ -115,20 +115,6 @@ int cuda_kv_append(struct backend *be, struct kv kv, const struct token_row *row
     return cuda_status(err, k_kv_append(c->work, kv, rows, k, v), "storing keys");
 }
 
-int cuda_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
-                 uint32_t keys, struct err *err)
-{
-    struct cuda *c = cuda_enter(be);
-    int rc = cuda_not_recording(c, "kv_copy", err);
-
-    if (rc != 0)
-        return rc;
-    if (!cuda_is_cache(&kv) || kv.type == DTYPE_I8 || keys > kv.capacity ||
-        !backend_moves_fit(&kv, moves, n))
-        return cuda_shape(err, "kv_copy");
-    return cuda_status(err, k_kv_copy(c->work, kv, moves, n, keys), "copying keys");
-}
-
 int cuda_attention_rows(struct backend *be, struct tensor q, struct kv kv,
                         const struct token_row *rows, uint32_t keys, struct tensor out,
                         struct err *err)

@@ -149,41 +149,6 @@ int host_kv_append(struct backend *be, struct kv kv, const struct token_row *row
     return 0;
 }
 
-/* Whole blocks of keys and pairs of values, which is how they are read. */
-static void copy_head(const struct kv *kv, const struct kv_move *m, uint32_t head, uint32_t keys)
-{
-    size_t row = HEAD * dtype_size(kv->type);
-    char *values = head_values(kv, m->to, head);
-
-    memcpy(head_keys(kv, m->to, head), head_keys(kv, m->from, head),
-           kernel_head_bytes(kv->type, keys));
-    memcpy(values, head_values(kv, m->from, head), (keys + keys % 2) * row);
-    if (kv->type == DTYPE_BF16 && keys % 2 == 1) { /* as store_bf16 does */
-        uint16_t *pair = (uint16_t *)values + (size_t)(keys / 2) * 2 * HEAD;
-
-        for (int d = 0; d < HEAD; d++)
-            pair[d * 2 + 1] = 0;
-    }
-}
-
-int host_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
-                 uint32_t keys, struct err *err)
-{
-    struct host *h = host_of(be);
-
-    if (!computes(h, kv.type) || kv.capacity > BACKEND_MAX_KEYS || keys > kv.capacity ||
-        !backend_moves_fit(&kv, moves, n))
-        return host_shape(err, "kv_copy");
-    if (keys == 0)
-        return 0;
-#pragma omp parallel for collapse(2) schedule(static) \
-    num_threads(host_threads(h, (size_t)n *host_kv_bytes(kv.type, kv.heads, keys)))
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t head = 0; head < kv.heads; head++)
-            copy_head(&kv, &moves[i], head, keys);
-    return 0;
-}
-
 /* One window's queries, rows [from, from + n), over its packed keys. */
 static void attend(const struct host *h, const struct kv *kv, struct tensor q, struct tensor out,
                    int64_t from, int64_t n)
@@ -222,7 +187,8 @@ int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct
 {
     struct host *h = host_of(be);
     int64_t n = windows ? q.rows / windows : 0;
-    struct kv kv = {q.type, (uint32_t)(q.cols / HEAD), (uint32_t)n, 1, 0, NULL};
+    struct kv kv = {
+        .type = q.type, .heads = (uint32_t)(q.cols / HEAD), .capacity = (uint32_t)n, .slots = 1};
     int rc;
 
     if (!computes(h, q.type) || q.cols < HEAD || q.cols % HEAD != 0 || n < 1 ||
@@ -269,16 +235,20 @@ int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,
         size_t n = keys ? keys : (size_t)rows[r].pos + 1;
         size_t from = (size_t)(r * q.stride) + (size_t)head * HEAD;
         size_t to = (size_t)(r * out.stride) + (size_t)head * HEAD;
-        const void *k, *v;
+        struct head_cache c = {.stride = kv.slot_stride};
 
         if (nobodys(&rows[r]))
             continue;
-        k = head_keys(&kv, slot, head);
-        v = head_values(&kv, slot, head);
+        if (keys == 0 && kv.lies_in) {
+            c.lies_in = kv.lies_in + (size_t)slot * kv.capacity;
+            slot = 0;
+        }
+        c.k = head_keys(&kv, slot, head);
+        c.v = head_values(&kv, slot, head);
         if (q.type == DTYPE_F32)
-            h->kernels->query_f32((const float *)q.data + from, k, v, n, (float *)out.data + to);
+            h->kernels->query_f32((const float *)q.data + from, &c, n, (float *)out.data + to);
         else
-            h->kernels->query_bf16((const uint16_t *)q.data + from, k, v, n,
+            h->kernels->query_bf16((const uint16_t *)q.data + from, &c, n,
                                    (uint16_t *)out.data + to);
     }
     return 0;

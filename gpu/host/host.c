@@ -241,7 +241,6 @@ static const struct backend_ops host_ops = {
     .kv_bytes = host_kv_bytes,
     .kv_fill = host_kv_fill,
     .kv_append = host_kv_append,
-    .kv_copy = host_kv_copy,
     .attention = host_attention,
     .attention_rows = host_attention_rows,
     .attention_scores = host_attention_scores,

@@ -90,8 +90,6 @@ int host_kv_fill(struct backend *be, struct kv kv, const uint32_t *slots, uint32
                  struct tensor k, struct tensor v, struct err *err);
 int host_kv_append(struct backend *be, struct kv kv, const struct token_row *rows, struct tensor k,
                    struct tensor v, struct err *err);
-int host_kv_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
-                 uint32_t keys, struct err *err);
 int host_attention(struct backend *be, uint32_t windows, struct tensor q, struct tensor k,
                    struct tensor v, struct tensor out, struct err *err);
 int host_attention_rows(struct backend *be, struct tensor q, struct kv kv,

@@ -78,6 +78,14 @@ struct span_job {
     float *scratch; /* kernel_span_floats() */
 };
 
+/* Keys and values of one head. lies_in NULL: those at k and v; else key p is `stride` bytes times
+ * lies_in[p] behind (struct kv). */
+struct head_cache {
+    const void *k, *v;
+    size_t stride;
+    const uint16_t *lies_in;
+};
+
 struct kernels {
     const char *name;
     void (*rows_f32)(const struct row_job *job);
@@ -92,9 +100,8 @@ struct kernels {
     void (*attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uint16_t *k,
                         const uint16_t *v, size_t keys, uint16_t *out, size_t out_stride);
     /* One query of one head. */
-    void (*query_f32)(const float *q, const float *k, const float *v, size_t keys, float *out);
-    void (*query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
-                       uint16_t *out);
+    void (*query_f32)(const float *q, const struct head_cache *c, size_t keys, float *out);
+    void (*query_bf16)(const uint16_t *q, const struct head_cache *c, size_t keys, uint16_t *out);
     /* Its scores alone, q . k / 8. */
     void (*scores_f32)(const float *q, const float *k, size_t keys, float *out);
     void (*scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out);

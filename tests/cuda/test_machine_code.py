@@ -22,6 +22,7 @@ ARCH = "sm_90"
 # device memory. Of all instances (types, lengths) the worst counts. The bounds stand a little above what is there.
 HOT = [
     ("attend_rows", 72, 1200, 8, 0),
+    ("attend_shared", 80, 1300, 8, 0),
     ("attend_eight", 80, 2600, 24, 0),  # six blocks of an SM have 80
     ("fill_eightI.*Li[48]E", 40, 1050, 10, 0),
     ("attend_spans", 84, 2800, 0, 0),
@@ -34,7 +35,6 @@ HOT = [
     ("quantize_rowsI.*Li[48]E", 36, 910, 8, 0),
     ("dequantize_rowsI.*Li4E", 44, 1100, 24, 0),
     ("store_keysI.*Li[48]E", 44, 290, 4, 0),
-    ("copy_slots", 30, 80, 4, 4),
     ("choose_rows", 64, 4200, 16, 0),  # of 512 threads: two blocks have all registers
     ("top_rows", 36, 1900, 0, 0),
     ("lstm_nearILi2E", 128, 950, 32, 0),  # of 512 threads: all of an SM's registers

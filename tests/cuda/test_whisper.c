@@ -538,6 +538,105 @@ static void ahead(void **state)
     backend_close(b.be);
 }
 
+/* ---- hypotheses that go on from each other */
+
+#define BEAMS 4
+#define BEAM_STEPS 14
+
+struct beam_path {
+    int32_t token[BEAM_STEPS];
+    struct choice choice[BEAM_STEPS]; /* after each */
+};
+
+/* Each beam's tokens, one after the other, in a session of one branch. */
+static void same_as_alone(struct bench *b, const struct beam_path *paths)
+{
+    struct whisper_window window = {0, pcm, samples};
+    struct err e;
+
+    whisper_session_free(b->s);
+    b->s = NULL;
+    assert_ok(
+        whisper_session_new(b->w, (struct whisper_shape){.slots = 1, .windows = 1}, &b->s, &e), e);
+    set_rules(b);
+    assert_ok(whisper_encode(b->s, &window, 1, &e), e);
+    for (uint32_t i = 0; i < BEAMS * BEAM_STEPS; i++) {
+        const struct beam_path *path = &paths[i / BEAM_STEPS];
+        uint32_t pos = i % BEAM_STEPS;
+        const struct whisper_row row = {0, 0, pos, path->token[pos]};
+        const struct choice_ask ask = {
+            .last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN | CHOOSE_NO_TIMES};
+        struct choice choice;
+
+        assert_ok(whisper_choose(b->s, &row, &ask, 1, &choice, NULL, &e), e);
+        assert_memory_equal(&choice, &path->choice[pos], sizeof(choice));
+    }
+}
+
+/* Each step is recorded once and run again; in between beams 3 and 2 go on from others. */
+static void beams_in(struct bench *b, enum precision p)
+{
+    static const struct whisper_move moves[4][2] = {{{0, 0, 3}, {0, 1, 2}},
+                                                    {{0, 3, 1}, {0, 3, 0}},
+                                                    {{0, 2, 0}, {0, 1, 3}},
+                                                    {{0, 0, 2}, {0, 1, 3}}};
+    struct beam_path paths[BEAMS] = {0};
+    struct whisper_window window = {0, pcm, samples};
+    struct candidate top[BEAMS * (BEAMS + 1)];
+    struct choice choices[BEAMS];
+    struct err e;
+
+    assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b->be, p, &b->w, &e),
+              e);
+    assert_ok(
+        whisper_session_new(
+            b->w, (struct whisper_shape){.slots = 1, .windows = 1, .branches = BEAMS}, &b->s, &e),
+        e);
+    set_rules(b);
+    assert_ok(whisper_encode(b->s, &window, 1, &e), e);
+    for (uint32_t pos = 0; pos < BEAM_STEPS; pos++) {
+        struct whisper_row rows[BEAMS];
+        struct choice_ask asks[BEAMS];
+
+        if (pos > 1 && pos % 2) {
+            const struct whisper_move *m = moves[pos / 2 % 4];
+
+            assert_ok(whisper_branch(b->s, m, 2, &e), e);
+            for (int i = 0; i < 2; i++)
+                paths[m[i].to] = paths[m[i].from];
+        }
+        for (uint32_t i = 0; i < BEAMS; i++) {
+            paths[i].token[pos] = pos < 4 ? prompt[pos] : top[(i + pos) % BEAMS].token;
+            rows[i] = (struct whisper_row){0, i, pos, paths[i].token[pos]};
+            asks[i] = (struct choice_ask){
+                .last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN | CHOOSE_NO_TIMES};
+        }
+        assert_ok(whisper_choose(b->s, rows, asks, BEAMS, choices, top, &e), e);
+        for (uint32_t i = 0; i < BEAMS; i++)
+            paths[i].choice[pos] = choices[i];
+    }
+    for (uint32_t i = 1; i < BEAMS; i++)
+        assert_memory_not_equal(&paths[i], &paths[0], sizeof(paths[i]));
+    same_as_alone(b, paths);
+    close_bench(b);
+}
+
+/* The same tokens with the same bits of their probabilities as of a session of one branch. */
+static void beams(void **state)
+{
+    struct bench b = {.be = open_device(true)};
+    int64_t races = cuda.count("races");
+
+    (void)state;
+    assert_int_equal(
+        fixture_ints(test_source_path(SAMPLE "tokens.json"), "prompt_no_timestamps", prompt, 8), 4);
+    beams_in(&b, PRECISION_F32);
+    beams_in(&b, PRECISION_F16);
+    beams_in(&b, PRECISION_BF16);
+    assert_int_equal(cuda.count("races") - races, 0);
+    backend_close(b.be);
+}
+
 static void on_drilled(void *arg, const struct stage_result *r, const struct err *err)
 {
     (void)err;
@@ -724,17 +823,18 @@ int main(int argc, char **argv)
         {cmocka_unit_test(beside)},
         {cmocka_unit_test(drilled)},
         {cmocka_unit_test(ahead)},
+        {cmocka_unit_test(beams)},
         {cmocka_unit_test(memory_fails), cmocka_unit_test(others_stay),
          cmocka_unit_test(device_goes)},
     };
-    static const char *const names[] = {"reference", "precisions", "beside",
-                                        "drill",     "ahead",      "failures"};
+    static const char *const names[] = {"reference", "precisions", "beside",  "drill",
+                                        "ahead",     "beams",      "failures"};
 
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         if (argc == 2 && strcmp(argv[1], names[i]) == 0)
-            return _cmocka_run_group_tests(names[i], groups[i], i < 5 ? 1 : 3, open_module,
+            return _cmocka_run_group_tests(names[i], groups[i], i < 6 ? 1 : 3, open_module,
                                            close_all);
     }
-    fprintf(stderr, "usage: %s reference|precisions|beside|drill|ahead|failures\n", argv[0]);
+    fprintf(stderr, "usage: %s reference|precisions|beside|drill|ahead|beams|failures\n", argv[0]);
     return 64;
 }

@@ -118,7 +118,7 @@ struct token_row *rows_new(const struct token_row *rows, size_t n)
 
 struct kv kv_new(enum dtype type, uint32_t heads, uint32_t capacity, uint32_t slots)
 {
-    struct kv kv = {type, heads, capacity, slots, 0, NULL};
+    struct kv kv = {.type = type, .heads = heads, .capacity = capacity, .slots = slots};
     struct err e;
 
     /* Something lies between the slots, as other layers do. */

@@ -309,11 +309,9 @@ TEST(refusals)
     const struct token_row row[4] = {{0}};
     struct token_row *rows = rows_new(row, 4);
     const uint32_t slot = 0, outside = 2;
-    const struct kv_move move = {0, 1};
     struct err e;
 
     assert_int_equal(be->ops->kv_append(be, kv, rows, x, x, &e), ERR_DEVICE);
-    assert_int_equal(be->ops->kv_copy(be, kv, &move, 1, 4, &e), ERR_DEVICE);
     assert_int_equal(be->ops->attention_rows(be, x, kv, rows, 0, x, &e), ERR_DEVICE);
     assert_int_equal(be->ops->attention_rows(be, x, kv, rows, 5, x, &e), ERR_DEVICE);
     assert_int_equal(be->ops->kv_fill(be, kv, &slot, 1, wrong, wrong, &e), ERR_DEVICE);

@@ -1,9 +1,6 @@
 /* Keys and values into their caches: copies that turn [rows][heads * 64] into, for each slot and
  * head, [keys][64]. A lane moves 16 bytes of a key and 16 of a value.
  *
- * From slot to slot: the first keys of a head lie together, as do its values, so each of those
- * stretches is copied by blocks of COPY_THREADS, COPY_DEEP times 16 bytes a thread.
- *
  * To 8 bits: a block for the keys or values of a head and window, [n][64], which it reads twice:
  * each dimension's largest magnitude, then the values; the second time they come from the
  * second-level cache (192 KB each at 16 bits, some 500 under way on an H200). */
@@ -14,17 +11,7 @@ namespace
 
 constexpr uint32_t SLOTS = 256; /* of one launch: they travel as an argument */
 constexpr int HEAD = BACKEND_HEAD_SIZE;
-constexpr int COPY_THREADS = 128;
-constexpr int COPY_DEEP = 4;
-constexpr int COPY_PACKS = COPY_THREADS * COPY_DEEP; /* of a block: 8 KiB */
-
 constexpr int FILL_THREADS = 256;
-
-typedef pack<uint32_t, 4> sixteen;
-
-struct move_list {
-    struct kv_move move[SLOTS];
-};
 
 struct slot_list {
     uint32_t slot[SLOTS];
@@ -178,28 +165,6 @@ int fill_eight_any(cudaStream_t s, const struct kv &kv, const struct slot_list &
         });
 }
 
-/* blockIdx.y: keys or values of a head; z: the move. half: bytes of all keys of a head; packs: of
- * those that are copied. */
-__global__ __launch_bounds__(COPY_THREADS) void copy_slots(struct kv kv, struct move_list moves,
-                                                           size_t half, int packs)
-{
-    const struct kv_move move = moves.move[blockIdx.z];
-    char *at = static_cast<char *>(kv.data) + blockIdx.y * half;
-    const sixteen *from = reinterpret_cast<const sixteen *>(at + move.from * kv.slot_stride);
-    sixteen *to = reinterpret_cast<sixteen *>(at + move.to * kv.slot_stride);
-    const int first = (int)blockIdx.x * COPY_PACKS + (int)threadIdx.x;
-    sixteen v[COPY_DEEP];
-
-#pragma unroll
-    for (int i = 0; i < COPY_DEEP; i++)
-        if (first + i * COPY_THREADS < packs)
-            v[i] = from[first + i * COPY_THREADS];
-#pragma unroll
-    for (int i = 0; i < COPY_DEEP; i++)
-        if (first + i * COPY_THREADS < packs)
-            to[first + i * COPY_THREADS] = v[i];
-}
-
 /* `rows` rows of t from row `from`. */
 struct tensor part(struct tensor t, int64_t from, int64_t rows)
 {
@@ -242,25 +207,4 @@ int k_kv_append(cudaStream_t s, struct kv kv, const struct token_row *rows, stru
     struct slot_list none = {};
 
     return is_empty(k) ? 0 : store_any(s, kv, rows, none, 1, k, v);
-}
-
-int k_kv_copy(cudaStream_t s, struct kv kv, const struct kv_move *moves, uint32_t n, uint32_t keys)
-{
-    const size_t key = HEAD * dtype_size(kv.type); /* a multiple of 16 */
-    const int packs = (int)(keys * key / sizeof(sixteen));
-    struct move_list list = {};
-
-    for (uint32_t from = 0; packs > 0 && from < n; from += SLOTS) {
-        uint32_t some = n - from < SLOTS ? n - from : SLOTS;
-        dim3 grid((unsigned)((packs + COPY_PACKS - 1) / COPY_PACKS), 2 * kv.heads, some);
-        int rc;
-
-        for (uint32_t i = 0; i < some; i++)
-            list.move[i] = moves[from + i];
-        LAUNCH(copy_slots, grid, dim3(COPY_THREADS), 0, s)(kv, list, kv.capacity * key, packs);
-        rc = launched();
-        if (rc != 0)
-            return rc;
-    }
-    return 0;
 }

@@ -105,35 +105,84 @@ INLINE void query_scores_f32(const float *q, const float *k, float *scores)
         r_store(scores + p * LANES, (a[0][p] + a[1][p]) + (a[2][p] + a[3][p]));
 }
 
-/* Two chains over the keys, even and odd ones. */
-INLINE void query_gather_f32(const float *weights, float factor, const float *v, size_t keys,
-                             float *out)
+/* Of the keys from `at` on the first that lies in another slot than `at` does, or `keys`: what lies
+ * between is read as if it were one cache. */
+INLINE size_t run_end(const struct head_cache *c, size_t at, size_t keys)
 {
-    vreg acc[2][4];
-
-    for (int p = 0; p < 4; p++)
-        acc[0][p] = acc[1][p] = r_all(0.0f);
-    for (size_t t = 0; t < keys; t++) {
-        vreg weight = r_all(weights[t]);
-
-#pragma GCC unroll 4
-        for (int p = 0; p < 4; p++)
-            acc[t & 1][p] += r_load(v + t * HEAD + p * LANES) * weight;
-    }
-    for (int p = 0; p < 4; p++)
-        r_store(out + p * LANES, (acc[0][p] + acc[1][p]) * r_all(factor));
+    if (!c->lies_in)
+        return keys;
+    for (size_t end = at + 1; end < keys; end++)
+        if (c->lies_in[end] != c->lies_in[at])
+            return end;
+    return keys;
 }
 
-void KERNEL(query_f32)(const float *q, const float *k, const float *v, size_t keys, float *out)
+/* k or v, for keys that lie where key `at` does. */
+INLINE const void *run_of(const struct head_cache *c, const void *base, size_t at)
+{
+    return c->lies_in ? (const char *)base + c->lies_in[at] * c->stride : base;
+}
+
+/* What a run's last block has beyond its end the next run overwrites. */
+INLINE void run_scores_f32(const float *q, const float *k, size_t at, size_t end, float *scores)
+{
+    float first[16];
+
+    if (at % 16 != 0) {
+        query_scores_f32(q, k + at / 16 * 16 * HEAD, first);
+        memcpy(scores + at, first + at % 16, (16 - at % 16) * sizeof(*first));
+    }
+    for (size_t b = (at + 15) / 16; b * 16 < end; b++)
+        query_scores_f32(q, k + b * 16 * HEAD, scores + b * 16);
+}
+
+INLINE void add_value(vreg acc[4], float weight, const float *v)
+{
+#pragma GCC unroll 4
+    for (int p = 0; p < 4; p++)
+        acc[p] += r_load(v + p * LANES) * r_all(weight);
+}
+
+/* Two chains over the keys, even and odd ones. */
+INLINE void query_gather_f32(const float *weights, float factor, const struct head_cache *c,
+                             int column, size_t keys, float *out)
+{
+    vreg even[4], odd[4];
+
+    for (int p = 0; p < 4; p++)
+        even[p] = odd[p] = r_all(0.0f);
+    for (size_t t = 0; t < keys;) {
+        const float *v = (const float *)run_of(c, c->v, t) + column;
+        size_t end = run_end(c, t, keys);
+
+        if (t % 2 == 1) {
+            add_value(odd, weights[t], v + t * HEAD);
+            t++;
+        }
+        for (; t + 1 < end; t += 2) {
+            add_value(even, weights[t], v + t * HEAD);
+            add_value(odd, weights[t + 1], v + (t + 1) * HEAD);
+        }
+        if (t < end) {
+            add_value(even, weights[t], v + t * HEAD);
+            t++;
+        }
+    }
+    for (int p = 0; p < 4; p++)
+        r_store(out + p * LANES, (even[p] + odd[p]) * r_all(factor));
+}
+
+void KERNEL(query_f32)(const float *q, const struct head_cache *c, size_t keys, float *out)
 {
     float scores[BACKEND_MAX_KEYS], factor;
-    size_t blocks = (keys + 15) / 16;
 
-    for (size_t b = 0; b < blocks; b++)
-        query_scores_f32(q, k + b * 16 * HEAD, scores + b * 16);
+    for (size_t t = 0, end; t < keys; t = end) {
+        end = run_end(c, t, keys);
+        run_scores_f32(q, run_of(c, c->k, t), t, end, scores);
+    }
     factor = soften(scores, keys, NULL);
-    for (int c = 0; c < HEAD; c += 4 * LANES)
-        query_gather_f32(scores, factor, v + c, keys, out + c);
+    for (int column = 0; column < HEAD; column += 4 * LANES)
+        query_gather_f32(scores, factor, c, column, keys, out + column);
 }
 
 /* One block of scores into out, which has room for n of them. */
@@ -349,28 +398,82 @@ void KERNEL(scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, floa
     }
 }
 
-void KERNEL(query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
-                        uint16_t *out)
+INLINE void run_scores_bf16(const uint16_t *q, const uint16_t *k, size_t at, size_t end,
+                            float *scores)
+{
+    float first[16];
+
+    if (at % 16 != 0) {
+        query_scores_bf16(q, k + at / 16 * 16 * HEAD, first);
+        memcpy(scores + at, first + at % 16, (16 - at % 16) * sizeof(*first));
+    }
+    for (size_t b = (at + 15) / 16; b * 16 < end; b++)
+        query_scores_bf16(q, k + b * 16 * HEAD, scores + b * 16);
+}
+
+/* Of two keys beside each other; the second one's values are odd's. */
+INLINE void add_pair(__m512 acc[4], const uint16_t *weights, const uint16_t *even,
+                     const uint16_t *odd)
+{
+    __m512bh p = pair_all(weights);
+
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        __m512i v = _mm512_loadu_si512(even + c * 32);
+
+        if (odd != even)
+            v = _mm512_mask_blend_epi16(0xaaaaaaaa, v, _mm512_loadu_si512(odd + c * 32));
+        acc[c] = _mm512_dpbf16_ps(acc[c], (__m512bh)v, p);
+    }
+}
+
+/* Two chains over pairs of keys, even and odd ones; a pair may lie in two slots. */
+INLINE void query_gather_bf16(const uint16_t *weights, float factor, const struct head_cache *c,
+                              size_t keys, uint16_t *out)
+{
+    __m512 even[4], odd[4], f = _mm512_set1_ps(factor);
+
+    for (int i = 0; i < 4; i++)
+        even[i] = odd[i] = _mm512_setzero_ps();
+    for (size_t t = 0; t < keys;) {
+        const uint16_t *v = run_of(c, c->v, t);
+        size_t end = run_end(c, t, keys);
+
+        if (end < keys && end % 2 == 1)
+            end--;
+        if (end == t) { /* a run of one key, its pair in another */
+            const uint16_t *other = run_of(c, c->v, t + 1);
+
+            add_pair(t % 4 == 0 ? even : odd, weights + t, v + t * HEAD, other + t * HEAD);
+            t += 2;
+            continue;
+        }
+        if (t % 4 == 2) {
+            add_pair(odd, weights + t, v + t * HEAD, v + t * HEAD);
+            t += 2;
+        }
+        for (; t + 2 < end; t += 4) {
+            add_pair(even, weights + t, v + t * HEAD, v + t * HEAD);
+            add_pair(odd, weights + t + 2, v + (t + 2) * HEAD, v + (t + 2) * HEAD);
+        }
+        if (t < end) {
+            add_pair(even, weights + t, v + t * HEAD, v + t * HEAD);
+            t += 2;
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        store_bf16(out + i * 16, _mm512_mul_ps(_mm512_add_ps(even[i], odd[i]), f));
+}
+
+void KERNEL(query_bf16)(const uint16_t *q, const struct head_cache *c, size_t keys, uint16_t *out)
 {
     float scores[BACKEND_MAX_KEYS];
     uint16_t weights[BACKEND_MAX_KEYS];
-    size_t blocks = (keys + 15) / 16;
-    __m512 acc[2][4], f;
 
-    for (size_t b = 0; b < blocks; b++)
-        query_scores_bf16(q, k + b * 16 * HEAD, scores + b * 16);
-    f = _mm512_set1_ps(soften(scores, keys, weights));
-    for (int c = 0; c < 4; c++)
-        acc[0][c] = acc[1][c] = _mm512_setzero_ps();
-    for (size_t t = 0; t < keys; t += 2) {
-        __m512bh p = pair_all(weights + t);
-
-#pragma GCC unroll 4
-        for (int c = 0; c < 4; c++)
-            acc[(t >> 1) & 1][c] =
-                _mm512_dpbf16_ps(acc[(t >> 1) & 1][c], pairs_load(v + t * HEAD + c * 32), p);
+    for (size_t t = 0, end; t < keys; t = end) {
+        end = run_end(c, t, keys);
+        run_scores_bf16(q, run_of(c, c->k, t), t, end, scores);
     }
-    for (int c = 0; c < 4; c++)
-        store_bf16(out + c * 16, _mm512_mul_ps(_mm512_add_ps(acc[0][c], acc[1][c]), f));
+    query_gather_bf16(weights, soften(scores, keys, weights), c, keys, out);
 }
 #endif

@@ -28,9 +28,8 @@ void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *
                         size_t keys, float *out, size_t out_stride);
 void KERNEL(attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uint16_t *k,
                          const uint16_t *v, size_t keys, uint16_t *out, size_t out_stride);
-void KERNEL(query_f32)(const float *q, const float *k, const float *v, size_t keys, float *out);
-void KERNEL(query_bf16)(const uint16_t *q, const uint16_t *k, const uint16_t *v, size_t keys,
-                        uint16_t *out);
+void KERNEL(query_f32)(const float *q, const struct head_cache *c, size_t keys, float *out);
+void KERNEL(query_bf16)(const uint16_t *q, const struct head_cache *c, size_t keys, uint16_t *out);
 void KERNEL(scores_f32)(const float *q, const float *k, size_t keys, float *out);
 void KERNEL(scores_bf16)(const uint16_t *q, const uint16_t *k, size_t keys, float *out);
 void KERNEL(queries_i8)(const float *q, size_t q_stride, size_t n, const int8_t *k, const int8_t *v,

@@ -24,7 +24,8 @@ static void check_scores(enum dtype type, uint32_t capacity, uint32_t keys, int6
     matrix device(type, slots, (int64_t)stride, cache), out(DTYPE_F32, 5, keys, gap, gap % 2);
     matrix mq(type, 5, heads * (int64_t)HEAD, q, gap, gap % 2);
     array<struct token_row> where(rows);
-    struct kv kv = {type, heads, capacity, slots, stride * dtype_size(type), device.tensor().data};
+    struct kv kv = {type,   heads, capacity, slots, stride * dtype_size(type), device.tensor().data,
+                    nullptr};
 
     cache = device.get();
     q = mq.get();
@@ -191,7 +192,7 @@ TEST(test_empty)
 {
     struct tensor none = {DTYPE_F32, 0, 8, 8, nullptr, nullptr},
                   many = {DTYPE_F32, 65536, 64, 64, nullptr, nullptr};
-    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr};
+    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr, nullptr};
 
     WELL(k_align(nullptr, none, 1, 8, nullptr, none));
     assert_int_not_equal(k_align(nullptr, many, 1, 8, nullptr, many), 0);

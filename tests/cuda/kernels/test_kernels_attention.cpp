@@ -23,7 +23,8 @@ struct caches {
     }
     struct kv kv(const matrix &m) const
     {
-        return {type, heads, capacity, slots, slot_stride * dtype_size(type), m.tensor().data};
+        return {type,   heads, capacity, slots, slot_stride * dtype_size(type), m.tensor().data,
+                nullptr};
     }
     matrix on_device() const { return matrix(type, slots, (int64_t)slot_stride, values); }
     void put(uint32_t slot, uint32_t key, const float *k, const float *v)
@@ -112,31 +113,6 @@ TEST(test_kv_append)
             for (size_t i = 0; i < 3; i++)
                 c.put((uint32_t)rows[i].slot, (uint32_t)rows[i].pos, &k[i * heads * HEAD],
                       &v[i * heads * HEAD]);
-            assert_true(same_numbers(device.get(), c.values));
-        }
-}
-
-/* Slots from others, also more of them than one launch takes: the first keys, and nothing else. */
-TEST(test_kv_copy)
-{
-    for (enum dtype type : ALL_TYPES)
-        for (uint32_t keys : {0u, 1u, 37u, 130u}) {
-            const uint32_t heads = 3, moves = keys == 1 ? 300 : 3;
-            caches c(type, heads, 130, 2 * moves);
-            std::vector<struct kv_move> list;
-
-            for (float &v : c.values)
-                v = rounded(type, normal());
-            matrix device = c.on_device();
-            for (uint32_t i = 0; i < moves; i++)
-                list.push_back({i % 2 ? 2 * i : 0, 2 * i + 1}); /* one source for many */
-            WELL(k_kv_copy(nullptr, c.kv(device), list.data(), moves, keys));
-            for (const struct kv_move &m : list)
-                for (uint32_t head = 0; head < heads; head++)
-                    for (bool value : {false, true})
-                        for (size_t i = 0; i < (size_t)keys * HEAD; i++)
-                            c.values[c.at(m.to, head, value, 0) + i] =
-                                c.values[c.at(m.from, head, value, 0) + i];
             assert_true(same_numbers(device.get(), c.values));
         }
 }
@@ -278,6 +254,41 @@ TEST(test_attention_shares_slots)
     }
 }
 
+/* Keys that lie in other slots: the bits of a cache that has them all in its own; slots that have
+ * none of a row's keys are not looked at, nor is what stands behind its last key. */
+TEST(test_attention_where_keys_lie)
+{
+    const std::vector<int32_t> counts = {1, 64, 255, 257, 448, 33};
+
+    for (enum dtype type : ALL_TYPES)
+        for (uint32_t way : {1u, 3u, 50u}) {
+            problem own(type, 2, 448, counts, false, 1.0f);
+            caches spread(type, 2, 448, 7);
+            std::vector<uint16_t> table(7 * 448, UINT16_MAX);
+            matrix q(type, 6, 2 * HEAD, own.q), out(type, 6, 2 * HEAD);
+
+            for (uint32_t r = 0; r < 6; r++)
+                for (uint32_t p = 0; p < (uint32_t)counts[r]; p++) {
+                    /* No two rows want one place. */
+                    const uint32_t slot = 6 - r, from = (slot + p / way) % 7;
+
+                    table[slot * 448 + p] = (uint16_t)from;
+                    for (uint32_t h = 0; h < 2; h++)
+                        for (bool value : {false, true})
+                            for (size_t d = 0; d < (size_t)HEAD; d++)
+                                spread.values[spread.at(from, h, value, p) + d] =
+                                    own.c.values[own.c.at(slot, h, value, p) + d];
+                }
+            matrix device = spread.on_device();
+            array<uint16_t> on_device(table);
+            array<struct token_row> where(own.rows);
+            struct kv kv = spread.kv(device);
+            kv.lies_in = on_device.p;
+            WELL(k_attention_rows(nullptr, q.tensor(), kv, where.p, 0, out.tensor()));
+            assert_true(same_bits(out.get(), own.run(6)));
+        }
+}
+
 /* Nobody's row is left as it is, wherever its numbers point. */
 TEST(test_attention_nobodys_row)
 {
@@ -326,7 +337,7 @@ TEST(test_attention_of_eight_bits)
                 matrix mq(type, (int64_t)looks.size(), cols, q),
                     out(type, (int64_t)looks.size(), cols), one(type, 1, cols);
                 array<uint8_t> device(std::vector<uint8_t>(3 * stride, 0x81));
-                struct kv kv = {DTYPE_I8, heads, n + 1, 3, stride, device.p};
+                struct kv kv = {DTYPE_I8, heads, n + 1, 3, stride, device.p, nullptr};
                 std::vector<struct token_row> rows;
                 std::vector<double> want;
 
@@ -384,14 +395,13 @@ TEST(test_attention_of_eight_bits)
 TEST(test_too_many_rows)
 {
     struct tensor q = {DTYPE_F32, 65536, HEAD, HEAD, nullptr, nullptr};
-    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr};
+    struct kv kv = {DTYPE_F32, 1, 4, 1, 2048, nullptr, nullptr};
 
     assert_int_not_equal(k_attention_rows(nullptr, q, kv, nullptr, 1, q), 0);
     q.rows = 0;
     WELL(k_attention_rows(nullptr, q, kv, nullptr, 1, q));
     WELL(k_kv_append(nullptr, kv, nullptr, q, q));
     WELL(k_kv_fill(nullptr, kv, nullptr, 0, q, q));
-    WELL(k_kv_copy(nullptr, kv, nullptr, 0, 4));
 }
 
 TEST_MAIN(NULL, NULL)

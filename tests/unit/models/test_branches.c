@@ -1,5 +1,5 @@
-/* Hypotheses of a window: each as if it were alone, a copy as if it had taken the way of the one
- * that it was copied from, and prompts at once as token by token: bit for bit. */
+/* Hypotheses of a window: each as if it were alone, one that goes on from another as if it had
+ * taken that one's way, and prompts at once as token by token: bit for bit. */
 #include "tests/common/test.h"
 
 #include <math.h>
@@ -234,9 +234,9 @@ TEST(prompts_at_once)
     }
 }
 
-/* ---- copies ---- */
+/* ---- branches that go on from others ---- */
 
-TEST(copies_go_on)
+TEST(others_ways_go_on)
 {
     int32_t path[3][8] = {
         {3, 14, 15, 92, 65, 35, 89, 79}, {3, 14, 15, 92, 1, 2, 3, 4}, {3, 14, 15, 92, 5, 6, 7, 8}};
@@ -290,6 +290,239 @@ TEST(copies_go_on)
     for (int i = 0; i < 3; i++)
         free(want[i]);
     free(stays);
+    rig_close(&r);
+}
+
+/* A search: in each step some branches go on from others, one may stand still, and all of them are
+ * what their tokens are alone; then another search over the same slots, from its third token on. */
+struct path {
+    int32_t token[64];
+    uint32_t n;
+};
+
+static uint32_t drawn(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (*seed >> 8) % below;
+}
+
+/* Up to three moves in each window, from the first half of a permutation to the other. */
+static void draw_moves(struct rig *r, struct path *paths, uint32_t *seed)
+{
+    struct whisper_move moves[ROWS];
+    uint32_t n = 0;
+    struct err e;
+
+    for (uint32_t w = 0; w < WINDOWS; w++) {
+        uint32_t k = drawn(seed, 3), first = drawn(seed, BRANCHES), step = drawn(seed, 2) * 2 + 1;
+
+        for (uint32_t i = 0; i < k; i++) {
+            uint32_t from = (first + step * (i % (BRANCHES - k))) % BRANCHES;
+            uint32_t to = (first + step * (BRANCHES - 1 - i)) % BRANCHES;
+
+            moves[n++] = (struct whisper_move){w, from, to};
+            paths[w * BRANCHES + to] = paths[w * BRANCHES + from];
+        }
+    }
+    assert_ok(whisper_branch(r->s, moves, n, &e), e);
+}
+
+static void search_on(struct rig *r, struct path *paths, uint32_t to, uint32_t *seed, float *logits)
+{
+    struct whisper_row rows[ROWS];
+    uint32_t still = drawn(seed, ROWS), n = 0;
+    struct err e;
+
+    for (uint32_t i = 0; i < ROWS; i++) {
+        struct path *p = &paths[i];
+
+        if (p->n >= to || (i == still && p->n + 4 < to))
+            continue;
+        p->token[p->n] = (int32_t)drawn(seed, VOCAB);
+        rows[n++] = (struct whisper_row){i / BRANCHES, i % BRANCHES, p->n, p->token[p->n]};
+        p->n++;
+    }
+    if (n > 0)
+        assert_ok(whisper_step(r->s, rows, n, logits, &e), e);
+}
+
+/* The next token of each branch gives what it gives alone. */
+static void check_paths(struct rig *r, const struct path *paths)
+{
+    float *have = rows_new(ROWS);
+    struct whisper_row rows[ROWS];
+    struct err e;
+
+    for (uint32_t i = 0; i < ROWS; i++)
+        rows[i] = (struct whisper_row){i / BRANCHES, i % BRANCHES, paths[i].n - 1,
+                                       paths[i].token[paths[i].n - 1]};
+    assert_ok(whisper_step(r->s, rows, ROWS, have, &e), e);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        float *want = alone(r, i / BRANCHES, paths[i].token, paths[i].n);
+
+        same_logits(have + (size_t)i * VOCAB, want + (size_t)(paths[i].n - 1) * VOCAB);
+        free(want);
+    }
+    free(have);
+}
+
+static void check_search(enum precision precision, bool records)
+{
+    struct path paths[ROWS] = {0};
+    float *logits = rows_new(ROWS);
+    uint32_t seed = 5;
+    struct rig r;
+
+    rig_open(&r, precision);
+    if (records)
+        recorder_install(r.be);
+    open_session(&r, (struct whisper_shape){.slots = WINDOWS, .branches = BRANCHES});
+    for (uint32_t w = 0; w < WINDOWS; w++)
+        encode(&r, w, w);
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        for (uint32_t to = turn ? 3 : 1; to <= 44; to++) {
+            search_on(&r, paths, to, &seed, logits);
+            draw_moves(&r, paths, &seed);
+            if (turn == 0 && to == 23)
+                check_paths(&r, paths);
+        }
+        check_paths(&r, paths);
+        for (uint32_t i = 0; i < ROWS; i++) /* window by window: what branch 0 has of it, for all */
+            paths[i] = paths[i / BRANCHES * BRANCHES];
+        for (uint32_t w = 0; w < WINDOWS; w++) {
+            struct err e;
+
+            for (uint32_t b = 1; b < BRANCHES; b++)
+                assert_ok(whisper_branch(r.s, &(struct whisper_move){w, 0, b}, 1, &e), e);
+        }
+        for (uint32_t i = 0; i < ROWS; i++)
+            paths[i].n = 2;
+    }
+    free(logits);
+    rig_close(&r);
+}
+
+TEST(searches)
+{
+    struct backend_info info;
+
+    backend_host_info(&info);
+    check_search(PRECISION_F32, false);
+    check_search(PRECISION_F32, true);
+    if (info.have & 1u << PRECISION_BF16)
+        check_search(PRECISION_BF16, false);
+}
+
+static void refuse_rows(struct rig *r, const struct whisper_row *rows, uint32_t n)
+{
+    struct err e;
+
+    assert_int_equal(whisper_step(r->s, rows, n, NULL, &e), ERR_DEVICE);
+    assert_true(e.msg[0] != 0);
+}
+
+/* Branch 0 gets so many tokens, which branches 1 and 2 have from it. */
+static void share_tokens(struct rig *r, const int32_t *tokens, uint32_t n)
+{
+    const struct whisper_move moves[] = {{0, 0, 1}, {0, 0, 2}};
+    struct err e;
+
+    encode(r, 0, 0);
+    for (uint32_t pos = 0; pos < n; pos++)
+        assert_ok(whisper_step(r->s, &(struct whisper_row){0, 0, pos, tokens[pos]}, 1, NULL, &e),
+                  e);
+    assert_ok(whisper_branch(r->s, moves, 2, &e), e);
+}
+
+/* What a branch overwrites others no longer have, and none goes on from it in the same call. */
+TEST(overwritten)
+{
+    const int32_t tokens[] = {3, 14, 15, 92, 65, 35}, other[] = {3, 14, 88};
+    float have[3 * VOCAB], *want, *want_other;
+    const struct whisper_head head = {0, 0};
+    float matrix[4 * 100];
+    double logprob[4];
+    struct rig r;
+    struct err e;
+
+    rig_open(&r, PRECISION_F32);
+    want = alone(&r, 0, tokens, 6);
+    want_other = alone(&r, 0, other, 3);
+    open_session(&r, (struct whisper_shape){.slots = 1, .branches = 3, .align_heads = 1});
+    share_tokens(&r, tokens, 4);
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 1, 4, 65}, 1, NULL, &e), e);
+    refuse_rows(&r, (struct whisper_row[]){{0, 0, 2, 88}, {0, 1, 5, 35}}, 2);
+    refuse_rows(&r, (struct whisper_row[]){{0, 2, 4, 65}, {0, 0, 3, 88}}, 2);
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 1, 5, 35}, 1, have, &e), e);
+    same_logits(have, want + 5 * VOCAB); /* for nothing was overwritten */
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 0, 2, 88}, 1, have, &e), e);
+    same_logits(have, want_other + 2 * VOCAB);
+    for (uint32_t b = 1; b < 3; b++)
+        for (uint32_t pos = 3; pos < 7; pos++)
+            refuse_rows(&r, &(struct whisper_row){0, b, pos, 1}, 1);
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 1, 2, 15}, 1, have, &e), e);
+    same_logits(have, want + 2 * VOCAB);
+    /* All of them at once, as drafts do that begin again behind the prompt. */
+    share_tokens(&r, tokens, 5);
+    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 2, 2, 15}, {0, 0, 2, 88}, {0, 1, 2, 88}},
+                           3, have, &e),
+              e);
+    same_logits(have, want + 2 * VOCAB);
+    same_logits(have + VOCAB, want_other + 2 * VOCAB);
+    same_logits(have + 2 * VOCAB, want_other + 2 * VOCAB);
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 3, 92}, 1, have, &e), e);
+    same_logits(have, want + 3 * VOCAB);
+    /* A branch that was another's has its own place again. */
+    assert_ok(whisper_branch(r.s, &(struct whisper_move){0, 2, 0}, 1, &e), e);
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 0, 4, 65}, 1, have, &e), e);
+    same_logits(have, want + 4 * VOCAB);
+    /* Tokens that are aligned are fed to branch 0. */
+    share_tokens(&r, tokens, 4);
+    assert_ok(whisper_align(r.s, 0, tokens, 4, 100, &head, 1, matrix, logprob, &e), e);
+    refuse_rows(&r, &(struct whisper_row){0, 1, 1, 1}, 1);
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 0, 4, 65}, 1, have, &e), e);
+    same_logits(have, want + 4 * VOCAB);
+    free(want);
+    free(want_other);
+    rig_close(&r);
+}
+
+static const struct backend_ops *host;
+static int writes_left;
+
+static int failing_write(struct backend *be, void *dst, const void *src, size_t bytes,
+                         struct err *err)
+{
+    return writes_left-- > 0 ? host->write(be, dst, src, bytes, err)
+                             : err_set(err, ERR_VRAM, "no memory to write from");
+}
+
+/* Where keys lie is told again by the next step. */
+TEST(failed_writes)
+{
+    const int32_t tokens[] = {3, 14, 15, 92, 65};
+    struct backend_ops failing;
+    float have[VOCAB], *want;
+    struct rig r;
+    struct err e;
+
+    rig_open(&r, PRECISION_F32);
+    want = alone(&r, 0, tokens, 5);
+    open_session(&r, (struct whisper_shape){.slots = 1, .branches = 3});
+    host = r.be->ops;
+    failing = *host;
+    failing.write = failing_write;
+    for (int n = 0; n < 2; n++) { /* the lines, the rows */
+        share_tokens(&r, tokens, 4);
+        r.be->ops = &failing;
+        writes_left = n;
+        assert_int_equal(whisper_step(r.s, &(struct whisper_row){0, 2, 4, 65}, 1, have, &e),
+                         ERR_VRAM);
+        r.be->ops = host;
+        assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 4, 65}, 1, have, &e), e);
+        same_logits(have, want + 4 * VOCAB);
+    }
+    free(want);
     rig_close(&r);
 }
 
@@ -415,7 +648,6 @@ TEST(candidates)
 
 /* As the host's, where later keys of a slot come after earlier ones: caches of 16-bit values are
  * stored in pairs, which shows only on processors that have them. */
-static const struct backend_ops *host;
 static uint32_t appended;
 
 static int in_order(struct backend *be, struct kv kv, const struct token_row *rows, struct tensor k,
@@ -503,14 +735,6 @@ TEST(choices_alone)
 
 /* ---- refusals ---- */
 
-static void refuse_rows(struct rig *r, const struct whisper_row *rows, uint32_t n)
-{
-    struct err e;
-
-    assert_int_equal(whisper_step(r->s, rows, n, NULL, &e), ERR_DEVICE);
-    assert_true(e.msg[0] != 0);
-}
-
 TEST(rows_are_checked)
 {
     static struct whisper_row many[65];
@@ -579,41 +803,6 @@ TEST(moves_are_checked)
     rig_close(&r);
 }
 
-static int copies_left;
-
-static int failing_copy(struct backend *be, struct kv kv, const struct kv_move *moves, uint32_t n,
-                        uint32_t keys, struct err *err)
-{
-    (void)be, (void)kv, (void)moves, (void)n, (void)keys;
-    return copies_left-- > 0 ? 0 : err_set(err, ERR_VRAM, "no memory to copy");
-}
-
-/* Half of the layers copied is not a cache. */
-TEST(failed_copies)
-{
-    struct backend_ops failing;
-    struct rig r;
-    struct err e;
-
-    rig_open(&r, PRECISION_F32);
-    open_session(&r, (struct whisper_shape){.slots = 1, .branches = 3});
-    encode(&r, 0, 0);
-    for (uint32_t b = 0; b < 3; b++)
-        assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, b, 0, 1}}, 1, NULL, &e), e);
-    host = r.be->ops;
-    failing = *host;
-    failing.kv_copy = failing_copy;
-    r.be->ops = &failing;
-    copies_left = 1; /* of two layers */
-    assert_int_equal(whisper_branch(r.s, (struct whisper_move[]){{0, 0, 1}}, 1, &e), ERR_VRAM);
-    r.be->ops = host;
-    refuse_rows(&r, (struct whisper_row[]){{0, 1, 1, 1}}, 1);
-    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 0, 1, 1}, {0, 2, 1, 1}}, 2, NULL, &e),
-              e);
-    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 1, 0, 1}}, 1, NULL, &e), e);
-    rig_close(&r);
-}
-
 TEST(shapes_are_checked)
 {
     struct rig r;
@@ -625,6 +814,9 @@ TEST(shapes_are_checked)
                          (struct whisper_shape){.slots = 1, .branches = WHISPER_MAX_BRANCHES + 1},
                          &r.s, &e),
                      ERR_USAGE);
+    assert_int_equal(
+        whisper_session_new(r.w, (struct whisper_shape){.slots = 4096, .branches = 17}, &r.s, &e),
+        ERR_USAGE);
     assert_int_equal(
         whisper_session_new(
             r.w, (struct whisper_shape){.slots = 1, .align_heads = WHISPER_MAX_ALIGN_HEADS + 1},

@@ -121,7 +121,8 @@ int whisper_encoded(struct whisper_session *s, bool wait, bool *done, struct err
 
 /* One decoder position of one hypothesis: `token` at position `pos` (0-based). pos must not be past
  * the number of tokens that this branch has seen since whisper_encode; a lower one overwrites from
- * there (that is how a window is decoded again at another temperature). */
+ * there (that is how a window is decoded again at another temperature), and branches that have it
+ * from this one (whisper_branch) have seen no more than what was before it. */
 struct whisper_row {
     uint32_t slot, branch, pos;
     int32_t token;
@@ -164,14 +165,13 @@ int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *ro
 int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct candidate *top,
                        struct err *err);
 
-/* Branch `to` of a slot goes on from where branch `from` is: its cache becomes a copy. */
+/* Branch `to` of a slot goes on from where branch `from` is: they share its cache so far. */
 struct whisper_move {
     uint32_t slot, from, to;
 };
 
 /* n moves, done as if one after the other; no branch is both a source and a destination, none twice
- * a destination. A call that these rules refuse (ERR_DEVICE) changes nothing; after another error
- * the destinations are empty. */
+ * a destination. A call that these rules refuse (ERR_DEVICE) changes nothing. */
 int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,
                    struct err *err);
 

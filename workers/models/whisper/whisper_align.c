@@ -109,15 +109,13 @@ static int feed(struct whisper_session *s, uint32_t slot, const int32_t *tokens,
                 const struct look *look, double *logprob, struct err *err)
 {
     uint32_t index, width = whisper_step_width(s, look->rows, &index);
-    struct backend *be = s->w->be;
     int rc;
 
-    for (uint32_t i = 0; i < width; i++)
-        s->to_rows[i] = i < look->rows ? (struct token_row){(int32_t)(slot * s->shape.branches),
-                                                            (int32_t)(look->at + i),
-                                                            tokens[look->at + i], (int32_t)slot}
-                                       : (struct token_row){.slot = -1};
-    rc = be->ops->write(be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
+    for (uint32_t i = 0; i < look->rows; i++)
+        s->to_rows[i] =
+            (struct token_row){(int32_t)(slot * s->shape.branches), (int32_t)(look->at + i),
+                               tokens[look->at + i], (int32_t)slot};
+    rc = whisper_send_rows(s, look->rows, width, err);
     if (rc == 0)
         rc = whisper_step_layers(s, width, look, err);
     if (rc == 0 && make_asks(s, tokens, look, width))

@@ -2,6 +2,8 @@
  *
  * A call has a number, and each branch remembers the last call that named it: so every row is
  * checked against the others of its call in one pass, however many there are. */
+#include <string.h>
+
 #include "workers/models/whisper/whisper_session.h"
 
 /* NULL: there is no such branch. */
@@ -10,6 +12,19 @@ static struct branch *branch_of(const struct whisper_session *s, uint32_t slot, 
     return slot < s->shape.slots && branch < s->shape.branches
                ? &s->branch[slot * s->shape.branches + branch]
                : NULL;
+}
+
+static uint16_t *line_of(const struct whisper_session *s, uint32_t own)
+{
+    return s->to_lies_in + (size_t)own * s->w->config.max_target_positions;
+}
+
+static void line_changed(struct whisper_session *s, uint32_t own)
+{
+    bool none = s->lies_from == s->lies_end;
+
+    s->lies_from = none || own < s->lies_from ? own : s->lies_from;
+    s->lies_end = none || own >= s->lies_end ? own + 1 : s->lies_end;
 }
 
 /* ---- rows ---- */
@@ -37,9 +52,41 @@ static int check_row(struct whisper_session *s, const struct whisper_row *r, uin
                        r->branch, r->slot, r->pos, again ? " after the one before" : "");
     if (follows && (again || !b->asked || r->pos != b->seen))
         return err_set(err, ERR_DEVICE, "row %u: slot %u has no choice to follow", i, r->slot);
+    b->from = again ? b->from : r->pos;
     b->call = s->calls;
     b->next = r->pos + 1;
     return follows ? 0 : whisper_check_token(s, r->token, err);
+}
+
+/* Whether the row would look at a position that another branch's row of this call stores anew. */
+static bool is_overtaken(const struct whisper_session *s, const struct whisper_row *r)
+{
+    uint32_t own = r->slot * s->shape.branches + r->branch;
+    const uint16_t *line = line_of(s, own);
+
+    for (uint32_t p = 0; p < s->branch[own].from; p++) {
+        const struct branch *b = &s->branch[line[p]];
+
+        if (line[p] != own && b->call == s->calls && b->from <= p)
+            return true;
+    }
+    return false;
+}
+
+/* Lower positions than what was seen are rare: else no row can be. */
+static int check_shared(const struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+                        struct err *err)
+{
+    bool lower = false;
+
+    for (uint32_t i = 0; i < n; i++)
+        lower = lower || rows[i].pos < branch_of(s, rows[i].slot, rows[i].branch)->seen;
+    for (uint32_t i = 0; lower && i < n; i++)
+        if (is_overtaken(s, &rows[i]))
+            return err_set(err, ERR_DEVICE,
+                           "row %u: branch %u of slot %u goes on from what another row overwrites",
+                           i, rows[i].branch, rows[i].slot);
+    return 0;
 }
 
 int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
@@ -52,7 +99,55 @@ int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows
     s->calls++;
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         rc = check_row(s, &rows[i], i, ahead, err);
+    return rc != 0 || s->shape.branches == 1 ? rc : check_shared(s, rows, n, err);
+}
+
+/* ---- where positions lie ---- */
+
+/* A row stores this position of own slot `own` anew. Another branch that has it, or a later one,
+ * from there ends before it: later ones are to be stored next, and a backend may clear one. */
+static void store_anew(struct whisper_session *s, uint32_t own, uint32_t pos)
+{
+    uint32_t first = own - own % s->shape.branches;
+    uint16_t *line = line_of(s, own);
+
+    for (uint32_t i = first; i < first + s->shape.branches; i++)
+        for (uint32_t p = pos; i != own && p < s->branch[i].seen; p++)
+            if (line_of(s, i)[p] == own)
+                s->branch[i].seen = p;
+    if (line[pos] != own) {
+        line[pos] = (uint16_t)own;
+        line_changed(s, own);
+    }
+}
+
+static int send_lines(struct whisper_session *s, struct err *err)
+{
+    size_t line = s->w->config.max_target_positions, n = s->lies_end - s->lies_from;
+    struct backend *be = s->w->be;
+    int rc = n == 0 ? 0
+                    : be->ops->write(be, s->lies_in + s->lies_from * line, line_of(s, s->lies_from),
+                                     n * line * sizeof(*s->lies_in), err);
+
+    if (rc == 0)
+        s->lies_from = s->lies_end = 0;
     return rc;
+}
+
+int whisper_send_rows(struct whisper_session *s, uint32_t n, uint32_t width, struct err *err)
+{
+    int rc = 0;
+
+    if (s->shape.branches > 1) {
+        for (uint32_t i = 0; i < n; i++)
+            store_anew(s, (uint32_t)s->to_rows[i].slot, (uint32_t)s->to_rows[i].pos);
+        rc = send_lines(s, err);
+    }
+    for (uint32_t i = n; i < width; i++)
+        s->to_rows[i] = (struct token_row){.slot = -1};
+    return rc != 0
+               ? rc
+               : s->w->be->ops->write(s->w->be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
 }
 
 int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
@@ -65,9 +160,7 @@ int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows
         s->to_rows[i] =
             (struct token_row){(int32_t)own, (int32_t)r->pos, r->token, (int32_t)r->slot};
     }
-    for (uint32_t i = n; i < width; i++)
-        s->to_rows[i] = (struct token_row){.slot = -1};
-    return s->w->be->ops->write(s->w->be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
+    return whisper_send_rows(s, n, width, err);
 }
 
 void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows,
@@ -100,21 +193,9 @@ static int name_branch(struct whisper_session *s, const struct whisper_move *m, 
     return 0;
 }
 
-/* Longer than most caches need, but one operation for all of a layer. */
-static int copy_caches(struct whisper_session *s, uint32_t n, uint32_t keys, struct err *err)
-{
-    struct backend *be = s->w->be;
-    int rc = 0;
-
-    for (uint32_t i = 0; rc == 0 && i < s->w->config.decoder_layers; i++)
-        rc = be->ops->kv_copy(be, whisper_own_kv(s, i), s->moves, n, keys, err);
-    return rc;
-}
-
 int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,
                    struct err *err)
 {
-    uint32_t keys = 0;
     int rc = 0;
 
     s->calls++;
@@ -125,15 +206,13 @@ int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, 
     }
     if (rc != 0)
         return rc;
-    for (uint32_t i = 0; i < n; i++) { /* no more than there are destinations */
+    for (uint32_t i = 0; i < n; i++) {
         uint32_t base = moves[i].slot * s->shape.branches;
-        uint32_t seen = s->branch[base + moves[i].from].seen;
+        uint32_t from = base + moves[i].from, to = base + moves[i].to;
 
-        s->moves[i] = (struct kv_move){base + moves[i].from, base + moves[i].to};
-        keys = seen > keys ? seen : keys;
+        s->branch[to].seen = s->branch[from].seen;
+        memcpy(line_of(s, to), line_of(s, from), s->branch[from].seen * sizeof(*s->to_lies_in));
+        line_changed(s, to);
     }
-    rc = keys ? copy_caches(s, n, keys, err) : 0;
-    for (uint32_t i = 0; i < n; i++) /* half a copy is none */
-        s->branch[s->moves[i].to].seen = rc == 0 ? s->branch[s->moves[i].from].seen : 0;
-    return rc;
+    return 0;
 }

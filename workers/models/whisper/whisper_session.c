@@ -74,6 +74,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
     int64_t frames = (int64_t)s->shape.windows * WHISPER_FRAMES;
     int64_t positions = (int64_t)s->shape.windows * WHISPER_POSITIONS;
     int64_t aligned = s->shape.align_heads ? c->max_target_positions : 0; /* tokens */
+    size_t positions_max = c->max_target_positions;
     int64_t vocab = (c->vocab_size + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
     enum dtype t = s->w->type, in = precision_input(s->w->precision);
     bool eight = in == DTYPE_E4M3; /* then rows have scales; ffn's 8 bits lie where its 16 did */
@@ -114,6 +115,7 @@ static size_t place_tensors(struct whisper_session *s, char *base)
         {(void **)&s->choices, sizeof(*s->choices)},
         {(void **)&s->candidates, sizeof(*s->candidates) * s->top},
         {(void **)&s->tails, sizeof(*s->tails)},
+        {(void **)&s->lies_in, s->shape.branches > 1 ? sizeof(*s->lies_in) * positions_max : 0},
     };
     size_t at = 0;
 
@@ -214,9 +216,13 @@ struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
 {
     const struct whisper *w = s->w;
 
-    return (struct kv){
-        w->type,      w->config.decoder_heads, w->config.max_target_positions,
-        s->own_slots, own_stride(w),           s->own + layer * whisper_own_bytes(w)};
+    return (struct kv){.type = w->type,
+                       .heads = w->config.decoder_heads,
+                       .capacity = w->config.max_target_positions,
+                       .slots = s->own_slots,
+                       .slot_stride = own_stride(w),
+                       .data = s->own + layer * whisper_own_bytes(w),
+                       .lies_in = s->shape.branches > 1 ? s->lies_in : NULL};
 }
 
 static int make_arrays(struct whisper_session *s, struct err *err)
@@ -225,16 +231,17 @@ static int make_arrays(struct whisper_session *s, struct err *err)
 
     s->encoded = calloc(s->shape.slots, sizeof(*s->encoded));
     s->branch = calloc(branches, sizeof(*s->branch));
-    s->moves = calloc(branches, sizeof(*s->moves));
     s->audio = calloc(s->shape.windows, sizeof(*s->audio));
     s->window_slots = calloc(s->shape.slots, sizeof(*s->window_slots));
     s->answered = calloc(rows, sizeof(*s->answered));
     s->to_rows = calloc(rows, sizeof(*s->to_rows));
     s->to_asks = calloc(rows, sizeof(*s->to_asks));
+    s->to_lies_in = calloc(s->shape.branches > 1 ? branches : 1,
+                           s->w->config.max_target_positions * sizeof(*s->to_lies_in));
     s->from_choices = calloc(rows, sizeof(*s->from_choices));
     s->from_candidates = calloc(s->top ? rows : 1, (s->top ? s->top : 1) * sizeof(*s->candidates));
-    if (s->encoded && s->branch && s->moves && s->audio && s->window_slots && s->answered &&
-        s->to_rows && s->to_asks && s->from_choices && s->from_candidates)
+    if (s->encoded && s->branch && s->audio && s->window_slots && s->answered && s->to_rows &&
+        s->to_asks && s->to_lies_in && s->from_choices && s->from_candidates)
         return 0;
     return err_set(err, ERR_NOMEM, "out of memory for a session");
 }
@@ -261,7 +268,6 @@ static int make_memory(struct whisper_session *s, struct err *err)
     return rc;
 }
 
-_Static_assert(WHISPER_MAX_SLOTS *WHISPER_MAX_BRANCHES <= BACKEND_MAX_MOVED, "branches are copied");
 _Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS && WHISPER_AHEAD <= BACKEND_BOXES,
                "rows that follow");
 
@@ -273,6 +279,9 @@ static int check_shape(struct whisper_shape shape, struct err *err)
     if (shape.branches > WHISPER_MAX_BRANCHES)
         return err_set(err, ERR_USAGE, "a window has at most %d branches, not %u",
                        WHISPER_MAX_BRANCHES, shape.branches);
+    if (shape.slots * (shape.branches ? shape.branches : 1) > UINT16_MAX + 1) /* lies_in */
+        return err_set(err, ERR_USAGE, "a session has at most %d branches, not %u times %u",
+                       UINT16_MAX + 1, shape.slots, shape.branches);
     if (shape.align_heads > WHISPER_MAX_ALIGN_HEADS)
         return err_set(err, ERR_USAGE, "tokens are aligned by at most %d heads, not %u",
                        WHISPER_MAX_ALIGN_HEADS, shape.align_heads);
@@ -358,12 +367,12 @@ void whisper_session_free(struct whisper_session *s)
     be->ops->release(be, s->workspace);
     free(s->encoded);
     free(s->branch);
-    free(s->moves);
     free(s->audio);
     free(s->window_slots);
     free(s->answered);
     free(s->to_rows);
     free(s->to_asks);
+    free(s->to_lies_in);
     free(s->from_choices);
     free(s->from_candidates);
     free(s);

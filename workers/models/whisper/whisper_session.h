@@ -2,7 +2,9 @@
  * whisper_rows.c, whisper_step.c and whisper_align.c share: the device memory of a session.
  *
  * Branch b of slot s is slot s * branches + b of the decoder's own caches, and looks at slot s of
- * the cross-attention's. */
+ * the cross-attention's. What a branch is fed is stored in its own slot; what it has from another
+ * (whisper_branch) stays where it is, and lies_in says where (gpu/backend.h, struct kv). So a
+ * slot's position is stored once in a search, and looked at by all that have it in common. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_SESSION_H
 #define NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_SESSION_H
 
@@ -16,7 +18,8 @@ struct branch {
     bool asked;    /* the last of them asked for a token: a row may follow it */
     /* What a call says of it is checked with these. */
     uint64_t call; /* the last one that named it */
-    uint32_t next; /* rows: the position that may follow */
+    uint32_t from; /* rows: its first position, */
+    uint32_t next; /*   and the one that may follow */
     bool to;       /* moves: named as a destination */
 };
 
@@ -79,6 +82,7 @@ struct whisper_session {
     struct choice *choices;       /* [R] */
     struct candidate *candidates; /* [R][top] */
     struct token_tail *tails;     /* [R], by own slot */
+    uint16_t *lies_in;            /* [own_slots][positions]; in a session of several branches */
     /* Of as many tokens as a window has at most (here T). */
     struct tensor scores;  /* [align_heads * T][1500] float32 */
     struct tensor aligned; /* [T][1500] float32 */
@@ -86,8 +90,9 @@ struct whisper_session {
     /* Host memory: what a call is about to give to the device, */
     struct audio *audio;    /* [windows] */
     uint32_t *window_slots; /* [slots]: of a call's windows */
-    struct kv_move *moves;  /* [slots * branches] */
     struct token_row *to_rows;
+    uint16_t *to_lies_in;         /* what lies_in is to be; of own slots from lies_from to */
+    uint32_t lies_from, lies_end; /*   lies_end - 1 the device does not have it yet */
     struct choice_ask *to_asks;
     /* and what it gave, answer i to row answered[i]. */
     uint32_t *answered; /* [R] */
@@ -118,6 +123,8 @@ int whisper_check_token(const struct whisper_session *s, int32_t token, struct e
 /* n rows to the device, and padding up to `width`. */
 int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                        uint32_t width, struct err *err);
+/* The same of the n rows that lie in s->to_rows. */
+int whisper_send_rows(struct whisper_session *s, uint32_t n, uint32_t width, struct err *err);
 /* Their caches hold them from now on. asks: or NULL, none. */
 void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows,
                          const struct choice_ask *asks, uint32_t n);

@@ -90,10 +90,11 @@ uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision pr
     uint64_t size = dtype_size(precision_type(precision)), layers = c->decoder_layers;
     uint64_t branches = (uint64_t)shape.slots * (shape.branches ? shape.branches : 1);
     uint64_t rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
+    uint64_t shared = shape.branches > 1 ? c->max_target_positions * sizeof(uint16_t) : 0;
 
     return weight_bytes(c, precision, halves) + scratch_bytes(c, size) +
            shape.slots * layers * (keys_bytes(c, WHISPER_POSITIONS, dtype_size(cross)) + scales) +
            branches * layers * keys_bytes(c, c->max_target_positions, size) +
-           rows * row_bytes(c, size) + align_bytes(c, shape.align_heads) +
+           rows * (row_bytes(c, size) + shared) + align_bytes(c, shape.align_heads) +
            (shape.windows ? shape.windows : 1) * window_bytes(c, size);
 }
