@@ -226,13 +226,14 @@ int cuda_post(struct backend *be, uint32_t box, const void *src, size_t bytes, s
     int rc = cuda_not_recording(c, "post", err);
     cudaError_t status;
 
-    if (rc == 0 && (box >= BACKEND_BOXES || bytes < 1 || bytes > BACKEND_BOX_BYTES))
+    if (rc == 0 && (box >= BACKEND_BOXES || bytes > BACKEND_BOX_BYTES))
         rc = cuda_shape(err, "post");
     if (rc == 0)
         rc = make_box(&c->box[box], bytes, err);
     if (rc != 0)
         return rc;
-    status = cudaMemcpyAsync(c->box[box].data, src, bytes, cudaMemcpyDeviceToHost, c->work);
+    status = bytes ? cudaMemcpyAsync(c->box[box].data, src, bytes, cudaMemcpyDeviceToHost, c->work)
+                   : cudaSuccess;
     if (status == cudaSuccess)
         status = cudaEventRecord(c->box[box].done, c->work);
     return cuda_status(err, status, "copying from the GPU");
@@ -247,8 +248,30 @@ int cuda_collect(struct backend *be, uint32_t box, void *dst, size_t bytes, stru
         rc = cuda_shape(err, "collect");
     if (rc == 0)
         rc = cuda_status(err, cudaEventSynchronize(c->box[box].done), "waiting for the GPU");
-    if (rc == 0)
+    if (rc == 0 && bytes)
         memcpy(dst, c->box[box].data, bytes);
+    return rc;
+}
+
+int cuda_posted(struct backend *be, uint32_t box, bool *ret, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    int rc = cuda_not_recording(c, "posted", err);
+    cudaError_t status;
+
+    if (rc == 0 && (box >= BACKEND_BOXES || !c->box[box].done))
+        rc = cuda_shape(err, "posted");
+    if (rc != 0)
+        return rc;
+    status = cudaEventQuery(c->box[box].done);
+    if (status == cudaErrorNotReady) {
+        (void)cudaGetLastError(); /* it is no error */
+        *ret = false;
+        return 0;
+    }
+    rc = cuda_status(err, status, "asking how far the GPU is");
+    if (rc == 0)
+        *ret = true;
     return rc;
 }
 

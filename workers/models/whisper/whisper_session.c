@@ -222,19 +222,23 @@ struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
 static int make_arrays(struct whisper_session *s, struct err *err)
 {
     size_t branches = (size_t)s->shape.slots * s->shape.branches, rows = s->rows_max;
+    bool made = true;
 
     s->encoded = calloc(s->shape.slots, sizeof(*s->encoded));
     s->branch = calloc(branches, sizeof(*s->branch));
     s->moves = calloc(branches, sizeof(*s->moves));
     s->audio = calloc(s->shape.windows, sizeof(*s->audio));
-    s->window_slots = calloc(s->shape.slots, sizeof(*s->window_slots));
+    for (int i = 0; i < WHISPER_WAVES; i++) {
+        s->wave[i].slots = calloc(s->shape.slots, sizeof(*s->wave[i].slots));
+        made = made && s->wave[i].slots;
+    }
     s->answered = calloc(rows, sizeof(*s->answered));
     s->to_rows = calloc(rows, sizeof(*s->to_rows));
     s->to_asks = calloc(rows, sizeof(*s->to_asks));
     s->from_choices = calloc(rows, sizeof(*s->from_choices));
     s->from_candidates = calloc(s->top ? rows : 1, (s->top ? s->top : 1) * sizeof(*s->candidates));
-    if (s->encoded && s->branch && s->moves && s->audio && s->window_slots && s->answered &&
-        s->to_rows && s->to_asks && s->from_choices && s->from_candidates)
+    if (made && s->encoded && s->branch && s->moves && s->audio && s->answered && s->to_rows &&
+        s->to_asks && s->from_choices && s->from_candidates)
         return 0;
     return err_set(err, ERR_NOMEM, "out of memory for a session");
 }
@@ -262,8 +266,9 @@ static int make_memory(struct whisper_session *s, struct err *err)
 }
 
 _Static_assert(WHISPER_MAX_SLOTS *WHISPER_MAX_BRANCHES <= BACKEND_MAX_MOVED, "branches are copied");
-_Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS && WHISPER_AHEAD <= BACKEND_BOXES,
-               "rows that follow");
+_Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS && WHISPER_AHEAD <= BACKEND_BOXES &&
+                   WHISPER_WAVES <= BACKEND_BOXES,
+               "rows that follow, windows under way");
 
 static int check_shape(struct whisper_shape shape, struct err *err)
 {
@@ -360,7 +365,8 @@ void whisper_session_free(struct whisper_session *s)
     free(s->branch);
     free(s->moves);
     free(s->audio);
-    free(s->window_slots);
+    for (int i = 0; i < WHISPER_WAVES; i++)
+        free(s->wave[i].slots);
     free(s->answered);
     free(s->to_rows);
     free(s->to_asks);
