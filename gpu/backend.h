@@ -471,6 +471,9 @@ struct backend {
     struct backend_info info;
     uint64_t allocated; /* bytes of device memory held now: tensors, packed weights, plans */
     uint64_t peak;      /* the most that it was */
+    uint64_t scratch;   /* of it, what operations keep for themselves (a fork's: its own); it grows
+                           with what they are asked for: with so many times the rows, to so many times
+                           as much at most */
     uint64_t budget;    /* allocated may not pass it (ERR_VRAM); 0: no bound of ours */
     /* Set by a model that warms up: operations prepare what they prepare at first use, and need not
      * compute, so that what they leave behind means nothing. */

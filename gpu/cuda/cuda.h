@@ -93,8 +93,7 @@ struct cuda {
     char dnn_reason[200]; /* why not, or why it refused a shape */
     void *workspace;      /* cuBLASLt's and cuDNN's, one operation at a time */
     size_t workspace_bytes;
-    void *scratch; /* of one operation: quantised inputs, scores, padded rows */
-    size_t scratch_bytes;
+    void *scratch; /* base.scratch bytes, of one operation: quantised inputs, scores, padded rows */
     struct cuda_block *old; /* outgrown scratch that recordings may still use */
     size_t old_count;
 

@@ -109,19 +109,19 @@ int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err)
     struct cuda_block *old;
     int rc;
 
-    if (whole > c->scratch_bytes) {
+    if (whole > c->base.scratch) {
         old = realloc(c->old, (c->old_count + 1) * sizeof(*old));
         if (!old)
             return err_set(err, ERR_NOMEM, "out of memory for the list of device memory");
         c->old = old;
         /* The old first, where it can go: both at once may be more than there is. */
-        retire(c, c->scratch, c->scratch_bytes);
+        retire(c, c->scratch, c->base.scratch);
         c->scratch = NULL;
-        c->scratch_bytes = 0;
+        c->base.scratch = 0;
         rc = take(c, whole, &c->scratch, err);
         if (rc != 0)
             return rc;
-        c->scratch_bytes = whole;
+        c->base.scratch = whole;
     }
     *ret = c->scratch;
     return 0;

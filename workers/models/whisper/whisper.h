@@ -77,8 +77,9 @@ struct whisper_shape {
 #define WHISPER_MAX_BRANCHES 32
 #define WHISPER_MAX_ALIGN_HEADS 64
 
-/* Bytes of device memory that such a session takes beside the weights, to the byte what
- * whisper_session_new allocates. */
+/* Bytes of device memory that such a session takes beside the weights: what whisper_session_new
+ * allocates, to the byte but for the scratch memory of several windows at once, which is told from
+ * one's and may be less. */
 uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
  * planning. cache: settled. halves: of a device that keeps float32 weights of decoder steps as

@@ -151,6 +151,7 @@ static void size_session(struct whisper_session *s, struct whisper_shape shape)
     s->own_slots = branches;
 }
 
+/* The scratch memory of one window is there since the model was loaded. */
 static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
 {
     /* The counting leaves the model alone. */
@@ -158,7 +159,8 @@ static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
 
     size_session(&s, shape);
     return place_tensors(&s, NULL) + shape.slots * cross_stride(w) + s.own_slots * own_stride(w) +
-           w->mel_bytes + (uint64_t)shape.windows * w->mel_window_bytes;
+           w->mel_bytes + (uint64_t)shape.windows * w->mel_window_bytes +
+           (uint64_t)(shape.windows - 1) * w->window_scratch;
 }
 
 /* The shape with what was left open: never more windows than slots; where grouping would change
