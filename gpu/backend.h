@@ -403,7 +403,7 @@ struct backend_ops {
                            struct tensor v, const struct attention_bias *bias, struct tensor out,
                            struct err *err);
 
-    /* NULL, all four, where a device gains nothing by it (the host): so that steps follow each
+    /* NULL, all five, where a device gains nothing by it (the host): so that steps follow each
      * other without the caller, who learns of a step's choices while the next one runs. follow: of
      * rows i < n whose token is TOKEN_FOLLOWS that becomes the one in tails[rows[i].slot], and
      * count, last, before and last_time of asks[i] become what they are with it. Where nothing
@@ -416,10 +416,13 @@ struct backend_ops {
                 const struct choice_ask *asks, const struct choice *choices, uint32_t n,
                 struct token_tail *tails, struct err *err);
     /* A copy of device memory on its way to the host, after what was asked for before and while
-     * what comes later runs: into box < BACKEND_BOXES, at most BACKEND_BOX_BYTES. collect: sleeps
-     * until it is there; dst: host memory. Recorded sequences hold neither. */
+     * what comes later runs: into box < BACKEND_BOXES, at most BACKEND_BOX_BYTES; of 0 bytes it is
+     * a mark of how far `be` is. collect: sleeps until it is there; dst: host memory. posted: *ret:
+     * whether it is there; waits for nothing. What others are asked for once it is known to be
+     * there comes after all that it came after. Recorded sequences hold none of the three. */
     int (*post)(struct backend *be, uint32_t box, const void *src, size_t bytes, struct err *err);
     int (*collect)(struct backend *be, uint32_t box, void *dst, size_t bytes, struct err *err);
+    int (*posted)(struct backend *be, uint32_t box, bool *ret, struct err *err);
 
     /* NULL where a device gains nothing by it (the host). Between begin and end operations are
      * recorded, not run; only those above that neither wait nor prepare may be called. run: as if
@@ -429,18 +432,17 @@ struct backend_ops {
     int (*record_run)(struct backend *be, struct recording *r, struct err *err);
     void (*record_free)(struct backend *be, struct recording *r);
 
-    /* NULL, all three, where a device runs one operation at a time (the host). The fork's
+    /* NULL, both, where a device runs one operation at a time (the host). The fork's
      * operations are ordered among themselves, and beside be's they have no order but what `after`
      * gives. What be has prepared and allocated serves the fork, too; what the fork allocates is
      * counted in be, and its `allocated` stays 0. The same thread calls both; it is closed before
-     * be, and not forked again. Where both want the device, its operations come first. */
+     * be, and not forked again. Where both want the device, its operations come first. A device
+     * that has forks has boxes. */
     int (*fork)(struct backend *be, struct backend **ret, struct err *err);
     /* What `be` is asked for from now on begins after all that `other` was asked for before has
      * ended. Waits for nothing itself. One is the other's fork. Recorded sequences do not hold it.
      */
     int (*after)(struct backend *be, struct backend *other, struct err *err);
-    /* *ret: whether all that be was asked for has ended. Waits for nothing. */
-    int (*idle)(struct backend *be, bool *ret, struct err *err);
 
     /* NULL, all three, where an operation has one way (the host). Between rehearse(true) and
      * rehearse(false) what operations compute is of no account: what a device has several ways of
@@ -462,6 +464,9 @@ struct backend {
     struct backend_info info;
     uint64_t allocated; /* bytes of device memory held now: tensors, packed weights, plans */
     uint64_t peak;      /* the most that it was */
+    uint64_t scratch;   /* of it, what operations keep for themselves (a fork's: its own); it grows
+                           with what they are asked for: with so many times the rows, to so many times
+                           as much at most */
     uint64_t budget;    /* allocated may not pass it (ERR_VRAM); 0: no bound of ours */
     /* Set by a model that warms up: operations prepare what they prepare at first use, and need not
      * compute, so that what they leave behind means nothing. */

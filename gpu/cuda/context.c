@@ -272,26 +272,6 @@ int cuda_after(struct backend *be, struct backend *other, struct err *err)
                : rc;
 }
 
-int cuda_idle(struct backend *be, bool *ret, struct err *err)
-{
-    struct cuda *c = cuda_enter(be);
-    int rc = cuda_not_recording(c, "idle", err);
-    cudaError_t status;
-
-    if (rc != 0)
-        return rc;
-    status = cudaStreamQuery(c->work);
-    if (status == cudaErrorNotReady) {
-        (void)cudaGetLastError(); /* it is no error */
-        *ret = false;
-        return 0;
-    }
-    rc = cuda_status(err, status, "asking how far the GPU is");
-    if (rc == 0)
-        *ret = true;
-    return rc;
-}
-
 const struct backend_ops cuda_ops = {
     .close = cuda_close,
     .sync = cuda_sync,
@@ -329,6 +309,7 @@ const struct backend_ops cuda_ops = {
     .note = cuda_note,
     .post = cuda_post,
     .collect = cuda_collect,
+    .posted = cuda_posted,
     .lstm_new = cuda_lstm_new,
     .lstm_free = cuda_lstm_free,
     .lstm = cuda_lstm,
@@ -349,7 +330,6 @@ const struct backend_ops cuda_ops = {
     .record_free = cuda_record_free,
     .fork = cuda_fork,
     .after = cuda_after,
-    .idle = cuda_idle,
     .rehearse = cuda_rehearse,
     .recall = cuda_recall,
     .learn = cuda_learn,

@@ -19,8 +19,8 @@
  *   cudaDriverGetVersion cudaRuntimeGetVersion cudaGetDeviceCount cudaGetDeviceProperties
  *   cudaDeviceGetAttribute cudaSetDevice cudaMemGetInfo cudaMalloc cudaFree cudaHostAlloc
  *   cudaFreeHost cudaMemcpyAsync cudaMemsetAsync cudaDeviceGetStreamPriorityRange
- *   cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamSynchronize cudaStreamQuery
- *   cudaStreamWaitEvent cudaEventCreateWithFlags cudaEventRecord cudaEventSynchronize
+ *   cudaStreamCreateWithPriority cudaStreamDestroy cudaStreamSynchronize cudaStreamWaitEvent
+ *   cudaEventCreateWithFlags cudaEventRecord cudaEventSynchronize cudaEventQuery
  *   cudaEventElapsedTime cudaEventDestroy cudaGetLastError cudaGetErrorName
  *   cudaGetErrorString cudaStreamBeginCapture cudaStreamEndCapture cudaGraphInstantiate
  *   cudaGraphLaunch cudaGraphDestroy cudaGraphExecDestroy cudaFuncSetAttribute
@@ -93,8 +93,7 @@ struct cuda {
     char dnn_reason[200]; /* why not, or why it refused a shape */
     void *workspace;      /* cuBLASLt's and cuDNN's, one operation at a time */
     size_t workspace_bytes;
-    void *scratch; /* of one operation: quantised inputs, scores, padded rows */
-    size_t scratch_bytes;
+    void *scratch; /* base.scratch bytes, of one operation: quantised inputs, scores, padded rows */
     struct cuda_block *old; /* outgrown scratch that recordings may still use */
     size_t old_count;
 
@@ -136,7 +135,6 @@ int cuda_open(const char *device, const struct cuda_options *options, struct bac
               struct err *err);
 int cuda_fork(struct backend *be, struct backend **ret, struct err *err);
 int cuda_after(struct backend *be, struct backend *other, struct err *err);
-int cuda_idle(struct backend *be, bool *ret, struct err *err);
 /* Device memory, counted, held against the budget; zeroed. Not while recording. */
 int cuda_alloc(struct backend *be, size_t bytes, void **ret, struct err *err);
 void cuda_release(struct backend *be, void *p);
@@ -167,6 +165,7 @@ int cuda_write(struct backend *be, void *dst, const void *src, size_t bytes, str
 int cuda_read(struct backend *be, void *dst, const void *src, size_t bytes, struct err *err);
 int cuda_post(struct backend *be, uint32_t box, const void *src, size_t bytes, struct err *err);
 int cuda_collect(struct backend *be, uint32_t box, void *dst, size_t bytes, struct err *err);
+int cuda_posted(struct backend *be, uint32_t box, bool *ret, struct err *err);
 
 /* --- device.c ----------------------------------------------------------------------------- */
 

@@ -109,19 +109,19 @@ int cuda_scratch(struct cuda *c, size_t bytes, void **ret, struct err *err)
     struct cuda_block *old;
     int rc;
 
-    if (whole > c->scratch_bytes) {
+    if (whole > c->base.scratch) {
         old = realloc(c->old, (c->old_count + 1) * sizeof(*old));
         if (!old)
             return err_set(err, ERR_NOMEM, "out of memory for the list of device memory");
         c->old = old;
         /* The old first, where it can go: both at once may be more than there is. */
-        retire(c, c->scratch, c->scratch_bytes);
+        retire(c, c->scratch, c->base.scratch);
         c->scratch = NULL;
-        c->scratch_bytes = 0;
+        c->base.scratch = 0;
         rc = take(c, whole, &c->scratch, err);
         if (rc != 0)
             return rc;
-        c->scratch_bytes = whole;
+        c->base.scratch = whole;
     }
     *ret = c->scratch;
     return 0;
@@ -226,13 +226,14 @@ int cuda_post(struct backend *be, uint32_t box, const void *src, size_t bytes, s
     int rc = cuda_not_recording(c, "post", err);
     cudaError_t status;
 
-    if (rc == 0 && (box >= BACKEND_BOXES || bytes < 1 || bytes > BACKEND_BOX_BYTES))
+    if (rc == 0 && (box >= BACKEND_BOXES || bytes > BACKEND_BOX_BYTES))
         rc = cuda_shape(err, "post");
     if (rc == 0)
         rc = make_box(&c->box[box], bytes, err);
     if (rc != 0)
         return rc;
-    status = cudaMemcpyAsync(c->box[box].data, src, bytes, cudaMemcpyDeviceToHost, c->work);
+    status = bytes ? cudaMemcpyAsync(c->box[box].data, src, bytes, cudaMemcpyDeviceToHost, c->work)
+                   : cudaSuccess;
     if (status == cudaSuccess)
         status = cudaEventRecord(c->box[box].done, c->work);
     return cuda_status(err, status, "copying from the GPU");
@@ -247,8 +248,30 @@ int cuda_collect(struct backend *be, uint32_t box, void *dst, size_t bytes, stru
         rc = cuda_shape(err, "collect");
     if (rc == 0)
         rc = cuda_status(err, cudaEventSynchronize(c->box[box].done), "waiting for the GPU");
-    if (rc == 0)
+    if (rc == 0 && bytes)
         memcpy(dst, c->box[box].data, bytes);
+    return rc;
+}
+
+int cuda_posted(struct backend *be, uint32_t box, bool *ret, struct err *err)
+{
+    struct cuda *c = cuda_enter(be);
+    int rc = cuda_not_recording(c, "posted", err);
+    cudaError_t status;
+
+    if (rc == 0 && (box >= BACKEND_BOXES || !c->box[box].done))
+        rc = cuda_shape(err, "posted");
+    if (rc != 0)
+        return rc;
+    status = cudaEventQuery(c->box[box].done);
+    if (status == cudaErrorNotReady) {
+        (void)cudaGetLastError(); /* it is no error */
+        *ret = false;
+        return 0;
+    }
+    rc = cuda_status(err, status, "asking how far the GPU is");
+    if (rc == 0)
+        *ret = true;
     return rc;
 }
 

@@ -54,7 +54,8 @@ struct drill {
     uint64_t steps_begun, steps_done; /* of the decoder */
     int32_t eot;
     uint32_t begun;  /* lanes whose encoding was begun, */
-    uint32_t coming; /*   of which so many, the last ones, are not there yet */
+    uint32_t coming; /*   of which so many, the last ones, are not there yet, */
+    uint32_t waves;  /*   in so many calls */
     uint32_t seen;   /* positions of the windows that all slots hold at their end; 0: they do not */
 };
 
@@ -224,24 +225,35 @@ static int begin(struct drill *d, struct err *err)
         begin_window(d, i, all - (uint32_t)(ago * all / d->lanes));
         d->room.lanes[i].left = all;
     }
-    d->begun = d->coming = 0;
+    d->begun = d->coming = d->waves = 0;
     return 0;
 }
 
 static int land(struct drill *d, bool wait, struct err *err)
 {
-    bool done = true;
-    int rc = d->coming ? whisper_encoded(d->room.session, wait, &done, err) : 0;
+    uint32_t n = 0;
+    int rc = d->waves ? whisper_encoded(d->room.session, wait, &n, err) : 0;
 
-    if (rc != 0 || !done)
+    if (rc != 0 || n == 0)
         return rc;
-    for (uint32_t i = d->begun - d->coming; i < d->begun; i++)
+    for (uint32_t i = d->begun - d->coming, end = i + n; i < end; i++)
         begin_window(d, i, 0);
-    d->coming = 0;
+    d->coming -= n;
+    d->waves--;
     return 0;
 }
 
-/* The next batch sets off when all of its old windows have ended and no other is on its way. */
+/* After an error: what is on its way is nobody's. */
+static void drop_waves(struct drill *d)
+{
+    struct err ignored;
+    uint32_t n = 1;
+
+    while (d->waves && n && whisper_encoded(d->room.session, true, &n, &ignored) == 0)
+        d->waves--;
+}
+
+/* The next batch sets off when all of its old windows have ended. */
 static int encode(struct drill *d, struct err *err)
 {
     struct room *r = &d->room;
@@ -249,7 +261,7 @@ static int encode(struct drill *d, struct err *err)
     int rc = land(d, false, err);
 
     n = n < d->lanes - d->begun ? n : d->lanes - d->begun;
-    if (rc != 0 || d->coming || n == 0)
+    if (rc != 0 || d->waves == WHISPER_WAVES || n == 0)
         return rc;
     for (uint32_t i = 0; i < n; i++)
         if (r->lanes[d->begun + i].pos < positions(d))
@@ -260,7 +272,8 @@ static int encode(struct drill *d, struct err *err)
     if (rc != 0)
         return rc;
     d->begun += n;
-    d->coming = n;
+    d->coming += n;
+    d->waves++;
     return land(d, !d->work.beside, err);
 }
 
@@ -414,6 +427,7 @@ static int drill_step(void *self, bool *progress, struct err *err)
     while (rc == 0 && ended(d) && under_way(d))
         rc = take_step(d, err);
     if (rc != 0) {
+        drop_waves(d);
         d->lanes = d->steps = d->seen = 0;
         d->steps_done = d->steps_begun;
     } else if (ended(d))

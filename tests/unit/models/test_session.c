@@ -393,6 +393,53 @@ TEST(stages_are_timed_on_demand)
     backend_close(be);
 }
 
+/* Two waves may be under way, of different slots; what is refused changes nothing. */
+TEST(waves)
+{
+    const struct whisper_window w[] = {{0, NULL, 0}, {1, NULL, 0}, {2, NULL, 0}, {0, NULL, 0}};
+    const struct choice_ask nothing = {.last = -1, .before = -1, .last_time = -1};
+    struct whisper_session *s;
+    struct choice choice;
+    struct backend *be;
+    struct whisper *model;
+    float *frames = malloc(sizeof(*frames) * small.mel_bins * WHISPER_FRAMES);
+    uint32_t n = 7;
+    struct err e;
+
+    assert_ok(backend_open_host(1, &be, &e), e);
+    assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &model, &e), e);
+    assert_ok(whisper_session_new(model, (struct whisper_shape){.slots = 3}, &s, &e), e);
+    assert_ok(whisper_session_rules(s, &rules, &e), e);
+    assert_ok(whisper_encoded(s, true, &n, &e), e); /* none is */
+    assert_int_equal(n, 0);
+    assert_ok(whisper_encode_begin(s, w, 2, &e), e);
+    assert_int_equal(whisper_encode_begin(s, w + 2, 2, &e), ERR_DEVICE);
+    assert_non_null(strstr(e.msg, "slot 0 has a window on its way"));
+    assert_ok(whisper_encode_begin(s, w + 2, 1, &e), e);
+    assert_int_equal(whisper_encode_begin(s, w + 2, 1, &e), ERR_DEVICE);
+    assert_non_null(strstr(e.msg, "2 calls' windows"));
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct whisper_row row = {i ? 2 : 1, 0, 0, 1};
+
+        assert_int_equal(whisper_choose(s, &row, &nothing, 1, &choice, NULL, &e), ERR_DEVICE);
+        assert_ok(whisper_encoded(s, false, &n, &e), e);
+        assert_int_equal(n, 2 - i);
+        assert_ok(whisper_choose(s, &row, &nothing, 1, &choice, NULL, &e), e);
+        /* Scratch tensors are the last wave's. */
+        assert_int_equal(whisper_peek_mel(s, row.slot, frames, &e), i ? 0 : ERR_EMPTY);
+    }
+    assert_ok(whisper_encode_begin(s, w + 3, 1, &e), e);
+    assert_ok(whisper_encode(s, w + 1, 1, &e), e); /* after the other, which is there then, too */
+    assert_ok(whisper_encoded(s, false, &n, &e), e);
+    assert_int_equal(n, 0);
+    assert_ok(whisper_choose(s, &(struct whisper_row){0, 0, 0, 1}, &nothing, 1, &choice, NULL, &e),
+              e);
+    whisper_session_free(s);
+    whisper_free(model);
+    backend_close(be);
+    free(frames);
+}
+
 TEST(refusals)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};

@@ -26,7 +26,7 @@ struct fake_slot {
     uint32_t start;                      /* position of the start token */
     uint32_t attempt;                    /* which one is being played */
     bool begun;
-    bool encoding; /* not there yet */
+    uint64_t wave; /* its window is not there yet, but comes in this one, from 1 */
     struct fake_prompt prompt;
     struct token_tail tail; /* as of the backend's operations follow and note */
 };
@@ -42,8 +42,9 @@ struct whisper_session {
     uint32_t slots, windows, branches;
     struct backend *be; /* for the rules alone */
     struct rules *rules;
-    float *logits; /* [slots][VOCAB] */
-    uint32_t asks; /* to go; 0: nothing is under way */
+    float *logits;                                      /* [slots][VOCAB] */
+    uint32_t asks[WHISPER_WAVES], count[WHISPER_WAVES]; /* to go, and windows, of a wave */
+    uint64_t waves_begun, waves_there;
     struct fake_step step[WHISPER_AHEAD];
     uint64_t begun, ended;
     struct fake_slot slot[64];
@@ -141,39 +142,51 @@ static uint32_t script_of(const struct whisper_window *w)
     return FAKE_SCRIPTS;
 }
 
-int whisper_encoded(struct whisper_session *s, bool wait, bool *done, struct err *err)
+int whisper_encoded(struct whisper_session *s, bool wait, uint32_t *ret, struct err *err)
 {
+    uint32_t *asks = &s->asks[s->waves_there % WHISPER_WAVES];
+
     (void)err;
-    fake.encode_waits += wait && s->asks > 0;
-    s->asks = wait || s->asks == 0 ? 0 : s->asks - 1;
-    *done = s->asks == 0;
-    for (uint32_t i = 0; *done && i < s->slots; i++)
-        s->slot[i].encoding = false;
+    *ret = 0;
+    if (s->waves_there == s->waves_begun)
+        return 0;
+    fake.encode_waits += wait && *asks > 0;
+    *asks = wait || *asks == 0 ? 0 : *asks - 1;
+    if (*asks > 0)
+        return 0;
+    *ret = s->count[s->waves_there++ % WHISPER_WAVES];
+    for (uint32_t i = 0; i < s->slots; i++)
+        if (s->slot[i].wave == s->waves_there)
+            s->slot[i].wave = 0;
     return 0;
 }
 
 int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
                          uint32_t n, struct err *err)
 {
+    uint32_t waves = (uint32_t)(s->waves_begun - s->waves_there);
+
     fake.encode_calls++;
-    if (s->asks > 0)
+    if (waves == WHISPER_WAVES)
         return err_set(err, ERR_DEVICE, "others are on their way");
-    s->asks = fake.encode_asks;
     if (fake.vram_gone || (fake.encode_max && s->slots > fake.encode_max) ||
         (fake.windows_max && s->windows > fake.windows_max))
         return err_set(err, ERR_VRAM, "no room to encode %u", n);
     if (n > fake.largest_encode)
         fake.largest_encode = n;
     usleep(n * fake.encode_ms * 1000);
+    s->asks[s->waves_begun % WHISPER_WAVES] = fake.encode_asks;
+    s->count[s->waves_begun++ % WHISPER_WAVES] = n;
+    if (waves + 1 > fake.most_waves)
+        fake.most_waves = waves + 1;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t script = script_of(&windows[i]);
 
         if (windows[i].slot >= s->slots || !windows[i].n || windows[i].n > WHISPER_WINDOW_SAMPLES ||
-            script >= FAKE_SCRIPTS)
+            script >= FAKE_SCRIPTS || s->slot[windows[i].slot].wave)
             return err_set(err, ERR_DEVICE, "a window that cannot be");
-        s->slot[windows[i].slot] = (struct fake_slot){.script = &fake.scripts[script],
-                                                      .encoding = fake.encode_asks > 0,
-                                                      .prompt = {.script = script}};
+        s->slot[windows[i].slot] = (struct fake_slot){
+            .script = &fake.scripts[script], .wave = s->waves_begun, .prompt = {.script = script}};
         if (fake.on_window)
             fake.on_window(&windows[i]);
         fake.windows_encoded++;
@@ -210,7 +223,7 @@ static int play(struct fake_slot *slot, const struct whisper_row *row, float *lo
     const struct fake_attempt *a;
     uint32_t at;
 
-    if (!slot->script || slot->encoding || row->pos > slot->seen[row->branch])
+    if (!slot->script || slot->wave || row->pos > slot->seen[row->branch])
         return err_set(err, ERR_DEVICE, "position %u of %u", row->pos, slot->seen[row->branch]);
     slot->seen[row->branch] = row->pos + 1;
     if (row->pos == 0 && row->token != SOT && row->token != SOT_PREV)

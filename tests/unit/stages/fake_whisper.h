@@ -54,6 +54,7 @@ struct fake_state {
     uint32_t encode_waits;   /* how often somebody waited for them */
     uint32_t encode_calls, windows_encoded, step_calls;
     uint32_t largest_encode;
+    uint32_t most_waves; /* under way together */
     uint32_t largest_step;
     uint32_t align_calls, align_fails;        /* ERR_VRAM from the align_fails-th one; 0: none */
     struct fake_prompt prompts[FAKE_PROMPTS]; /* the first ones, as their windows' text begins */

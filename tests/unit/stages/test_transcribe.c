@@ -491,7 +491,7 @@ TEST_SETUP(test_encoding_beside, setup)
         fake.encode_asks = cases[i].asks;
         fake.encode_max = cases[i].encode_max;
         fake.step_max = cases[i].step_max;
-        fake.encode_waits = fake.encode_calls = fake.step_calls = 0;
+        fake.encode_waits = fake.encode_calls = fake.step_calls = fake.most_waves = 0;
         run_twelve(cases[i].slots, again);
         assert_memory_equal(first, again, sizeof(first));
         if (cases[i].slots == 1)
@@ -500,6 +500,8 @@ TEST_SETUP(test_encoding_beside, setup)
                                      : fake.encode_waits == fake.encode_calls);
         else
             assert_true(fake.encode_waits < fake.encode_calls);
+        /* The next windows set off while those before them are on their way. */
+        assert_int_equal(fake.most_waves, cases[i].slots == 1 ? 1 : WHISPER_WAVES);
         assert_true(fake.step_calls <= alone);
     }
 }

@@ -77,8 +77,9 @@ struct whisper_shape {
 #define WHISPER_MAX_BRANCHES 32
 #define WHISPER_MAX_ALIGN_HEADS 64
 
-/* Bytes of device memory that such a session takes beside the weights, to the byte what
- * whisper_session_new allocates. */
+/* Bytes of device memory that such a session takes beside the weights: what whisper_session_new
+ * allocates, to the byte but for the scratch memory of several windows at once, which is told from
+ * one's and may be less. */
 uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape);
 /* The same and the weights for a model that is not loaded: a prediction within a few percent, for
  * planning. cache: settled. halves: of a device that keeps float32 weights of decoder steps as
@@ -105,19 +106,22 @@ struct whisper_window {
     size_t n;
 };
 
-/* Log-mel, encoder, cross keys and values for n windows (different slots). Their decoder caches
- * start empty. ERR_VRAM: nothing was lost, call again with fewer. */
+/* Log-mel, encoder, cross keys and values for n windows (different slots), after all that are under
+ * way. Their decoder caches start empty. ERR_VRAM: nothing was lost, call again with fewer. */
 int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
                    struct err *err);
 
-/* The same in two parts, so that other slots are stepped meanwhile: `begin` sets it going, and has
- * taken the audio when it returns; the windows' slots have no window until `encoded` has said that
- * all of them are there (*done; with none under way it says so, too). wait: it sleeps until then.
- * A second `begin` waits for the first. On a device that does one thing at a time (the host) they
- * are there when `begin` returns. */
+/* The same in two parts, so that other slots are stepped meanwhile: `begin` sets a call's windows
+ * going, a *wave*, and has taken the audio when it returns; their slots have no window until
+ * `encoded` has said that they are there. That gives the oldest wave under way, whole: how many
+ * windows it has; 0: they are not there yet, or none is under way. wait: it sleeps until they are.
+ * Two waves may be under way, of different slots: so the device need not wait for the host, which
+ * takes the second one's audio while the first is encoded. A third is ERR_DEVICE. On a device that
+ * does one thing at a time (the host) windows are there when `begin` returns. */
+#define WHISPER_WAVES 2
 int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
                          uint32_t n, struct err *err);
-int whisper_encoded(struct whisper_session *s, bool wait, bool *done, struct err *err);
+int whisper_encoded(struct whisper_session *s, bool wait, uint32_t *ret, struct err *err);
 
 /* One decoder position of one hypothesis: `token` at position `pos` (0-based). pos must not be past
  * the number of tokens that this branch has seen since whisper_encode; a lower one overwrites from

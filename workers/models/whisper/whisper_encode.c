@@ -1,10 +1,14 @@
 /* Windows through the encoder, as many at once as the session is made for.
  *
- * On a device that can do two things at once they run beside the steps, on a fork of the backend,
- * and two events order what both touch: cross keys and values are stored after all steps that were
- * begun before (the slot's last window may still be looked at), and steps that are begun once it is
- * known that the windows are there come after them. The scratch tensors and the log-mel belong to
- * the fork alone.
+ * On a device that can do two things at once they run beside the steps, on a fork of the backend.
+ * What both touch has an order: cross keys and values are stored after all steps that were begun
+ * before (the slot's last window may still be looked at), which is an event, and steps look at them
+ * that are begun once the host knows that they are there. The scratch tensors and the log-mel
+ * belong to the fork alone.
+ *
+ * Two waves may be under way, so that the fork always has something to do: of the second one the
+ * host takes the audio, which is as long as a twentieth of the encoding, while the first is
+ * computed, and then has the time of a whole wave to notice that the first is there.
  *
  * Where results must not depend on how windows are grouped that is one: a window then always takes
  * the very same path (1500 rows). On the host several as one matrix would save nothing: 1500 rows
@@ -171,6 +175,15 @@ static uint32_t batch(const struct whisper_session *s, uint32_t n)
     return n >= s->shape.windows ? s->shape.windows : 1;
 }
 
+static bool is_under_way(const struct whisper_session *s, uint32_t slot)
+{
+    for (uint64_t i = s->waves_there; i < s->waves_begun; i++)
+        for (uint32_t k = 0; k < s->wave[i % WHISPER_WAVES].n; k++)
+            if (s->wave[i % WHISPER_WAVES].slots[k] == slot)
+                return true;
+    return false;
+}
+
 /* Slots that are in the call have no window from then on, until it has succeeded. */
 static int check_windows(struct whisper_session *s, const struct whisper_window *windows,
                          uint32_t n, struct err *err)
@@ -182,6 +195,8 @@ static int check_windows(struct whisper_session *s, const struct whisper_window 
         for (uint32_t k = 0; k < i; k++)
             if (windows[k].slot == windows[i].slot)
                 return err_set(err, ERR_DEVICE, "slot %u is twice in one call", windows[i].slot);
+        if (is_under_way(s, windows[i].slot))
+            return err_set(err, ERR_DEVICE, "slot %u has a window on its way", windows[i].slot);
     }
     for (uint32_t i = 0; i < n; i++) {
         s->encoded[windows[i].slot] = false;
@@ -195,76 +210,104 @@ static int check_windows(struct whisper_session *s, const struct whisper_window 
     return 0;
 }
 
-/* Windows [0, n) of s->window_slots are there: steps that are begun from now on come after them. */
-static int land(struct whisper_session *s, struct err *err)
-{
-    struct backend *be = s->w->be;
-    int rc = be != s->w->encoder_be ? be->ops->after(be, s->w->encoder_be, err) : 0;
-    uint32_t n = s->encoding;
+static bool under_way(const struct whisper_session *s) { return s->waves_begun != s->waves_there; }
 
-    s->encoding = 0;
-    if (rc != 0)
-        return rc;
-    s->times.encode_ns += clock_mono_ns() - s->encoding_from;
-    s->times.windows += n;
-    for (uint32_t i = 0; i < n; i++)
-        s->encoded[s->window_slots[i]] = true;
-    s->peek = s->window_slots[n - 1];
-    return 0;
+/* The place of a wave, and of the mark behind it. */
+static uint32_t box_of(uint64_t number) { return (uint32_t)(number % WHISPER_WAVES); }
+
+/* The oldest wave is there. What was encoded last lies in the scratch tensors until the next is on
+ * its way. */
+static uint32_t land(struct whisper_session *s)
+{
+    const struct wave *w = &s->wave[box_of(s->waves_there++)];
+    int64_t now = clock_mono_ns();
+
+    s->times.encode_ns += now - (w->start > s->there_at ? w->start : s->there_at);
+    s->times.windows += w->n;
+    s->there_at = now;
+    for (uint32_t i = 0; i < w->n; i++)
+        s->encoded[w->slots[i]] = true;
+    s->peek = under_way(s) ? -1 : w->slots[w->n - 1];
+    return w->n;
 }
 
-int whisper_encoded(struct whisper_session *s, bool wait, bool *done, struct err *err)
+int whisper_encoded(struct whisper_session *s, bool wait, uint32_t *ret, struct err *err)
 {
     struct backend *be = s->w->encoder_be;
-    bool idle = true;
+    bool there = true;
     int rc = 0;
 
-    *done = true;
-    if (s->encoding == 0)
+    *ret = 0;
+    if (!under_way(s))
         return 0;
-    if (wait || be == s->w->be)
+    if (be == s->w->be)
         rc = be->ops->sync(be, err);
+    else if (wait)
+        rc = be->ops->collect(be, box_of(s->waves_there), NULL, 0, err);
     else
-        rc = be->ops->idle(be, &idle, err);
-    *done = idle;
-    return rc == 0 && idle ? land(s, err) : rc;
+        rc = be->ops->posted(be, box_of(s->waves_there), &there, err);
+    if (rc == 0 && there)
+        *ret = land(s);
+    return rc;
 }
 
-int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
-                         uint32_t n, struct err *err)
+/* n > 0 windows to w. */
+static int encode_wave(struct whisper_session *s, struct wave *w,
+                       const struct whisper_window *windows, uint32_t n, struct err *err)
 {
-    bool done;
-    int rc = whisper_encoded(s, true, &done, err);
+    struct backend *be = s->w->encoder_be;
+    int rc = 0;
 
-    if (rc == 0)
-        rc = check_windows(s, windows, n, err);
-    if (rc != 0 || n == 0)
-        return rc;
+    *w = (struct wave){n, w->slots, clock_mono_ns()};
     s->peek = -1;
-    s->encoding_from = clock_mono_ns();
     for (uint32_t at = 0; rc == 0 && at < n;) {
         uint32_t k = batch(s, n - at);
 
         for (uint32_t i = 0; i < k; i++) {
             s->audio[i] = (struct audio){windows[at + i].pcm, windows[at + i].n};
-            s->window_slots[at + i] = windows[at + i].slot;
+            w->slots[at + i] = windows[at + i].slot;
         }
-        rc = encode_some(s, s->window_slots + at, k, err);
+        rc = encode_some(s, w->slots + at, k, err);
         s->peek_at = k - 1;
         at += k;
     }
+    return rc == 0 && be != s->w->be ? be->ops->post(be, box_of(s->waves_begun), NULL, 0, err) : rc;
+}
+
+int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
+                         uint32_t n, struct err *err)
+{
+    int rc;
+
+    if (s->waves_begun - s->waves_there == WHISPER_WAVES)
+        return err_set(err, ERR_DEVICE, "%d calls' windows are on their way", WHISPER_WAVES);
+    rc = check_windows(s, windows, n, err);
+    if (rc != 0 || n == 0)
+        return rc;
+    rc = encode_wave(s, &s->wave[box_of(s->waves_begun)], windows, n, err);
     if (rc == 0)
-        s->encoding = n;
+        s->waves_begun++;
+    return rc;
+}
+
+static int land_all(struct whisper_session *s, struct err *err)
+{
+    uint32_t n;
+    int rc = 0;
+
+    while (rc == 0 && under_way(s))
+        rc = whisper_encoded(s, true, &n, err);
     return rc;
 }
 
 int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
                    struct err *err)
 {
-    bool done;
-    int rc = whisper_encode_begin(s, windows, n, err);
+    int rc = land_all(s, err);
 
-    return rc == 0 ? whisper_encoded(s, true, &done, err) : rc;
+    if (rc == 0)
+        rc = whisper_encode_begin(s, windows, n, err);
+    return rc == 0 ? land_all(s, err) : rc;
 }
 
 /* n windows of silence, through a layer of each kind. */
@@ -276,7 +319,7 @@ static int rehearse(struct whisper_session *s, uint32_t n, struct err *err)
         rc = encode_front(s, n, err);
     if (rc == 0)
         rc = encode_layers(s, n, 1, err);
-    return rc == 0 ? encode_cross(s, s->window_slots, n, 1, err) : rc;
+    return rc == 0 ? encode_cross(s, s->wave[0].slots, n, 1, err) : rc;
 }
 
 /* Where the backend has several ways of a product it finds the fastest one meanwhile. */
@@ -289,7 +332,7 @@ int whisper_warm_encoder(struct whisper_session *s, struct err *err)
 
     for (uint32_t i = 0; i < s->shape.windows; i++) {
         s->audio[i] = (struct audio){silence, 1};
-        s->window_slots[i] = i;
+        s->wave[0].slots[i] = i;
     }
     if (rc == 0)
         rc = rehearse(s, s->shape.windows, err);

@@ -346,6 +346,7 @@ static int warm(struct whisper *w, struct err *err)
     if (rc == 0)
         rc = whisper_warm_decoder(s, err);
     w->be->rehearsing = w->encoder_be->rehearsing = false;
+    w->window_scratch = w->encoder_be->scratch;
     whisper_session_free(s);
     return rc;
 }

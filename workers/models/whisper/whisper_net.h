@@ -54,6 +54,8 @@ struct whisper {
     enum cache_precision cache;           /* of the windows' keys and values; settled */
     uint64_t weight_bytes;                /* and what the backend keeps to compute with them */
     uint64_t mel_bytes, mel_window_bytes; /* a session's log-mel: in any case, and per window */
+    uint64_t window_scratch; /* what encoder_be keeps once a window has been encoded: at most so
+                                much more for each further one at once */
     struct conv2d *conv1, *conv2;
     struct tensor encoder_positions; /* [1500][d] float32 */
     struct encoder_layer encoder[WHISPER_MAX_LAYERS];

@@ -153,6 +153,7 @@ static void size_session(struct whisper_session *s, struct whisper_shape shape)
     s->own_slots = branches;
 }
 
+/* The scratch memory of one window is there since the model was loaded. */
 static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
 {
     /* The counting leaves the model alone. */
@@ -160,7 +161,8 @@ static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
 
     size_session(&s, shape);
     return place_tensors(&s, NULL) + shape.slots * cross_stride(w) + s.own_slots * own_stride(w) +
-           w->mel_bytes + (uint64_t)shape.windows * w->mel_window_bytes;
+           w->mel_bytes + (uint64_t)shape.windows * w->mel_window_bytes +
+           (uint64_t)(shape.windows - 1) * w->window_scratch;
 }
 
 /* The shape with what was left open: never more windows than slots; where grouping would change
@@ -228,11 +230,15 @@ struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
 static int make_arrays(struct whisper_session *s, struct err *err)
 {
     size_t branches = (size_t)s->shape.slots * s->shape.branches, rows = s->rows_max;
+    bool made = true;
 
     s->encoded = calloc(s->shape.slots, sizeof(*s->encoded));
     s->branch = calloc(branches, sizeof(*s->branch));
     s->audio = calloc(s->shape.windows, sizeof(*s->audio));
-    s->window_slots = calloc(s->shape.slots, sizeof(*s->window_slots));
+    for (int i = 0; i < WHISPER_WAVES; i++) {
+        s->wave[i].slots = calloc(s->shape.slots, sizeof(*s->wave[i].slots));
+        made = made && s->wave[i].slots;
+    }
     s->answered = calloc(rows, sizeof(*s->answered));
     s->to_rows = calloc(rows, sizeof(*s->to_rows));
     s->to_asks = calloc(rows, sizeof(*s->to_asks));
@@ -240,8 +246,8 @@ static int make_arrays(struct whisper_session *s, struct err *err)
                            s->w->config.max_target_positions * sizeof(*s->to_lies_in));
     s->from_choices = calloc(rows, sizeof(*s->from_choices));
     s->from_candidates = calloc(s->top ? rows : 1, (s->top ? s->top : 1) * sizeof(*s->candidates));
-    if (s->encoded && s->branch && s->audio && s->window_slots && s->answered && s->to_rows &&
-        s->to_asks && s->to_lies_in && s->from_choices && s->from_candidates)
+    if (made && s->encoded && s->branch && s->audio && s->answered && s->to_rows && s->to_asks &&
+        s->to_lies_in && s->from_choices && s->from_candidates)
         return 0;
     return err_set(err, ERR_NOMEM, "out of memory for a session");
 }
@@ -268,8 +274,9 @@ static int make_memory(struct whisper_session *s, struct err *err)
     return rc;
 }
 
-_Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS && WHISPER_AHEAD <= BACKEND_BOXES,
-               "rows that follow");
+_Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS && WHISPER_AHEAD <= BACKEND_BOXES &&
+                   WHISPER_WAVES <= BACKEND_BOXES,
+               "rows that follow, windows under way");
 
 static int check_shape(struct whisper_shape shape, struct err *err)
 {
@@ -368,7 +375,8 @@ void whisper_session_free(struct whisper_session *s)
     free(s->encoded);
     free(s->branch);
     free(s->audio);
-    free(s->window_slots);
+    for (int i = 0; i < WHISPER_WAVES; i++)
+        free(s->wave[i].slots);
     free(s->answered);
     free(s->to_rows);
     free(s->to_asks);

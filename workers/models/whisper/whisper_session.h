@@ -29,6 +29,12 @@ struct bucket {
     struct recording *recording; /* NULL: not yet */
 };
 
+/* Windows of one call on their way through the encoder. */
+struct wave {
+    uint32_t n, *slots; /* [slots] */
+    int64_t start;      /* clock_mono_ns */
+};
+
 /* A step whose choices the caller does not have yet. */
 struct under_way {
     uint32_t n, answered; /* rows */
@@ -42,13 +48,14 @@ struct whisper_session {
     uint32_t rows_max;          /* of a step */
     uint32_t top;               /* candidates of a row; 0: none, a window has one branch */
     uint32_t own_slots;         /* slots * branches */
-    int64_t peek;          /* slot whose spectrogram and encoder output are still there; -1: none */
-    uint32_t peek_at;      /* which of the windows in the scratch tensors it was */
-    bool *encoded;         /* [slots] */
-    uint32_t encoding;     /* windows under way, of slots window_slots[0 ..]; */
-    int64_t encoding_from; /*   since when (clock_mono_ns) */
-    struct branch *branch; /* [slots * branches] */
-    uint64_t calls;        /* that named branches */
+    int64_t peek;     /* slot whose spectrogram and encoder output are still there; -1: none */
+    uint32_t peek_at; /* which of the windows in the scratch tensors it was */
+    bool *encoded;    /* [slots] */
+    struct wave wave[WHISPER_WAVES];   /* wave i in place i % WHISPER_WAVES, */
+    uint64_t waves_begun, waves_there; /*   for i from waves_there to waves_begun - 1 */
+    int64_t there_at;                  /* clock_mono_ns */
+    struct branch *branch;             /* [slots * branches] */
+    uint64_t calls;                    /* that named branches */
     struct whisper_times times;
     struct mel *mel;
     struct rules *rules;
@@ -88,8 +95,7 @@ struct whisper_session {
     struct tensor aligned; /* [T][1500] float32 */
 
     /* Host memory: what a call is about to give to the device, */
-    struct audio *audio;    /* [windows] */
-    uint32_t *window_slots; /* [slots]: of a call's windows */
+    struct audio *audio; /* [windows] */
     struct token_row *to_rows;
     uint16_t *to_lies_in;         /* what lies_in is to be; of own slots from lies_from to */
     uint32_t lies_from, lies_end; /*   lies_end - 1 the device does not have it yet */

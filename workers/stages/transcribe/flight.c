@@ -120,7 +120,7 @@ void flight_close(struct flight *f)
     f->windows = NULL;
     f->pcm = NULL;
     f->slot_count = 0;
-    f->encoding = 0;
+    f->waves_begun = f->waves_there = 0;
     whisper_session_free(f->session);
     f->session = NULL;
 }
@@ -200,19 +200,31 @@ static void tell_languages(struct flight *f)
     }
 }
 
-/* A free one, or one whose window only waits for others to be heard: that one begins again later.
- * Otherwise the others might wait for its slot, and it for them. */
+/* For another window: it has none, or one that only waits for others to be heard: that one begins
+ * again later. Otherwise the others might wait for its slot, and it for them. */
+static bool is_vacant(const struct slot *s) { return !s->wave && (!s->window || waits(s)); }
+
 static struct slot *free_slot(struct flight *f)
 {
     struct slot *waiting = NULL;
 
     for (uint32_t i = 0; i < f->slot_count; i++) {
+        if (!is_vacant(&f->slots[i]))
+            continue;
         if (!f->slots[i].window)
             return &f->slots[i];
-        if (waits(&f->slots[i]))
-            waiting = &f->slots[i];
+        waiting = &f->slots[i];
     }
     return waiting;
+}
+
+static uint32_t vacancies(const struct flight *f)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < f->slot_count; i++)
+        n += is_vacant(&f->slots[i]);
+    return n;
 }
 
 /* Windows for the encoder now; 0: it is not worth a call. Where it takes many at once, those that
@@ -221,7 +233,7 @@ static struct slot *free_slot(struct flight *f)
  * where nothing else is in work. */
 static uint32_t worth_filling(const struct flight *f, const struct lane *lanes)
 {
-    uint32_t vacant = f->slot_count - flight_busy(f), queued = 0, coming = 0, n;
+    uint32_t vacant = vacancies(f), queued = 0, coming = 0, n;
 
     if (vacant == 0 || (vacant < f->fill_from && vacant < f->slot_count))
         return 0;
@@ -277,7 +289,7 @@ static int gather(struct flight *f, struct lane *lanes, uint32_t most, uint32_t 
             continue;
         }
         take_off(slot, w);
-        slot->encoding = true;
+        slot->wave = f->waves_begun + 1;
         f->windows[(*n)++] =
             (struct whisper_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples};
         slot = free_slot(f);
@@ -299,18 +311,27 @@ static uint32_t encode_share(const struct flight *f)
     return (uint32_t)(most - most % f->batch);
 }
 
-/* Whether the windows that were on their way are there; wait: until they are. */
+static uint32_t waves_under_way(const struct flight *f)
+{
+    return (uint32_t)(f->waves_begun - f->waves_there);
+}
+
+/* The oldest windows on their way, if they are there; wait: once they are. */
 static int land(struct flight *f, bool wait, struct err *err)
 {
-    bool done;
-    int rc = whisper_encoded(f->session, wait, &done, err);
+    int64_t now, start = f->wave_start[f->waves_there % WHISPER_WAVES];
+    uint32_t n;
+    int rc = whisper_encoded(f->session, wait, &n, err);
 
-    if (rc || !done || f->encoding == 0)
+    if (rc || n == 0)
         return rc;
-    f->window_ns = (clock_mono_ns() - f->encoding_from) / f->encoding + 1;
-    f->encoding = 0;
+    now = clock_mono_ns();
+    f->window_ns = (now - (start > f->there_at ? start : f->there_at)) / n + 1;
+    f->there_at = now;
+    f->waves_there++;
     for (uint32_t i = 0; i < f->slot_count; i++)
-        f->slots[i].encoding = false;
+        if (f->slots[i].wave == f->waves_there)
+            f->slots[i].wave = 0;
     flight_beat(f);
     return 0;
 }
@@ -323,21 +344,23 @@ static int encode_some(struct flight *f, struct lane *lanes, uint32_t most, uint
 
     if (rc || !*n)
         return rc;
-    f->encoding = *n;
-    f->encoding_from = clock_mono_ns();
+    f->wave_start[f->waves_begun % WHISPER_WAVES] = clock_mono_ns();
     rc = whisper_encode_begin(f->session, f->windows, *n, err);
-    return rc ? rc : land(f, false, err);
+    if (rc)
+        return rc;
+    f->waves_begun++;
+    return land(f, false, err);
 }
 
-/* Slots that became free are filled with as many windows as audio is held of, in shares where each
- * is there before the next is begun; one that stays on its way is all for now. */
+/* Slots that became free are filled with as many windows as audio is held of, in shares; as many as
+ * may be under way are all for now. */
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err)
 {
     uint32_t n, left, share;
     int rc = land(f, false, err);
 
     tell_languages(f); /* or a window that could go on would give up its slot */
-    left = rc || f->encoding ? 0 : worth_filling(f, lanes);
+    left = rc || waves_under_way(f) == WHISPER_WAVES ? 0 : worth_filling(f, lanes);
     if (rc || left == 0)
         return rc;
     left = left < f->encode_max ? left : f->encode_max;
@@ -347,7 +370,7 @@ int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err
         rc = encode_some(f, lanes, share < left ? share : left, &n, err);
         left -= n;
         *progress = *progress || n;
-    } while (!rc && n && left && !f->encoding);
+    } while (!rc && n && left && waves_under_way(f) < WHISPER_WAVES);
     return rc;
 }
 
@@ -387,7 +410,7 @@ static void gather_rows(struct flight *f, struct flight_step *step)
         if (!s->window || waits(s))
             continue;
         others--;
-        if (s->encoding)
+        if (s->wave)
             continue;
         k = rows_of(s, step->rows + n, step->asks + n,
                     f->row_max - n - others * f->policy.branches);
@@ -550,9 +573,9 @@ int flight_step(struct flight *f, bool *progress, struct err *err)
     if ((rc = move_branches(f, err)))
         return rc;
     gather_rows(f, step);
-    *progress = *progress || step->n || under_way(f) || f->encoding;
+    *progress = *progress || step->n || under_way(f) || waves_under_way(f);
     if (!step->n && !under_way(f))
-        return f->encoding ? land(f, true, err) : 0;
+        return land(f, true, err);
     if (step->n)
         rc = begin_step(f, step, err);
     if (!rc && (!step->n || under_way(f) == most))

@@ -16,8 +16,8 @@ struct timing;
 
 struct slot {
     struct lane_window *window; /* NULL: free */
-    bool encoding;              /* its window, or one that was dropped since, is on its way through
-                                   the encoder: it takes no part in steps */
+    uint64_t wave; /* its window, or one that was dropped since, is on its way through the encoder
+                      in the wave of this number, from 1: it takes no part in steps; 0: it is not */
     struct decoding *decoding;
     bool asked;          /* a step that is under way has rows of it, whose answers it waits for */
     uint32_t generation; /* rows of an earlier one are nobody's by now */
@@ -51,9 +51,11 @@ struct flight {
     struct choice *choices; /* of the step that has its answers */
     struct candidate *top;
     struct whisper_move *moves;
-    uint32_t encoding;     /* windows on their way through the encoder */
-    int64_t encoding_from; /* since when */
-    int64_t window_ns;     /* what a window of the last call took to encode; 0: not known yet */
+    uint64_t waves_begun,
+        waves_there; /* calls of the encoder: between the two they are under way */
+    int64_t wave_start[WHISPER_WAVES]; /* of wave i in place i % WHISPER_WAVES, clock_mono_ns */
+    int64_t there_at;                  /* when one was found to be there last */
+    int64_t window_ns; /* what a window of that one took to encode; 0: not known yet */
     void (*beat)(void *arg);
     void *beat_arg;
 };
@@ -74,9 +76,9 @@ uint32_t flight_count(const struct flight *f); /* slots in use */
 uint32_t flight_busy(const struct flight *f);
 
 /* Puts windows that are ready into free slots and encodes them, lanes in order: as whole batches of
- * the encoder, as long as the lanes may have windows for one. Where the device
- * encodes beside its steps (whisper_encode_begin) they come into steps by the call that finds them
- * there, and there are no others on their way until then. */
+ * the encoder, as long as the lanes may have windows for one. Where the device encodes beside its
+ * steps (whisper_encode_begin) they come into steps by the call that finds them there; the next
+ * ones set off before that, where slots are free, so that the encoder need not wait for them. */
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err);
 /* Begins one step of the decoder for all slots, and takes the answers of the oldest that is under
  * way: where the device goes ahead (whisper_goes_ahead) that is the one before, so that it computes
