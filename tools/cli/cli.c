@@ -1,5 +1,6 @@
 #include "tools/cli/cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -30,18 +31,17 @@ static const struct option common[] = {
     {"help", no_argument, NULL, 'h'},
 };
 #define COMMON_LEN (sizeof(common) / sizeof(common[0]))
-#define OPTIONS_MAX 64
 
 char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN])
 {
-    const char *names[OPTIONS_MAX], *typed = word + strspn(word, "-");
+    const char *names[COMMON_LEN + CLI_OPTIONS_MAX], *typed = word + strspn(word, "-");
     const size_t len = strcspn(typed, "=");
     char plain[200], sentence[DID_YOU_MEAN_LEN];
     size_t n = 0, fit = 0, used;
 
     snprintf(plain, sizeof(plain), "%.*s", (int)(len < sizeof(plain) ? len : sizeof(plain) - 1),
              typed);
-    for (; longs->name && n < OPTIONS_MAX; longs++) {
+    for (; longs->name; longs++) {
         names[n++] = longs->name;
         fit += strncmp(longs->name, plain, strlen(plain)) == 0;
     }
@@ -99,15 +99,17 @@ static int take_common(struct cli *cli, const struct cli_spec *spec, int found)
 
 int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv)
 {
-    struct option longs[OPTIONS_MAX];
+    struct option longs[COMMON_LEN + CLI_OPTIONS_MAX];
     char shorts[128];
     size_t n = 0;
     int found;
 
     memcpy(longs, common, sizeof(common));
     n = COMMON_LEN;
-    for (const struct option *o = spec->longs; o->name && n + 1 < OPTIONS_MAX; o++)
+    for (const struct option *o = spec->longs; o->name; o++) {
+        assert(n + 1 < COMMON_LEN + CLI_OPTIONS_MAX);
         longs[n++] = *o;
+    }
     memset(&longs[n], 0, sizeof(longs[n]));
     if (cli->complete) {
         complete_options(cli->complete, longs, spec->values, arg);

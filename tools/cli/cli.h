@@ -25,10 +25,11 @@ void cli_free(struct cli *cli);
 
 /* A subcommand's options beside the common ones (--catalog/-c, --json, --quiet/-q, --verbose/-v,
  * --help/-h), which `shorts` and `longs` must not define. Values of longs from 256 on. */
+#define CLI_OPTIONS_MAX 256
 struct cli_spec {
     const char *help;           /* printed by --help; begins with "Usage: " */
     const char *shorts;         /* as for getopt, without ':' in front */
-    const struct option *longs; /* ends with an empty one */
+    const struct option *longs; /* ends with an empty one; CLI_OPTIONS_MAX with it at most */
     /* 0, or ERR_USAGE with a sentence. */
     int (*take)(void *arg, int option, const char *value, struct err *err);
     bool json;              /* whether --json means something here */

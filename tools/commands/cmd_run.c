@@ -618,11 +618,13 @@ static bool is_own(const char *name)
     return false;
 }
 
-/* Our options, and of those of `enqueue` the others. */
+/* Our options, and of those of `enqueue` the others: at most CLI_OPTIONS_MAX with the end. */
 static void all_options(struct wanted *w, bool completing, struct option *ret)
 {
     size_t n = sizeof(longs) / sizeof(longs[0]) - 1, passed;
 
+    _Static_assert(sizeof(longs) / sizeof(longs[0]) + CMD_ENQUEUE_OPTIONS <= CLI_OPTIONS_MAX,
+                   "room for all");
     memcpy(ret, longs, sizeof(longs));
     if (completing) /* it offers ours alone, as --help does */
         return;
@@ -749,7 +751,7 @@ static int run_all(struct cli *cli, struct wanted *w)
 
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
-    struct option all[sizeof(longs) / sizeof(longs[0]) + CMD_ENQUEUE_OPTIONS];
+    struct option all[CLI_OPTIONS_MAX];
     const struct cli_spec spec = {help, "wd:m:", all, take, true, NULL};
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
                        .progress = -1,

@@ -517,6 +517,16 @@ class Options(Program):
         self.assertEqual([True, True, []], [whole[k] for k in ("multilingual", "without_timestamps",
                                                                "suppress_tokens")])
 
+    def test_run_takes_the_options_of_enqueue(self):
+        """All in one call: `run` looks for an option it does not know first, and `enqueue` at the values."""
+        known = self.run_it("complete", "enqueue", "--", status=0).out.split()
+        words = [word + "none" if word.endswith("=") else word for word in known
+                 if word.rstrip("=") not in ("--catalog", "--json", "--quiet", "--verbose", "--help", "--dry-run")]
+        self.assertIn("--word-timestamps", words)
+        said = self.run_it("run", *words, self.archive, status=64)
+        self.assertNotIn("no option", said.err)
+        self.assertIn("nightshift: enqueue: ", said.err)
+
     def test_the_longest_texts(self):
         """Every character escaped: the longest parameters that there are still reach the catalog."""
         self.fill()
