@@ -227,7 +227,7 @@ static uint32_t land(struct whisper_session *s)
     s->there_at = now;
     for (uint32_t i = 0; i < w->n; i++)
         s->encoded[w->slots[i]] = true;
-    s->peek = under_way(s) ? -1 : w->slots[w->n - 1];
+    s->peek = under_way(s) ? -1 : (int64_t)w->slots[w->n - 1];
     return w->n;
 }
 
