@@ -88,9 +88,10 @@ struct kv {
     size_t slot_stride; /* bytes; a multiple of 64 */
     void *data;         /* borrowed, device memory, zeroed before its first use */
     /* Of the decoder's own cache, so that hypotheses share what they have in common: key p of slot
-     * s lies in slot lies_in[s * capacity + p], as that one's key p. Read when an attention with
-     * keys 0 runs, and by it alone: what is stored is stored in the slot itself. Device memory,
-     * [slots][capacity], borrowed; whoever writes it has checked it. NULL: in slot s. */
+     * s lies in slot lies_in[s * capacity + p], as that one's key p; the last one that a row looks
+     * at, its own, in the row's slot. Read when an attention with keys 0 runs, and by it alone:
+     * what is stored is stored in the slot itself. Device memory, [slots][capacity], borrowed;
+     * whoever writes it has checked it. NULL: all in slot s. */
     const uint16_t *lies_in;
 };
 
