@@ -53,6 +53,8 @@ int backend_precision(const struct backend *be, enum precision wanted, enum prec
         return 0;
     }
     names(be->info.have, have, sizeof(have));
-    return err_set(err, ERR_MODEL, "%.63s computes in %s, not in %s: take one of those",
-                   be->info.name, have, precision_name(wanted));
+    /* What int8 would gain there, for the words that change: docs/benchmarks.md. */
+    return err_set(err, ERR_MODEL, "%.63s computes in %s, not in %s%s: take one of those",
+                   be->info.name, have, precision_name(wanted),
+                   be->info.threads && wanted != PRECISION_BF16 ? ", which is for GPUs" : "");
 }

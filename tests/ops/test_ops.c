@@ -459,6 +459,8 @@ TEST(refusals)
             be->ops->linear_free(be, l);
         else
             assert_non_null(strstr(e.msg, "fp32"));
+        if (rc != 0 && be->info.threads && p == PRECISION_INT8)
+            assert_non_null(strstr(e.msg, "not in int8, which is for GPUs: take"));
     }
     assert_ok(backend_precision(be, PRECISION_AUTO, &chosen, &e), e);
     assert_true(computes(chosen));
