@@ -70,32 +70,36 @@ static int announce(struct store *st, int version, struct err *err)
     return rc;
 }
 
-static int apply(struct store *st, const struct migration *m, struct err *err)
+/* One step, unless another process was first: *version is what the catalog has then. */
+static int step(struct store *st, int *version, struct err *err)
 {
+    const struct migration *m = *version == 0 ? &schema_now : &migrations[*version];
     char mark[96];
-    int rc = db_exec(st, m->sql, err);
+    int64_t now = 0;
+    int rc = number_of(st, "PRAGMA user_version", &now, err);
 
+    if (rc < 0 || now != *version) {
+        *version = (int)now;
+        return rc;
+    }
     snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
              STORE_APPLICATION_ID, m->number);
+    rc = db_exec(st, m->sql, err);
     if (rc == 0)
         rc = db_exec(st, mark, err);
+    *version = m->number;
     return rc < 0 ? err_prefix(err, "migration %s", m->name) : 0;
 }
 
 int migrate_apply(struct store *st, int version, struct err *err)
 {
-    /* Each is a transaction of its own, but for those that make a new catalog: that is there or
-     * not, and waits for the disk once. */
-    const int together = version == 0 ? migrations_last : 1;
     int rc = announce(st, version, err);
 
-    for (int k = version; rc == 0 && k < migrations_last; k += together) {
+    while (rc == 0 && version < migrations_last) {
         rc = db_enter(st, err);
         if (rc < 0)
             return rc;
-        for (int i = k; rc == 0 && i < k + together; i++)
-            rc = apply(st, &migrations[i], err);
-        rc = db_leave(st, rc, err);
+        rc = db_leave(st, step(st, &version, err), err);
         if (rc < 0)
             err_prefix(err, "'%s'", st->path);
     }

@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/replace.h"
 #include "scheduler/run/options.h"
 #include "store/lock.h"
 #include "store/parting/parting.h"
@@ -26,9 +25,8 @@ struct splitting {
     const struct split_wanted *w;
     struct split_done *ret;
     struct store *st;
-    bool part;      /* it is a part itself, on whatever disk: nothing is written beside it */
-    char *place;    /* of this machine */
-    char *template; /* an empty catalog there */
+    bool part;   /* it is a part itself, on whatever disk: nothing is written beside it */
+    char *place; /* of this machine */
     uint32_t shard_ms;
     double bytes_per_ms;
     int64_t *media; /* of each recording */
@@ -169,19 +167,6 @@ static int name_it(struct splitting *s, struct err *err)
 
 /* ----------------------------------------------------------------------------------- the parts */
 
-static int make_template(struct splitting *s, struct err *err)
-{
-    struct store *st = NULL;
-    int rc;
-
-    s->template = part_path(s->place, "template.db", err);
-    if (!s->template)
-        return err->code;
-    rc = store_open(s->template, STORE_WRITE, &st, err);
-    store_close(st);
-    return rc;
-}
-
 static int fill(struct splitting *s, const char *local, const struct parting_part *p,
                 const char *whole, const char *manifest, struct err *err)
 {
@@ -193,10 +178,8 @@ static int fill(struct splitting *s, const char *local, const struct parting_par
                          .shares = p->shares,
                          .share_count = p->share_count};
     struct store *st = NULL;
-    int rc = replace_copy(s->template, local, err);
+    int rc = store_open(local, STORE_WRITE, &st, err);
 
-    if (rc == 0)
-        rc = store_open(local, STORE_WRITE, &st, err);
     if (rc == 0)
         rc = parting_write(s->st, st, p, err);
     if (rc == 0)
@@ -248,7 +231,7 @@ static int write_parts(struct splitting *s, struct err *err)
 {
     const struct balance *b = &s->balance;
     struct parting_share *shares = calloc(b->count, sizeof(*shares));
-    int rc = shares ? make_template(s, err) : no_memory(err);
+    int rc = shares ? 0 : no_memory(err);
 
     for (size_t i = 0, next; i < b->count && rc == 0; i = next) {
         struct parting_part p = {s->split, b->pieces[i].part, b->parts, shares + i, 0};
@@ -380,7 +363,6 @@ int split_catalog(const struct split_wanted *w, struct split_done *ret, struct e
     store_close(s.st);
     catalog_lock_release(lock);
     part_workplace_leave(s.place);
-    free(s.template);
     free(s.media);
     free(s.list);
     balance_free(&s.balance);

@@ -19,7 +19,6 @@
 #include "store/lock.h"
 #include "store/requests/request.h"
 #include "store/store.h"
-#include "tests/common/catalog.h"
 #include "tests/common/test.h"
 
 #define CATALOG "run.db"
@@ -38,10 +37,14 @@ static inline void no_log(enum log_level level, const char *line, void *arg)
 
 static inline void fixture_reset(void)
 {
+    struct store *st = NULL;
+    struct err e = {0};
+
     if (system("rm -rf state " CATALOG "*"))
         fail();
     assert_int_equal(mkdir("state", 0700), 0);
-    catalog_copy_empty(CATALOG);
+    assert_ok(store_open(CATALOG, STORE_WRITE, &st, &e), e);
+    store_close(st);
     setenv("FAKE_STATE", "state", 1);
     unsetenv("FAKE_MODE");
     unsetenv("FAKE_SHARD_US");

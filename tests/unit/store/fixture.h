@@ -9,7 +9,6 @@
 
 #include "store/requests/request.h"
 #include "store/store.h"
-#include "tests/common/catalog.h"
 #include "tests/common/test.h"
 
 #define CATALOG "catalog.db"
@@ -35,12 +34,12 @@ static inline struct store *catalog_open(enum store_mode mode)
 static inline void catalog_fresh(void)
 {
     catalog_remove();
-    catalog_copy_empty(CATALOG);
+    store_close(catalog_open(STORE_WRITE));
 }
 
 static inline struct store *catalog_new(void)
 {
-    catalog_fresh();
+    catalog_remove();
     return catalog_open(STORE_WRITE);
 }
 

@@ -28,7 +28,6 @@ static void part_made(void)
     assert_ok(store_shard_length(st, 30000, 30000, &ms, &e), e);
     mkdir(FOLDER, 0777);
     unlink(PART);
-    catalog_copy_empty("making.db");
     assert_ok(store_open("making.db", STORE_WRITE, &part, &e), e);
     assert_ok(parting_write(st, part, &p, &e), e);
     assert_ok(parting_snapshot(part, PART, &e), e);
