@@ -6,38 +6,41 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "store/migrate.h"
 
 static sqlite3 *db;
+static bool failed;
 
-static void give_up(const char *what)
+static void fail_at(const char *what)
 {
     fprintf(stderr, "make_schema: %s: %s\n", what, sqlite3_errmsg(db));
-    exit(1);
+    failed = true;
 }
 
+/* NULL: it failed. */
 static sqlite3_stmt *prepare(const char *sql)
 {
     sqlite3_stmt *stmt;
 
     if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
-        give_up(sql);
+        fail_at(sql);
     return stmt;
 }
 
+/* Whether there is a row more; where not, the statement is gone. */
 static bool next(sqlite3_stmt *stmt)
 {
-    int rc = sqlite3_step(stmt);
+    int rc = stmt ? sqlite3_step(stmt) : SQLITE_DONE;
 
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        give_up(sqlite3_sql(stmt));
-    if (rc == SQLITE_DONE)
-        sqlite3_finalize(stmt);
-    return rc == SQLITE_ROW;
+    if (rc == SQLITE_ROW)
+        return true;
+    if (rc != SQLITE_DONE)
+        fail_at(sqlite3_sql(stmt));
+    sqlite3_finalize(stmt);
+    return false;
 }
 
 static const char *text(sqlite3_stmt *stmt, int column)
@@ -62,7 +65,7 @@ static void put_value(struct buf *out, sqlite3_stmt *stmt, int column)
         sqlite3_free(quoted);
         return;
     default:
-        give_up("a row of a new catalog holds a number with a fraction, or bytes");
+        fail_at("a row of a new catalog holds a number with a fraction, or bytes");
     }
 }
 
@@ -111,32 +114,40 @@ static void put_schema(struct buf *out)
         buf_printf(out, "%s;\n", text(stmt, 0));
 }
 
+static bool write_source(const char *path, struct buf *script)
+{
+    FILE *f = buf_cstr(script) ? fopen(path, "w") : NULL;
+
+    if (!f)
+        return false;
+    fprintf(f,
+            "/* Made from migrations/ by store/make_schema.c. */\n#include \"store/migrate.h\"\n\n"
+            "static const unsigned char sql[] = {");
+    for (size_t i = 0; i <= script->len; i++)
+        fprintf(f, "%s%u,", i % 24 ? "" : "\n", (unsigned char)script->data[i]);
+    fprintf(f, "};\nconst struct migration schema_now = {%d, \"schema\", (const char *)sql};\n",
+            migrations_last);
+    return fclose(f) == 0;
+}
+
 int main(int argc, char **argv)
 {
-    struct buf out = BUF_INIT;
-    FILE *f;
+    struct buf script = BUF_INIT;
 
     if (argc != 2)
         return 64;
     if (sqlite3_open(":memory:", &db) != SQLITE_OK)
-        give_up("a database in memory");
-    for (int i = 0; i < migrations_last; i++)
+        fail_at("a database in memory");
+    for (int i = 0; !failed && i < migrations_last; i++)
         if (sqlite3_exec(db, migrations[i].sql, NULL, NULL, NULL) != SQLITE_OK)
-            give_up(migrations[i].name);
-    put_schema(&out);
+            fail_at(migrations[i].name);
+    if (!failed)
+        put_schema(&script);
     sqlite3_close(db);
-    f = fopen(argv[1], "w");
-    if (!f || !buf_cstr(&out)) {
+    if (!failed && !write_source(argv[1], &script)) {
         perror(argv[1]);
-        return 1;
+        failed = true;
     }
-    fprintf(f,
-            "/* Made from migrations/ by store/make_schema.c. */\n#include \"store/migrate.h\"\n\n"
-            "static const unsigned char sql[] = {");
-    for (size_t i = 0; i <= out.len; i++)
-        fprintf(f, "%s%u,", i % 24 ? "" : "\n", (unsigned char)buf_cstr(&out)[i]);
-    fprintf(f, "};\nconst struct migration schema_now = {%d, \"schema\", (const char *)sql};\n",
-            migrations_last);
-    buf_free(&out);
-    return fclose(f) == 0 ? 0 : 1;
+    buf_free(&script);
+    return failed ? 1 : 0;
 }
