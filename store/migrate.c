@@ -70,24 +70,15 @@ static int announce(struct store *st, int version, struct err *err)
     return rc;
 }
 
-/* One step, unless another process was first: *version is what the catalog has then. */
-static int step(struct store *st, int *version, struct err *err)
+static int apply(struct store *st, const struct migration *m, struct err *err)
 {
-    const struct migration *m = *version == 0 ? &schema_now : &migrations[*version];
     char mark[96];
-    int64_t now = 0;
-    int rc = number_of(st, "PRAGMA user_version", &now, err);
+    int rc = db_exec(st, m->sql, err);
 
-    if (rc < 0 || now != *version) {
-        *version = (int)now;
-        return rc;
-    }
     snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
              STORE_APPLICATION_ID, m->number);
-    rc = db_exec(st, m->sql, err);
     if (rc == 0)
         rc = db_exec(st, mark, err);
-    *version = m->number;
     return rc < 0 ? err_prefix(err, "migration %s", m->name) : 0;
 }
 
@@ -96,12 +87,15 @@ int migrate_apply(struct store *st, int version, struct err *err)
     int rc = announce(st, version, err);
 
     while (rc == 0 && version < migrations_last) {
+        const struct migration *m = version == 0 ? &schema_now : &migrations[version];
+
         rc = db_enter(st, err);
         if (rc < 0)
             return rc;
-        rc = db_leave(st, step(st, &version, err), err);
+        rc = db_leave(st, apply(st, m, err), err);
         if (rc < 0)
             err_prefix(err, "'%s'", st->path);
+        version = m->number;
     }
     return rc;
 }

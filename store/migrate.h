@@ -20,8 +20,8 @@ extern const struct migration schema_now; /* all of them at once: of make_schema
 /* What the opened file is. ERR_INPUT: not a catalog; ERR_VERSION: a newer one; ERR_CORRUPT: not a
  * database. *version is 0 for an empty file. Reads only. */
 int migrate_check(struct store *st, int *version, struct err *err);
-/* Applies what is missing after `version`, or what another process has left of it: after an error
- * the catalog has some of it, each whole, and a new one has nothing. */
+/* Applies what is missing after `version`: after an error the catalog has some of it, each whole,
+ * and a new one has nothing. */
 int migrate_apply(struct store *st, int version, struct err *err);
 
 #endif

@@ -111,31 +111,6 @@ TEST(a_new_catalog_is_what_the_migrations_come_to)
     unlink("old.db");
 }
 
-TEST(several_make_the_same_catalog)
-{
-    catalog_remove();
-    for (int i = 0; i < 6; i++) {
-        pid_t pid = fork();
-
-        assert_true(pid >= 0);
-        if (pid == 0) {
-            struct store *st = NULL;
-            struct err e = {0};
-            int rc = store_open(CATALOG, STORE_WRITE, &st, &e);
-
-            if (rc < 0)
-                print_error("%s\n", e.msg);
-            store_close(st);
-            _exit(rc < 0 ? 1 : 0);
-        }
-    }
-    for (int i = 0, status; i < 6; i++) {
-        assert_true(wait(&status) > 0);
-        assert_int_equal(status, 0);
-    }
-    assert_int_equal(count_of("SELECT count(*) FROM setting WHERE name = 'identity'"), 1);
-}
-
 TEST(not_a_catalog)
 {
     catalog_remove();
