@@ -124,9 +124,8 @@ static int look(const char *path, enum replace_whose whose, mode_t *mode, struct
     return 0;
 }
 
-/* That a name is another file's now must outlive a power cut, too. A folder that may not be read,
- * and some file systems, cannot be synced. */
-static int sync_folder_of(const char *path, struct err *err)
+/* A folder that may not be read, and some file systems, cannot be synced. */
+int replace_sync_folder(const char *path, struct err *err)
 {
     char *copy = strdup(path);
     int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1, rc = 0;
@@ -162,7 +161,7 @@ int replace_with(char *beside, const char *path, struct err *err)
         unlink(beside);
     }
     free(beside);
-    return rc == 0 ? sync_folder_of(path, err) : rc;
+    return rc == 0 ? replace_sync_folder(path, err) : rc;
 }
 
 /* mode: as what is there has it; 0: nothing is. */

@@ -38,6 +38,9 @@ int replace_copy(const char *from, const char *to, struct err *err);
  * gone, and `path` is what it was. */
 int replace_with(char *beside, const char *path, struct err *err);
 
+/* After a rename to `path` by other means: that it outlives a power cut, too. */
+int replace_sync_folder(const char *path, struct err *err);
+
 /* All bytes into an open file. Errno, or 0. */
 int replace_put(int fd, const void *data, size_t len);
 

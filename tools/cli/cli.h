@@ -23,9 +23,10 @@ struct cli {
 };
 void cli_free(struct cli *cli);
 
+#define CLI_OPTIONS_MAX 256 /* of a subcommand */
+
 /* A subcommand's options beside the common ones (--catalog/-c, --json, --quiet/-q, --verbose/-v,
  * --help/-h), which `shorts` and `longs` must not define. Values of longs from 256 on. */
-#define CLI_OPTIONS_MAX 256
 struct cli_spec {
     const char *help;           /* printed by --help; begins with "Usage: " */
     const char *shorts;         /* as for getopt, without ':' in front */

@@ -103,7 +103,7 @@ int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const stru
                    uint64_t *got_bytes, struct err *err)
 {
     struct hub_part p = {.name = f->name, .fd = -1, .size_bytes = f->size_bytes};
-    char part[PATH_MAX], *whole;
+    char part[PATH_MAX];
     bool here = false;
     int rc = look(watch, f, &here, err);
 
@@ -119,12 +119,11 @@ int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const stru
     if (rc == 0)
         rc = fill(h, watch, f, &p, err);
     *got_bytes += p.got_bytes;
-    if (rc == 0 && fsync(p.fd) != 0)
+    /* Where the name cannot be had the part stays, whole, for another time. */
+    if (rc == 0 && (fsync(p.fd) != 0 || rename(part, f->path) != 0))
         rc = err_sys(err, errno, "write %.200s", f->path);
-    if (rc == 0) {
-        whole = strdup(part);
-        rc = whole ? replace_with(whole, f->path, err) : err_set(err, ERR_NOMEM, "out of memory");
-    }
+    if (rc == 0)
+        rc = replace_sync_folder(f->path, err);
     if (rc == 0)
         watch->on_file(watch->arg, HUB_DONE, f->name, f->size_bytes, f->size_bytes);
     else if (p.fd >= 0 && p.have_bytes == 0)

@@ -448,27 +448,6 @@ EMULATED_API cudaError_t cudaStreamSynchronize(cudaStream_t stream)
     return remember(device_of(s).sticky);
 }
 
-EMULATED_API cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    machine &m = the_machine();
-    guard g(m.lock);
-
-    if (m.absent != cudaSuccess)
-        return remember(m.absent);
-    CUstream_st *s = stream_of(stream);
-
-    if (s->capture)
-        return spoil(s, cudaErrorStreamCaptureUnsupported);
-    if (device_of(s).sticky != cudaSuccess)
-        return remember(device_of(s).sticky);
-    if (s->done == tail(s)) {
-        join(m.host, s->clock);
-        return cudaSuccess;
-    }
-    run_until({s, s->done + 1}); /* a loop that asks again must see progress */
-    return cudaErrorNotReady;
-}
-
 EMULATED_API cudaError_t cudaDeviceSynchronize(void)
 {
     machine &m = the_machine();

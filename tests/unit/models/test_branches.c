@@ -336,7 +336,7 @@ static void search_on(struct rig *r, struct path *paths, uint32_t to, uint32_t *
     for (uint32_t i = 0; i < ROWS; i++) {
         struct path *p = &paths[i];
 
-        if (p->n >= to || (i == still && p->n + 4 < to))
+        if (p->n >= to || (i == still && p->n + 4 > to))
             continue;
         p->token[p->n] = (int32_t)drawn(seed, VOCAB);
         rows[n++] = (struct whisper_row){i / BRANCHES, i % BRANCHES, p->n, p->token[p->n]};
@@ -419,6 +419,30 @@ static void refuse_rows(struct rig *r, const struct whisper_row *rows, uint32_t 
 
     assert_int_equal(whisper_step(r->s, rows, n, NULL, &e), ERR_DEVICE);
     assert_true(e.msg[0] != 0);
+}
+
+/* A move onto a branch whose later positions another one has: that one keeps them until the next
+ * row of the branch, and is refused in a call with it. */
+TEST(what_is_shared_ends_with_a_move)
+{
+    struct whisper_row rows[2] = {{0, 0, 1, 3}, {0, 1, 10, 4}};
+    struct rig r;
+    struct err e;
+
+    rig_open(&r, PRECISION_F32);
+    open_session(&r, (struct whisper_shape){.slots = WINDOWS, .branches = BRANCHES});
+    encode(&r, 0, 0);
+    for (uint32_t p = 0; p < 10; p++)
+        assert_ok(whisper_step(r.s, &(struct whisper_row){0, 0, p, (int32_t)p}, 1, NULL, &e), e);
+    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 0, 7}, 1, NULL, &e), e);
+    assert_ok(whisper_branch(r.s, &(struct whisper_move){0, 0, 1}, 1, &e), e);
+    assert_ok(whisper_branch(r.s, &(struct whisper_move){0, 2, 0}, 1, &e), e);
+    refuse_rows(&r, rows, 2);
+    assert_ok(whisper_step(r.s, &rows[1], 1, NULL, &e), e);
+    assert_ok(whisper_step(r.s, &rows[0], 1, NULL, &e), e);
+    rows[1].pos = 11;
+    refuse_rows(&r, rows + 1, 1);
+    rig_close(&r);
 }
 
 /* Branch 0 gets so many tokens, which branches 1 and 2 have from it. */

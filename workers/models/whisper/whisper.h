@@ -169,7 +169,9 @@ int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *ro
 int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct candidate *top,
                        struct err *err);
 
-/* Branch `to` of a slot goes on from where branch `from` is: they share its cache so far. */
+/* Branch `to` of a slot goes on from where branch `from` is: they share its cache so far. Others
+ * that share with `to` what it had beyond that lose it with the next row of `to`, as with a lower
+ * one. */
 struct whisper_move {
     uint32_t slot, from, to;
 };

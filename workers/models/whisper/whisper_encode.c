@@ -203,7 +203,7 @@ static int check_windows(struct whisper_session *s, const struct whisper_window 
         for (uint32_t b = 0; b < s->shape.branches; b++) {
             struct branch *branch = &s->branch[windows[i].slot * s->shape.branches + b];
 
-            branch->seen = 0;
+            branch->seen = branch->stored = 0;
             branch->asked = false;
         }
     }

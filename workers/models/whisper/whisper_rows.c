@@ -73,14 +73,14 @@ static bool is_overtaken(const struct whisper_session *s, const struct whisper_r
     return false;
 }
 
-/* Lower positions than what was seen are rare: else no row can be. */
+/* Lower positions than what a branch has stored are rare: else no row can be overtaken. */
 static int check_shared(const struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
                         struct err *err)
 {
     bool lower = false;
 
     for (uint32_t i = 0; i < n; i++)
-        lower = lower || rows[i].pos < branch_of(s, rows[i].slot, rows[i].branch)->seen;
+        lower = lower || rows[i].pos < branch_of(s, rows[i].slot, rows[i].branch)->stored;
     for (uint32_t i = 0; lower && i < n; i++)
         if (is_overtaken(s, &rows[i]))
             return err_set(err, ERR_DEVICE,
@@ -115,6 +115,7 @@ static void store_anew(struct whisper_session *s, uint32_t own, uint32_t pos)
         for (uint32_t p = pos; i != own && p < s->branch[i].seen; p++)
             if (line_of(s, i)[p] == own)
                 s->branch[i].seen = p;
+    s->branch[own].stored = pos + 1;
     if (line[pos] != own) {
         line[pos] = (uint16_t)own;
         line_changed(s, own);

@@ -14,8 +14,9 @@
 #define WHISPER_BUCKETS 32 /* row counts that a step is recorded for; whisper_step.c */
 
 struct branch {
-    uint32_t seen; /* tokens in its cache */
-    bool asked;    /* the last of them asked for a token: a row may follow it */
+    uint32_t seen;   /* tokens in its cache */
+    uint32_t stored; /* others may have its own positions below, also where it has seen less */
+    bool asked;      /* the last of them asked for a token: a row may follow it */
     /* What a call says of it is checked with these. */
     uint64_t call; /* the last one that named it */
     uint32_t from; /* rows: its first position, */

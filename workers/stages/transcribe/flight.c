@@ -218,7 +218,7 @@ static struct slot *free_slot(struct flight *f)
     return waiting;
 }
 
-static uint32_t vacancies(const struct flight *f)
+uint32_t flight_vacant(const struct flight *f)
 {
     uint32_t n = 0;
 
@@ -233,7 +233,7 @@ static uint32_t vacancies(const struct flight *f)
  * where nothing else is in work. */
 static uint32_t worth_filling(const struct flight *f, const struct lane *lanes)
 {
-    uint32_t vacant = vacancies(f), queued = 0, coming = 0, n;
+    uint32_t vacant = flight_vacant(f), queued = 0, coming = 0, n;
 
     if (vacant == 0 || (vacant < f->fill_from && vacant < f->slot_count))
         return 0;

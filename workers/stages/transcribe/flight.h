@@ -74,6 +74,7 @@ void flight_drop(struct flight *f, const struct lane *l);
 uint32_t flight_count(const struct flight *f); /* slots in use */
 /* Slots in use whose windows go on: they do not wait for a language. */
 uint32_t flight_busy(const struct flight *f);
+uint32_t flight_vacant(const struct flight *f); /* slots that another window may have */
 
 /* Puts windows that are ready into free slots and encodes them, lanes in order: as whole batches of
  * the encoder, as long as the lanes may have windows for one. Where the device encodes beside its

@@ -350,7 +350,7 @@ static int listen_once(struct transcriber *t, uint32_t *heard, struct err *err)
  * its audio. */
 static int listen(struct transcriber *t, bool *progress, struct err *err)
 {
-    uint32_t slots = t->flight.slot_count, vacant = slots - flight_busy(&t->flight);
+    uint32_t slots = t->flight.slot_count, vacant = flight_vacant(&t->flight);
     uint32_t ready = t->vad ? queued(t) : slots, heard = 1;
     int64_t end = clock_mono_ns() + LISTEN_NS;
 
