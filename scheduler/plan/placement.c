@@ -10,6 +10,7 @@
 #define GPU_SLOTS_LEAST 32u
 #define HOST_SLOTS_LEAST 4u
 #define MAX_SLOTS 4096u
+#define MAX_BRANCHES 65536u /* of all slots */
 
 /* How much of the peaks a whole model reaches: between what engines publish and what ours aims at.
  * Only for estimates, which are told as such. */
@@ -254,6 +255,14 @@ static void shrink(const struct device *d, const struct placement_model *m, stru
     }
 }
 
+/* What a session can number (whisper.h). */
+static uint32_t most_slots(const struct placement_model *m)
+{
+    uint32_t slots = MAX_BRANCHES / (m->branches ? m->branches : 1);
+
+    return slots < MAX_SLOTS ? slots : MAX_SLOTS;
+}
+
 /* Where nothing was measured, about what a worker takes without measuring. */
 static uint32_t usual_slots(const struct placement_model *m, bool gpu)
 {
@@ -277,7 +286,7 @@ static void choose_batch(const struct device *d, const struct placement_model *m
         ret->windows = t->windows ? t->windows : 1;
     }
     if (wish->slots)
-        ret->slots = wish->slots < MAX_SLOTS ? wish->slots : MAX_SLOTS;
+        ret->slots = wish->slots < most_slots(m) ? wish->slots : most_slots(m);
     if (wish->deterministic && gpu)
         ret->windows = 1;
     asked = ret->slots;

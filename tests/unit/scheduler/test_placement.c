@@ -243,6 +243,13 @@ TEST(branches_take_the_place_of_slots)
         placement_decide(&on[1], &m, &wish, &t, 1, &p);
         assert_int_equal(p.slots, table[i].host);
     }
+    wish.slots = 4096; /* of 16 branches: as many as a session can number */
+    placement_decide(&on[0], &m, &wish, &t, 1, &p);
+    assert_int_equal(p.slots, 4096);
+    m.branches = 32;
+    placement_decide(&on[0], &m, &wish, &t, 1, &p);
+    assert_int_equal(p.slots, 2048);
+    wish.slots = 0;
     m.decoding = "beam_size=5";
     placement_decide(&on[0], &m, &wish, &t, 1, &p);
     assert_true(p.remembered && p.slots == 14);

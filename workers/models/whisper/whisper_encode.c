@@ -215,8 +215,7 @@ static bool under_way(const struct whisper_session *s) { return s->waves_begun !
 /* The place of a wave, and of the mark behind it. */
 static uint32_t box_of(uint64_t number) { return (uint32_t)(number % WHISPER_WAVES); }
 
-/* The oldest wave is there. What was encoded last lies in the scratch tensors until the next is on
- * its way. */
+/* The oldest wave is there. */
 static uint32_t land(struct whisper_session *s)
 {
     const struct wave *w = &s->wave[box_of(s->waves_there++)];
@@ -227,7 +226,6 @@ static uint32_t land(struct whisper_session *s)
     s->there_at = now;
     for (uint32_t i = 0; i < w->n; i++)
         s->encoded[w->slots[i]] = true;
-    s->peek = under_way(s) ? -1 : (int64_t)w->slots[w->n - 1];
     return w->n;
 }
 
@@ -271,7 +269,11 @@ static int encode_wave(struct whisper_session *s, struct wave *w,
         s->peek_at = k - 1;
         at += k;
     }
-    return rc == 0 && be != s->w->be ? be->ops->post(be, box_of(s->waves_begun), NULL, 0, err) : rc;
+    if (rc == 0 && be != s->w->be)
+        rc = be->ops->post(be, box_of(s->waves_begun), NULL, 0, err);
+    if (rc == 0)
+        s->peek = w->slots[n - 1];
+    return rc;
 }
 
 int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,

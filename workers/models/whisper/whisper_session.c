@@ -390,7 +390,7 @@ void whisper_session_free(struct whisper_session *s)
 
 static int peek(const struct whisper_session *s, uint32_t slot, struct err *err)
 {
-    if (s->peek == (int64_t)slot)
+    if (s->peek == (int64_t)slot && s->encoded[slot])
         return 0;
     return err_set(err, ERR_EMPTY, "slot %u is not the one that was encoded last", slot);
 }

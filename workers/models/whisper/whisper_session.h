@@ -49,8 +49,9 @@ struct whisper_session {
     uint32_t rows_max;          /* of a step */
     uint32_t top;               /* candidates of a row; 0: none, a window has one branch */
     uint32_t own_slots;         /* slots * branches */
-    int64_t peek;     /* slot whose spectrogram and encoder output are still there; -1: none */
-    uint32_t peek_at; /* which of the windows in the scratch tensors it was */
+    int64_t peek;     /* slot whose window was put into the scratch tensors last; -1: none, or not
+                         whole */
+    uint32_t peek_at; /* which of the windows there it is */
     bool *encoded;    /* [slots] */
     struct wave wave[WHISPER_WAVES];   /* wave i in place i % WHISPER_WAVES, */
     uint64_t waves_begun, waves_there; /*   for i from waves_there to waves_begun - 1 */
