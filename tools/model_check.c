@@ -34,7 +34,7 @@ int model_opens(const char *stage, const char *dir, const char *params, struct e
         .name = stage, .dir = dir, .params = params, .slots = 1, .windows = 1};
     struct backend *be = NULL;
     struct stage *s = NULL;
-    int rc = backend_open_host(0, &be, err);
+    int rc = backend_open_host(1, &be, err);
 
     if (rc == 0)
         rc = stage_open(&setup, be, &s, err);

@@ -105,7 +105,7 @@ int search_vector(const struct store_stage_row *stage, const char *text, struct 
     int rc = check_model(stage, err);
 
     if (rc == 0)
-        rc = backend_open_host(0, &be, err);
+        rc = backend_open_host(1, &be, err);
     if (rc == 0)
         rc = (strcmp(stage->name, stage_embed_text.name) == 0 ? by_meaning : by_sound)(
             stage->model_dir, be, text, &v, err);

@@ -212,8 +212,6 @@ static int warm(struct pyannet *p, struct err *err)
     int rc = s.pcm && s.sets ? backend_rehearse(p->be, hear_silence, &s, err)
                              : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
 
-    if (rc == 0)
-        rc = hear_silence(&s, err);
     free(s.pcm);
     free(s.sets);
     return rc;
