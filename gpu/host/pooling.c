@@ -5,7 +5,8 @@
 #include <math.h>
 #include <omp.h>
 
-#define BLOCK 16 /* columns that a kernel takes at once */
+#define BLOCK 16     /* columns that a kernel takes at once */
+#define STRETCH 4096 /* values of a call */
 
 static float *f32_row(struct tensor t, int64_t row) { return (float *)t.data + row * t.stride; }
 
@@ -20,18 +21,54 @@ int host_activate(struct backend *be, enum activation f, struct tensor x, struct
                   struct err *err)
 {
     struct host *h = host_of(be);
+    int64_t step = 1;
 
     if (x.type != DTYPE_F32 || y.type == DTYPE_F16 || x.rows != y.rows || x.cols != y.cols ||
         (unsigned)f > ACTIVATION_SIGMOID)
         return host_shape(err, "activate");
+    if (x.stride == x.cols && y.stride == y.cols && x.cols > 0)
+        step += STRETCH / x.cols; /* rows that lie together are one */
 #pragma omp parallel for schedule(static) num_threads(host_threads(h, bytes_of(x)))
-    for (int64_t r = 0; r < x.rows; r++)
-        h->kernels->activate(f, f32_row(x, r), (size_t)x.cols, tensor_rows(y, r, 1).data,
+    for (int64_t r = 0; r < x.rows; r += step) {
+        int64_t rows = x.rows - r < step ? x.rows - r : step;
+
+        h->kernels->activate(f, f32_row(x, r), (size_t)(rows * x.cols), tensor_rows(y, r, 1).data,
                              y.type == DTYPE_BF16);
+    }
     return 0;
 }
 
-/* Columns [c, c + n) of the n rows of one window. */
+/* One column whose rows lie together, such as samples: as rows of a whole block. */
+static void norm_one(const struct host *h, struct tensor x, struct tensor gamma, struct tensor beta,
+                     float epsilon, struct tensor y)
+{
+    size_t blocks = (size_t)x.rows / BLOCK, rest = (size_t)x.rows % BLOCK;
+    double part[BLOCK], mean[BLOCK], sum[2] = {0};
+    const float *from = x.data, *end = from + blocks * BLOCK;
+    float centre[BLOCK], scale[BLOCK], shift[BLOCK];
+
+    for (int squares = 0; squares < 2; squares++) {
+        h->kernels->column_sums(from, BLOCK, blocks, BLOCK, NULL, squares ? mean : NULL, part);
+        for (size_t i = 0; i < BLOCK; i++)
+            sum[squares] += part[i];
+        h->kernels->column_sums(end, BLOCK, 1, rest, NULL, squares ? mean : NULL, part);
+        for (size_t i = 0; i < rest; i++)
+            sum[squares] += part[i];
+        for (size_t i = 0; i < BLOCK; i++)
+            mean[i] = sum[0] / (double)x.rows;
+    }
+    for (size_t i = 0; i < BLOCK; i++) {
+        centre[i] = (float)mean[i];
+        scale[i] =
+            (float)((double)f32_row(gamma, 0)[0] / sqrt(sum[1] / (double)x.rows + (double)epsilon));
+        shift[i] = f32_row(beta, 0)[0];
+    }
+    h->kernels->scale_columns(from, BLOCK, blocks, BLOCK, centre, scale, shift, y.data, BLOCK);
+    h->kernels->scale_columns(end, BLOCK, 1, rest, centre, scale, shift,
+                              (float *)y.data + blocks * BLOCK, BLOCK);
+}
+
+/* Columns [c, c + n) of the rows of one window. */
 static void norm_columns(const struct host *h, struct tensor x, struct tensor gamma,
                          struct tensor beta, float epsilon, struct tensor y, int64_t c)
 {
@@ -39,6 +76,10 @@ static void norm_columns(const struct host *h, struct tensor x, struct tensor ga
     double mean[BLOCK], spread[BLOCK];
     float centre[BLOCK], scale[BLOCK];
 
+    if (x.cols == 1 && x.stride == 1 && y.stride == 1) {
+        norm_one(h, x, gamma, beta, epsilon, y);
+        return;
+    }
     h->kernels->column_sums(f32_row(x, 0) + c, (size_t)x.stride, rows, n, NULL, NULL, mean);
     for (size_t i = 0; i < n; i++)
         mean[i] /= (double)rows;

@@ -88,10 +88,28 @@ INLINE void v_store(float *p, v16 v) { *(v16_loose *)p = v; }
 INLINE v16 v_all(float x) { return (v16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 INLINE i16 i_all(int32_t x) { return (i16){0} + x; }
 
+/* All ones where a is more than b; where one of them is a NaN. By registers: GCC 12 compares wider
+ * vectors one number at a time. */
+#define V_COMPARED(NAME, HOLDS)           \
+    INLINE i16 NAME(v16 a, v16 b)         \
+    {                                     \
+        vreg x[PARTS], y[PARTS];          \
+        ireg holds[PARTS];                \
+        i16 ret;                          \
+                                          \
+        memcpy(x, &a, sizeof(a));         \
+        memcpy(y, &b, sizeof(b));         \
+        for (int i = 0; i < PARTS; i++)   \
+            holds[i] = HOLDS;             \
+        memcpy(&ret, holds, sizeof(ret)); \
+        return ret;                       \
+    }
+V_COMPARED(v_more, x[i] > y[i])
+V_COMPARED(v_unordered, (x[i] != x[i]) | (y[i] != y[i]))
 /* a where mask (all ones), else b. */
 INLINE v16 v_pick(i16 mask, v16 a, v16 b) { return (v16)(((i16)a & mask) | ((i16)b & ~mask)); }
-INLINE v16 v_max(v16 a, v16 b) { return v_pick(a > b, a, b); }
-INLINE v16 v_min(v16 a, v16 b) { return v_pick(a < b, a, b); }
+INLINE v16 v_max(v16 a, v16 b) { return v_pick(v_more(a, b), a, b); }
+INLINE v16 v_min(v16 a, v16 b) { return v_pick(v_more(b, a), a, b); }
 INLINE v16 v_abs(v16 a) { return (v16)((i16)a & i_all(0x7fffffff)); }
 
 /* In a fixed order, so that it does not depend on the compiler's mood. */

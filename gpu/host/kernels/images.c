@@ -89,7 +89,7 @@ INLINE v16 activated(v16 x, enum activation f)
     case ACTIVATION_RELU:
         return v_max(v_all(0.0f), x);
     case ACTIVATION_LEAKY_RELU:
-        return v_pick(x < v_all(0.0f), x * v_all(0.01f), x);
+        return v_pick(v_more(v_all(0.0f), x), x * v_all(0.01f), x);
     case ACTIVATION_ABS:
         return v_abs(x);
     case ACTIVATION_GELU:
@@ -184,7 +184,7 @@ void KERNEL(highest_rows)(const float *x, size_t stride, size_t rows, size_t col
         for (size_t r = 1; r < rows; r++) {
             v16 v = load_some(x + r * stride + c, cols - c);
 
-            high = v_pick((high > v) | (high != high), high, v); /* a NaN stays */
+            high = v_pick(v_more(high, v) | v_unordered(high, high), high, v); /* a NaN stays */
         }
         store_some(y + c, cols - c, high);
     }
