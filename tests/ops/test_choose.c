@@ -141,6 +141,32 @@ TEST(against_a_reading)
     assert_true(times > rounds * 5 / 4);
 }
 
+/* On a processor, whichever: the bits of a sum of base/number.h's exponentials in the ids' order.
+ */
+TEST(last_bits)
+{
+    static const double spreads[] = {0.1, 4, 40, 1500};
+    static float l[VOCAB];
+
+    for (int round = 0; strcmp(be->info.id, "cpu") == 0 && round < 200; round++) {
+        struct choice_ask ask = {.last = round, .last_time = -1, .what = CHOOSE_GIVEN};
+        double max = -INFINITY, sum = 0;
+        struct choice c;
+
+        random_row(l, spreads[round % 4]);
+        for (int k = 0; round % 3 == 1 && k < 50; k++)
+            l[(int)(uniform() * VOCAB)] = k % 2 ? NAN : -INFINITY;
+        l[round] = 0;
+        for (int i = 0; i < EOT; i++)
+            max = (double)l[i] > max ? (double)l[i] : max;
+        for (int i = 0; i < EOT; i++)
+            sum += number_exp((double)l[i] - max);
+        choose(l, &ask, &c, 1);
+        assert_int_equal(c.token, round);
+        assert_true(c.logprob == -max - log(sum));
+    }
+}
+
 /* One row in the middle of a segment: text, and the end of the segment, are allowed. */
 static struct choice one(const float *l, float temperature, double u)
 {
