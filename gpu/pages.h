@@ -1,7 +1,7 @@
 /* gpu/pages.h - host memory for what is large: zeros that the system gives as they are touched.
  *
  * Not malloc's: its calloc clears by hand what was used before, and small pages are faulted one by
- * one, which took a quarter of the time in which a short recording is read. Any thread. */
+ * one: half of a short file's page faults were such. Any thread. */
 #ifndef NIGHTSHIFT_GPU_PAGES_H
 #define NIGHTSHIFT_GPU_PAGES_H
 

@@ -44,11 +44,14 @@ static void *block_new(size_t bytes)
 
 static void block_free(void *p)
 {
-    union block *b = (union block *)p - 1;
+    union block *b;
 
-    if (p && b->total)
+    if (!p)
+        return;
+    b = (union block *)p - 1;
+    if (b->total)
         pages_free(b->whole, b->total);
-    else if (p)
+    else
         free(b->whole);
 }
 
