@@ -73,19 +73,16 @@ static inline uint16_t f32_to_bf16(float f)
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
+/* Without branches, so that loops over it become a few instructions for many. */
 static inline float f16_to_f32(uint16_t v)
 {
-    uint32_t sign = (uint32_t)(v & 0x8000u) << 16, exponent = (v >> 10) & 31u, fraction = v & 1023u;
-    uint32_t bits;
-    float f;
+    uint32_t sign = (uint32_t)(v & 0x8000u) << 16, size = v & 0x7fffu, bits;
+    uint32_t more =
+        size >= 0x7c00u ? 0x70000000u : 0x38000000u; /* infinities and NaNs; the others */
+    float f = (float)(int32_t)size * 0x1p-24f;       /* zero or subnormal: exact in float32 */
 
-    if (exponent == 0) { /* zero or subnormal: fraction x 2^-24 is exact in float32 */
-        f = (float)fraction * 0x1p-24f;
-        memcpy(&bits, &f, sizeof(bits));
-        bits |= sign;
-    } else {
-        bits = sign | ((exponent == 31 ? 255u : exponent + 112u) << 23) | (fraction << 13);
-    }
+    memcpy(&bits, &f, sizeof(bits));
+    bits = sign | (size < 0x400u ? bits : (size << 13) + more);
     memcpy(&f, &bits, sizeof(f));
     return f;
 }

@@ -135,25 +135,21 @@ static void mask(const struct rules_spec *s, const struct choice_ask *ask, float
 /* ---- the choice ---- */
 
 /* The largest of logits[from, to), its id (the lowest of equals) in *id. NaN is never larger. */
-static float largest(const float *logits, int32_t from, int32_t to, int32_t *id)
+static float largest(const struct kernels *k, const float *logits, int32_t from, int32_t to,
+                     int32_t *id)
 {
-    float max = -INFINITY;
+    size_t at = SIZE_MAX;
+    float max = k->largest(logits + from, (size_t)(to - from), &at);
 
-    for (int32_t i = from; i < to; i++)
-        if (logits[i] > max) {
-            max = logits[i];
-            *id = i;
-        }
+    if (at != SIZE_MAX)
+        *id = from + (int32_t)at;
     return max;
 }
 
-static double mass(const float *logits, int32_t from, int32_t to, double max)
+static double mass(const struct kernels *k, const float *logits, int32_t from, int32_t to,
+                   double max)
 {
-    double sum = 0;
-
-    for (int32_t i = from; i < to; i++)
-        sum += number_exp((double)logits[i] - max);
-    return sum;
+    return k->exp_sum(logits + from, (size_t)(to - from), max);
 }
 
 /* The id at which the growing sum of e^(logit/temperature) passes uniform times the whole. */
@@ -179,20 +175,20 @@ static int32_t draw(const float *logits, int32_t from, int32_t to, double max, d
 }
 
 /* Of masked logits. */
-static void choose_token(const struct rules_spec *s, const struct choice_ask *ask, float *logits,
-                         struct choice *ret)
+static void choose_token(const struct kernels *k, const struct rules_spec *s,
+                         const struct choice_ask *ask, float *logits, struct choice *ret)
 {
     int32_t begin = s->timestamp_begin, end = (int32_t)s->vocab, from = 0;
     int32_t text_id = -1, time_id = -1;
-    float text_max = largest(logits, 0, begin, &text_id);
-    float time_max = largest(logits, begin, end, &time_id);
+    float text_max = largest(k, logits, 0, begin, &text_id);
+    float time_max = largest(k, logits, begin, end, &time_id);
     double max = text_max >= time_max ? (double)text_max : (double)time_max, text, time;
     double temperature = (double)ask->temperature;
 
     if ((text_id < 0 && time_id < 0) || !isfinite(max))
         return;
-    text = mass(logits, 0, begin, max);
-    time = mass(logits, begin, end, max);
+    text = mass(k, logits, 0, begin, max);
+    time = mass(k, logits, begin, end, max);
     if (time_id >= 0 && time > number_exp((double)text_max - max)) {
         from = begin;
         text = 0;
@@ -230,31 +226,31 @@ static void choose_language(const struct rules_spec *s, const float *logits, str
 }
 
 /* max: the largest of all the logits. */
-static void choose_start(const struct rules_spec *s, const float *logits, float max,
-                         struct choice *ret)
+static void choose_start(const struct kernels *k, const struct rules_spec *s, const float *logits,
+                         float max, struct choice *ret)
 {
     choose_language(s, logits, ret);
     if (s->no_speech >= 0 && isfinite(max))
         ret->no_speech = number_exp((double)logits[s->no_speech] - (double)max) /
-                         mass(logits, 0, (int32_t)s->vocab, (double)max);
+                         mass(k, logits, 0, (int32_t)s->vocab, (double)max);
 }
 
 /* How likely a token of the text is among all of them. */
-static void choose_given(const struct rules_spec *s, const float *logits, int32_t given,
-                         struct choice *ret)
+static void choose_given(const struct kernels *k, const struct rules_spec *s, const float *logits,
+                         int32_t given, struct choice *ret)
 {
     int32_t id = -1;
-    float max = largest(logits, 0, s->eot, &id);
+    float max = largest(k, logits, 0, s->eot, &id);
 
     if (id < 0 || !isfinite(max) || given < 0 || given >= s->eot)
         return;
     ret->token = given;
     ret->logprob =
-        (double)logit(logits, given) - (double)max - log(mass(logits, 0, s->eot, (double)max));
+        (double)logit(logits, given) - (double)max - log(mass(k, logits, 0, s->eot, (double)max));
 }
 
-static void choose_row(const struct rules_spec *s, float *logits, const struct choice_ask *ask,
-                       struct choice *ret)
+static void choose_row(const struct kernels *k, const struct rules_spec *s, float *logits,
+                       const struct choice_ask *ask, struct choice *ret)
 {
     int32_t id = -1;
     float max;
@@ -262,15 +258,15 @@ static void choose_row(const struct rules_spec *s, float *logits, const struct c
     *ret = (struct choice){.token = -1, .language = -1, .logprob = -INFINITY};
     if (ask->what == 0)
         return;
-    max = largest(logits, 0, (int32_t)s->vocab, &id);
+    max = largest(k, logits, 0, (int32_t)s->vocab, &id);
     ret->usable = id >= 0 && isfinite(max);
     if (ask->what & CHOOSE_START)
-        choose_start(s, logits, max, ret);
+        choose_start(k, s, logits, max, ret);
     if (ask->what & CHOOSE_TOKEN) {
         mask(s, ask, logits);
-        choose_token(s, ask, logits, ret);
+        choose_token(k, s, ask, logits, ret);
     } else if (ask->what & CHOOSE_GIVEN) {
-        choose_given(s, logits, ask->last, ret);
+        choose_given(k, s, logits, ask->last, ret);
     }
 }
 
@@ -284,6 +280,7 @@ int host_choose(struct backend *be, const struct rules *r, struct tensor logits,
 #pragma omp parallel for schedule(dynamic) \
     num_threads(host_threads(h, (size_t)(logits.rows * logits.cols) * sizeof(float)))
     for (int64_t i = 0; i < logits.rows; i++)
-        choose_row(&r->spec, (float *)logits.data + i * logits.stride, &ask[i], &ret[i]);
+        choose_row(h->kernels, &r->spec, (float *)logits.data + i * logits.stride, &ask[i],
+                   &ret[i]);
     return 0;
 }

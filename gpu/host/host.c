@@ -4,52 +4,55 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "gpu/pages.h"
 
 /* Before each block: what release gives back, and to whom. */
 union block {
     struct {
         size_t bytes;
+        size_t total; /* of `whole`, which is pages; 0: malloc's */
         void *whole;
     };
     char pad[64];
 };
 
-#define HUGE_PAGE ((size_t)2 << 20)
-
 /* 64-byte aligned zeros, which the system gives as they are touched: most of a session's caches are
- * never touched in a short run, and clearing them all took longer than it. Large blocks ask for
- * large pages: weights are read once a step, in order, and with small ones every 4 KiB waits for a
- * page's address. NULL: there is no memory. */
+ * never touched in a short run, and clearing them all took longer than it. Large pages where they
+ * fit: weights are read once a step, in order, and with small ones every 4 KiB waits for a page's
+ * address. NULL: there is no memory. */
 static void *block_new(size_t bytes)
 {
+    bool large = bytes >= 2 * PAGES_HUGE;
     union block *b;
     size_t total;
     char *whole;
 
     if (__builtin_add_overflow(bytes, sizeof(*b) + 63, &total))
         return NULL;
-    whole = calloc(1, total);
+    whole = large ? pages_new(total) : calloc(1, total);
     if (!whole)
         return NULL;
-    if (bytes >= 2 * HUGE_PAGE) {
-        char *from = whole + (HUGE_PAGE - (uintptr_t)whole % HUGE_PAGE) % HUGE_PAGE;
-
-        madvise(from, (bytes - (size_t)(from - whole)) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
-    }
     b = (union block *)(whole + (64 - (uintptr_t)whole % 64) % 64);
     b->bytes = bytes;
+    b->total = large ? total : 0;
     b->whole = whole;
     return b + 1;
 }
 
 static void block_free(void *p)
 {
-    if (p)
-        free(((union block *)p - 1)->whole);
+    union block *b;
+
+    if (!p)
+        return;
+    b = (union block *)p - 1;
+    if (b->total)
+        pages_free(b->whole, b->total);
+    else
+        free(b->whole);
 }
 
 /* Counts bytes as allocated, if the budget allows them. */

@@ -93,6 +93,9 @@ struct kernels {
      * not convert them. */
     void (*rows_f16)(const struct row_job *job);
     void (*rows_bf16)(const struct row_job *job); /* NULL: the processor has no bf16 */
+    /* Packs a whole block of 32 outputs, w [32][in], in % 8 = 0, as float16. False: not all of them
+     * are such numbers, and what was packed is nothing. NULL as rows_f16. */
+    bool (*pack_f16)(const float *w, size_t in, uint16_t *packed);
 
     /* n <= KERNEL_QUERIES queries of one head over all its keys. */
     void (*attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
@@ -128,6 +131,12 @@ struct kernels {
     float (*mel)(const struct mel_tables *t, const float *audio, float *out);
     /* x = (max(x, floor) + 4) / 4 */
     void (*mel_clamp)(float *x, size_t n, float floor);
+
+    /* The sum of number_exp(x[i] - max), in the order of i, to its bits on every processor. */
+    double (*exp_sum)(const float *x, size_t n, double max);
+    /* The largest, the first of equals in *at; minus infinity, *at left alone: none is larger than
+     * that. A NaN is not. */
+    float (*largest)(const float *x, size_t n, size_t *at);
 
     /* One row of outputs of a depthwise convolution. */
     void (*depthwise)(const struct depthwise_job *job);

@@ -30,72 +30,90 @@ static bool f16_exactly(float f, uint16_t *ret)
     return (size & ((1u << shift) - 1)) == 0;
 }
 
-static bool all_f16(const float *w, int64_t n)
-{
-    uint16_t ignored;
-
-    for (int64_t i = 0; i < n; i++)
-        if (!f16_exactly(w[i], &ignored))
-            return false;
-    return true;
-}
-
-/* Outputs [first, first + count) of w, whose rows have `in` values. */
-static void pack_block(struct row_weights *l, int64_t first, int64_t count, const float *w,
-                       int64_t in)
+/* Outputs [first, first + count) of w, whose rows have `in` values. False: as DTYPE_F16 some of
+ * them lose something. */
+static bool pack_block(const struct host *h, struct row_weights *l, int64_t first, int64_t count,
+                       const float *w, int64_t in)
 {
     int64_t at = first * l->in;
+    bool exact = true;
 
+    if (l->kept == DTYPE_F16 && count == KERNEL_COLUMNS && in % 8 == 0)
+        return h->kernels->pack_f16(w + first * in, (size_t)in, (uint16_t *)l->w + at);
     for (int64_t i = 0; i < in; i++) {
         for (int64_t c = 0; c < count; c++) {
             float value = w[(first + c) * in + i];
             int64_t place = at + i * KERNEL_COLUMNS + c;
 
             if (l->kept == DTYPE_F16)
-                f16_exactly(value, &((uint16_t *)l->w)[place]);
+                exact &= f16_exactly(value, &((uint16_t *)l->w)[place]);
             else if (l->kept == DTYPE_BF16)
                 ((uint16_t *)l->w)[at + i / 2 * 64 + c * 2 + i % 2] = f32_to_bf16(value);
             else
                 ((float *)l->w)[place] = value;
         }
     }
+    return exact;
 }
 
-static void pack(struct row_weights *l, const float *w, int64_t in)
+static bool pack(const struct host *h, struct row_weights *l, const float *w, int64_t in)
 {
     int64_t blocks = blocks_of(l->out);
+    bool exact = true;
 
-#pragma omp parallel for schedule(static)
+    omp_set_num_threads(h->threads);
+#pragma omp parallel for schedule(static) reduction(&& : exact)
     for (int64_t b = 0; b < blocks; b++) {
         int64_t first = b * KERNEL_COLUMNS, left = l->out - first;
 
-        pack_block(l, first, left < KERNEL_COLUMNS ? left : KERNEL_COLUMNS, w, in);
+        if (exact) /* of this thread's blocks; what is not kept need not be packed */
+            exact = pack_block(h, l, first, left < KERNEL_COLUMNS ? left : KERNEL_COLUMNS, w, in);
     }
+    return exact;
+}
+
+/* As the type `kept`. *exact: whether nothing was lost by that; if something was, there are no
+ * weights. */
+static int keep_as(struct host *h, struct row_weights *l, enum dtype kept, const float *w,
+                   int64_t in, bool *exact, struct err *err)
+{
+    size_t count = (size_t)(blocks_of(l->out) * KERNEL_COLUMNS * l->in);
+    int rc;
+
+    l->kept = kept;
+    rc = host_alloc(&h->base, count * dtype_size(kept), &l->w, err);
+    if (rc != 0)
+        return rc;
+    *exact = pack(h, l, w, in);
+    if (!*exact) {
+        host_release(&h->base, l->w);
+        l->w = NULL;
+    }
+    return 0;
 }
 
 int host_rows_new(struct backend *be, enum dtype type, bool narrow, int64_t out, int64_t in,
                   const float *w, const float *bias, struct row_weights *ret, struct err *err)
 {
-    struct row_weights l = {
-        .type = type, .kept = type, .out = out, .in = type == DTYPE_BF16 ? in + in % 2 : in};
-    int64_t blocks = blocks_of(out);
+    struct host *h = host_of(be);
+    struct row_weights l = {.type = type, .out = out, .in = type == DTYPE_BF16 ? in + in % 2 : in};
+    bool exact = false;
     void *p = NULL;
-    int rc = host_alloc(be, (size_t)(blocks * KERNEL_COLUMNS) * sizeof(float), &p, err);
+    int rc = host_alloc(be, (size_t)(blocks_of(out) * KERNEL_COLUMNS) * sizeof(float), &p, err);
 
     if (rc != 0)
         return rc;
-    if (narrow && type == DTYPE_F32 && host_of(be)->kernels->rows_f16 && all_f16(w, out * in))
-        l.kept = DTYPE_F16;
     l.bias = p;
     if (bias)
         memcpy(l.bias, bias, (size_t)out * sizeof(float));
-    rc = host_alloc(be, (size_t)(blocks * KERNEL_COLUMNS * l.in) * dtype_size(l.kept), &l.w, err);
+    if (narrow && type == DTYPE_F32 && h->kernels->rows_f16)
+        rc = keep_as(h, &l, DTYPE_F16, w, in, &exact, err);
+    if (rc == 0 && !exact)
+        rc = keep_as(h, &l, type, w, in, &exact, err);
     if (rc != 0) {
         host_release(be, l.bias);
         return rc;
     }
-    omp_set_num_threads(host_of(be)->threads);
-    pack(&l, w, in);
     *ret = l;
     return 0;
 }

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <omp.h>
 
-#include "base/number.h"
-
 /* Puts id into the k best, best first; it comes after its equals, which have lower ids. */
 static void insert(struct candidate *best, const float *logits, uint32_t k, int32_t id)
 {
@@ -19,10 +17,11 @@ static void insert(struct candidate *best, const float *logits, uint32_t k, int3
     best[at].token = id;
 }
 
-static void top_row(const float *logits, int32_t n, uint32_t k, struct candidate *ret)
+static void top_row(const struct kernels *kernels, const float *logits, int32_t n, uint32_t k,
+                    struct candidate *ret)
 {
     float least = -INFINITY; /* of k tokens that have been found */
-    double max, sum = 0, log_sum;
+    double max, log_sum;
 
     for (uint32_t i = 0; i < k; i++)
         ret[i] = (struct candidate){.token = -1, .logprob = -INFINITY};
@@ -39,9 +38,7 @@ static void top_row(const float *logits, int32_t n, uint32_t k, struct candidate
             ret[i].token = -1;
         return;
     }
-    for (int32_t i = 0; i < n; i++)
-        sum += number_exp((double)logits[i] - max);
-    log_sum = log(sum);
+    log_sum = log(kernels->exp_sum(logits, (size_t)n, max));
     for (uint32_t i = 0; i < k && ret[i].token >= 0; i++)
         ret[i].logprob = (double)logits[ret[i].token] - max - log_sum;
 }
@@ -57,7 +54,7 @@ int host_top(struct backend *be, struct tensor logits, uint32_t k, struct candid
 #pragma omp parallel for schedule(dynamic) \
     num_threads(host_threads(h, (size_t)(logits.rows * logits.cols) * sizeof(float)))
     for (int64_t i = 0; i < logits.rows; i++)
-        top_row((const float *)logits.data + i * logits.stride, (int32_t)logits.cols, k,
+        top_row(h->kernels, (const float *)logits.data + i * logits.stride, (int32_t)logits.cols, k,
                 ret + i * k);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 #include "base/err.h"
 #include "tests/common/test.h"
@@ -72,6 +73,13 @@ WRAPPED(void *, realloc, (void *p, size_t n), (p, n))
 WRAPPED(void *, aligned_alloc, (size_t to, size_t n), (to, n))
 WRAPPED(char *, strdup, (const char *s), (s))
 WRAPPED(char *, strndup, (const char *s, size_t n), (s, n))
+
+void *__real_mmap(void *at, size_t n, int may, int how, int fd, off_t from);
+void *__wrap_mmap(void *at, size_t n, int may, int how, int fd, off_t from);
+void *__wrap_mmap(void *at, size_t n, int may, int how, int fd, off_t from)
+{
+    return (how & MAP_ANONYMOUS) && fails() ? MAP_FAILED : __real_mmap(at, n, may, how, fd, from);
+}
 
 char *__real_realpath(const char *path, char *ret);
 char *__wrap_realpath(const char *path, char *ret);

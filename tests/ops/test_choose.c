@@ -141,6 +141,36 @@ TEST(against_a_reading)
     assert_true(times > rounds * 5 / 4);
 }
 
+/* On a processor, whichever: the bits of a sum of base/number.h's exponentials in the ids' order.
+ */
+TEST(last_bits)
+{
+    static const double spreads[] = {0.1, 4, 40, 1500};
+    static float l[VOCAB];
+
+    for (int round = 0; strcmp(be->info.id, "cpu") == 0 && round < 600; round++) {
+        struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_START};
+        double max = -INFINITY, sum = 0;
+        struct choice c;
+
+        random_row(l, spreads[round / 2 % 4]);
+        for (int k = 0; round % 3 == 1 && k < 50; k++)
+            l[(int)(uniform() * VOCAB)] = k % 2 ? NAN : -INFINITY;
+        l[NO_SPEECH] = (float)(spreads[round / 2 % 4] * 0.4);
+        if (round % 2) { /* of two, whose last bits no others hide */
+            flat(l, -INFINITY);
+            l[NO_SPEECH] = 0;
+            l[(int)(uniform() * NO_SPEECH)] = (float)(-0.7 * uniform());
+        }
+        for (int i = 0; i < VOCAB; i++)
+            max = (double)l[i] > max ? (double)l[i] : max;
+        for (int i = 0; i < VOCAB; i++)
+            sum += number_exp((double)l[i] - max);
+        choose(l, &ask, &c, 1);
+        assert_true(c.no_speech == number_exp((double)l[NO_SPEECH] - max) / sum);
+    }
+}
+
 /* One row in the middle of a segment: text, and the end of the segment, are allowed. */
 static struct choice one(const float *l, float temperature, double u)
 {

@@ -142,6 +142,30 @@ TEST(weights_of_float16)
     free(got[1]);
 }
 
+/* One weight that is none, wherever it stands in a whole block. */
+TEST(weights_of_almost_float16)
+{
+    static const float none[] = {0.1f,     65536.0f,   -65536.0f,     INFINITY,   -INFINITY, NAN,
+                                 0x1p-25f, 0x1.8p-24f, -0x1.ffcp-15f, 0x1.002p0f, 0x1p-149f};
+    const size_t in = 24, out = 32;
+    const int64_t least = (int64_t)(in * out * sizeof(float));
+    bool narrows = strstr(be->info.features, "avx") != NULL;
+    struct tensor tx = tensor_new(DTYPE_F32, 1, in, NULL), y = tensor_new(DTYPE_F32, 1, out, NULL);
+
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        float *w = values(out * in, DTYPE_F16, 0.2f, 3);
+        size_t at = (i * 97 + 5) % (out * in);
+
+        assert_true(!narrows || (int64_t)half_linear(tx, w, (int64_t)out, y) < least);
+        w[at] = none[i];
+        assert_true((int64_t)half_linear(tx, w, (int64_t)out, y) >= least ||
+                    strcmp(be->info.id, "cpu") != 0);
+        free(w);
+    }
+    tensor_free(tx);
+    tensor_free(y);
+}
+
 TEST(norms)
 {
     static const size_t shapes[][2] = {{1, 64}, {3, 192}, {100, 384}, {7, 1280}, {2, 70}};

@@ -24,6 +24,7 @@
 void KERNEL(rows_f32)(const struct row_job *job);
 void KERNEL(rows_f16)(const struct row_job *job);
 void KERNEL(rows_bf16)(const struct row_job *job);
+bool KERNEL(pack_f16)(const float *w, size_t in, uint16_t *packed);
 void KERNEL(attend_f32)(const float *q, size_t q_stride, size_t n, const float *k, const float *v,
                         size_t keys, float *out, size_t out_stride);
 void KERNEL(attend_bf16)(const uint16_t *q, size_t q_stride, size_t n, const uint16_t *k,
@@ -42,6 +43,8 @@ void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t 
                   void *y, bool bf16);
 void KERNEL(to_bf16)(uint16_t *dst, const float *src, size_t n);
 float KERNEL(mel)(const struct mel_tables *t, const float *audio, float *out);
+double KERNEL(exp_sum)(const float *x, size_t n, double max);
+float KERNEL(largest)(const float *x, size_t n, size_t *at);
 void KERNEL(depthwise)(const struct depthwise_job *job);
 void KERNEL(activate)(enum activation f, const float *x, size_t n, void *y, bool bf16);
 void KERNEL(column_sums)(const float *x, size_t stride, size_t rows, size_t cols,

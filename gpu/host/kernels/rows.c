@@ -245,6 +245,57 @@ void KERNEL(rows_f32)(const struct row_job *job) { run_f32(job, false); }
 
 #if KERNEL_F16
 void KERNEL(rows_f16)(const struct row_job *job) { run_f32(job, true); }
+
+/* Eight inputs of eight outputs, turned. Returns the lanes in which one of them lost something; an
+ * infinity is no weight, and a NaN equals nothing. */
+INLINE __m256 pack_tile(const float *w, size_t in, uint16_t *packed)
+{
+    const __m256 least = _mm256_set1_ps(65536.0f), sign = _mm256_set1_ps(-0.0f);
+    __m128i half[8], pair[8], four[8];
+    __m256 lost = _mm256_setzero_ps();
+
+#pragma GCC unroll 8
+    for (size_t c = 0; c < 8; c++) {
+        __m256 x = _mm256_loadu_ps(w + c * in);
+
+        half[c] = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+        lost = _mm256_or_ps(lost, _mm256_cmp_ps(_mm256_cvtph_ps(half[c]), x, _CMP_NEQ_UQ));
+        lost = _mm256_or_ps(lost, _mm256_cmp_ps(_mm256_andnot_ps(sign, x), least, _CMP_GE_OQ));
+    }
+    /* 8 x 8 numbers of 16 bits: pairs of outputs, then fours, then all. */
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        pair[c] = _mm_unpacklo_epi16(half[2 * c], half[2 * c + 1]);     /* inputs 0 .. 3 */
+        pair[c + 4] = _mm_unpackhi_epi16(half[2 * c], half[2 * c + 1]); /* inputs 4 .. 7 */
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) { /* outputs 0 .. 3 of two inputs, then 4 .. 7 */
+        int of = c / 2 * 4 + c % 2 * 2;
+
+        four[2 * c] = _mm_unpacklo_epi32(pair[of], pair[of + 1]);
+        four[2 * c + 1] = _mm_unpackhi_epi32(pair[of], pair[of + 1]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) {
+        int of = i / 4 * 4 + i / 2 % 2;
+
+        _mm_storeu_si128((__m128i *)(packed + i * KERNEL_COLUMNS),
+                         i % 2 ? _mm_unpackhi_epi64(four[of], four[of + 2])
+                               : _mm_unpacklo_epi64(four[of], four[of + 2]));
+    }
+    return lost;
+}
+
+bool KERNEL(pack_f16)(const float *w, size_t in, uint16_t *packed)
+{
+    __m256 lost = _mm256_setzero_ps();
+
+    for (size_t c = 0; c < KERNEL_COLUMNS; c += 8)
+        for (size_t i = 0; i < in; i += 8)
+            lost =
+                _mm256_or_ps(lost, pack_tile(w + c * in + i, in, packed + i * KERNEL_COLUMNS + c));
+    return _mm256_movemask_ps(lost) == 0;
+}
 #endif
 
 #if KERNEL_BF16

@@ -14,6 +14,7 @@ const struct kernels KERNEL(kernels) = {
     .scores_i8 = KERNEL(scores_i8),
 #if KERNEL_F16
     .rows_f16 = KERNEL(rows_f16),
+    .pack_f16 = KERNEL(pack_f16),
 #endif
 #if KERNEL_BF16
     .rows_bf16 = KERNEL(rows_bf16),
@@ -28,6 +29,8 @@ const struct kernels KERNEL(kernels) = {
     .to_bf16 = KERNEL(to_bf16),
     .mel = KERNEL(mel),
     .mel_clamp = KERNEL(mel_clamp),
+    .exp_sum = KERNEL(exp_sum),
+    .largest = KERNEL(largest),
     .depthwise = KERNEL(depthwise),
     .activate = KERNEL(activate),
     .column_sums = KERNEL(column_sums),

@@ -96,7 +96,7 @@ static int parse_vocabulary(void *arg, struct err *err)
     return rc;
 }
 
-TEST(vocabulary) { assert_true(nomem_each(parse_vocabulary, NULL) > 30); }
+TEST(vocabulary) { assert_true(nomem_each(parse_vocabulary, NULL) > 20); }
 
 static int load_vocabulary(void *arg, struct err *err)
 {

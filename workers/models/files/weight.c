@@ -46,6 +46,13 @@ static void read_run(enum weight_type type, const uint8_t *p, uint64_t stride, u
         memcpy(out, p, (size_t)n * 4);
         return;
     }
+    if (type == WEIGHT_F16 && stride == 1) { /* most of what is read: many at a time */
+        for (uint64_t i = 0; i < n; i++) {
+            memcpy(&half, p + 2 * i, 2);
+            out[i] = f16_to_f32(half);
+        }
+        return;
+    }
     for (uint64_t i = 0; i < n; i++, p += step) {
         switch (type) {
         case WEIGHT_F32:

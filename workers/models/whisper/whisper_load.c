@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/pages.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_session.h"
@@ -12,6 +13,9 @@
 struct source {
     struct weights *weights;
     uint64_t state;
+    float
+        *values; /* of one tensor, on their way to the device: pages that the next one uses, too */
+    size_t values_bytes;
 };
 
 /* Nearly normal, standard deviation 0.02: the sum of four 16-bit uniforms of one 64-bit number.
@@ -48,8 +52,8 @@ static void shape_text(char *out, size_t cap, const int64_t *dim, uint32_t rank)
         n += (size_t)snprintf(out + n, cap - n, "%s%lld", i ? " x " : "", (long long)dim[i]);
 }
 
-/* Values of one tensor of exactly this shape; *ret is newly allocated. base 1: a norm's factor,
- * which a made-up model has at 1. */
+/* Values of one tensor of exactly this shape. base 1: a norm's factor, which a made-up model has at
+ * 1. */
 static int source_read(struct source *src, const char *name, uint32_t rank, const int64_t dim[3],
                        float base, float *out, struct err *err)
 {
@@ -77,20 +81,34 @@ static int source_read(struct source *src, const char *name, uint32_t rank, cons
     return weight_read(&t, out, err);
 }
 
-static float *values_new(int64_t count, struct err *err)
+static void values_free(struct source *src)
 {
-    float *p = malloc((size_t)count * sizeof(*p));
+    pages_free(src->values, src->values_bytes);
+    src->values = NULL;
+    src->values_bytes = 0;
+}
 
-    if (!p)
+/* Room for so many values, which the source keeps; what was in it is lost. */
+static float *values_new(struct source *src, int64_t count, struct err *err)
+{
+    size_t bytes = (size_t)count * sizeof(float);
+
+    if (bytes <= src->values_bytes)
+        return src->values;
+    values_free(src);
+    src->values = pages_new(bytes);
+    if (src->values)
+        src->values_bytes = bytes;
+    else
         err_set(err, ERR_NOMEM, "out of memory: %lld values of weights", (long long)count);
-    return p;
+    return src->values;
 }
 
 /* A matrix in device memory, of type `type`. */
 static int load_matrix(struct whisper *w, struct source *src, enum dtype type, const char *name,
                        int64_t rows, int64_t cols, struct tensor *ret, struct err *err)
 {
-    float *values = values_new(rows * cols, err);
+    float *values = values_new(src, rows * cols, err);
     void *p = NULL;
     int rc;
 
@@ -103,7 +121,6 @@ static int load_matrix(struct whisper *w, struct source *src, enum dtype type, c
         *ret = tensor_of(type, p, rows, cols);
         rc = w->be->ops->put(w->be, *ret, values, err);
     }
-    free(values);
     return rc;
 }
 
@@ -111,7 +128,7 @@ static int load_vector(struct whisper *w, struct source *src, const char *name, 
                        struct tensor *ret, struct err *err)
 {
     int64_t d = w->config.d_model;
-    float *values = values_new(d, err);
+    float *values = values_new(src, d, err);
     void *p = NULL;
     int rc;
 
@@ -124,7 +141,6 @@ static int load_vector(struct whisper *w, struct source *src, const char *name, 
         *ret = tensor_of(DTYPE_F32, p, 1, d);
         rc = w->be->ops->put(w->be, *ret, values, err);
     }
-    free(values);
     return rc;
 }
 
@@ -148,7 +164,7 @@ static int load_linear(struct whisper *w, struct source *src, enum linear_use us
                        const char *prefix, const char *const *names, int parts, int64_t out,
                        int64_t in, struct linear **ret, struct err *err)
 {
-    float *values = values_new((in + 1) * out * parts, err);
+    float *values = values_new(src, (in + 1) * out * parts, err);
     float *bias = values ? values + in * out * parts : NULL;
     char full[160];
     int rc = 0;
@@ -170,7 +186,6 @@ static int load_linear(struct whisper *w, struct source *src, enum linear_use us
             w->be, w->precision, use,
             use == LINEAR_WIDE ? WHISPER_POSITIONS * whisper_wide_windows(w->be) : 8, out * parts,
             in, values, bias, ret, err);
-    free(values);
     return rc;
 }
 
@@ -187,7 +202,7 @@ static int load_conv(struct whisper *w, struct source *src, const char *name, in
                                      .stride_w = stride,
                                      .left = 1,
                                      .right = 1};
-    float *values = values_new(d * in * 3 + d, err);
+    float *values = values_new(src, d * in * 3 + d, err);
     char full[160];
     int rc;
 
@@ -202,7 +217,6 @@ static int load_conv(struct whisper *w, struct source *src, const char *name, in
     if (rc == 0)
         rc = w->be->ops->conv2d_new(w->be, whisper_fine(w->precision), &spec, values,
                                     values + d * in * 3, ret, err);
-    free(values);
     return rc;
 }
 
@@ -265,25 +279,20 @@ static int load_decoder_layer(struct whisper *w, struct source *src, uint32_t i,
     return rc;
 }
 
-/* The token embedding twice: to look rows up, and packed to multiply with. */
+/* The token embedding twice: to look rows up, and packed to multiply with, from what the table
+ * holds of them. It is the largest by far: its values do not stay until the last layer is there. */
 static int load_embedding(struct whisper *w, struct source *src, struct err *err)
 {
     int64_t d = w->config.d_model, vocab = w->config.vocab_size;
-    float *values;
-    int rc;
+    int rc = load_matrix(w, src, w->type, "model.decoder.embed_tokens.weight", vocab, d,
+                         &w->embedding, err);
 
-    rc = load_matrix(w, src, w->type, "model.decoder.embed_tokens.weight", vocab, d, &w->embedding,
-                     err);
-    if (rc != 0)
-        return rc;
-    values = values_new(vocab * d, err);
-    if (!values)
-        return ERR_NOMEM;
-    rc = w->be->ops->get(w->be, values, w->embedding, err);
+    if (rc == 0 && w->type != DTYPE_F32)
+        rc = w->be->ops->get(w->be, src->values, w->embedding, err);
     if (rc == 0)
         rc = w->be->ops->linear_new(w->be, whisper_fine(w->precision), LINEAR_ROWS, 8, vocab, d,
-                                    values, NULL, &w->logits, err);
-    free(values);
+                                    src->values, NULL, &w->logits, err);
+    values_free(src);
     return rc;
 }
 
@@ -372,6 +381,7 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
         rc = be->ops->fork(be, &w->encoder_be, err);
     if (rc == 0)
         rc = load_weights(w, src, err);
+    values_free(src);
     if (rc == 0)
         rc = measure_mel(w, err);
     if (rc == 0)

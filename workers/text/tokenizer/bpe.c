@@ -10,7 +10,7 @@
 
 struct token {
     char *spelling; /* owned, as in the file; NULL: no such id */
-    uint8_t *bytes; /* owned; what it stands for */
+    uint8_t *bytes; /* what it stands for: in the spelling's memory, behind it */
     uint32_t spelling_len, bytes_len;
 };
 
@@ -65,10 +65,8 @@ void bpe_free(struct bpe *b)
 {
     if (!b)
         return;
-    for (int32_t i = 0; i < b->size; i++) {
+    for (int32_t i = 0; i < b->size; i++)
         free(b->tokens[i].spelling);
-        free(b->tokens[i].bytes);
-    }
     free(b->tokens);
     free(b->names);
     free(b->rules);
@@ -161,6 +159,7 @@ static int add(struct bpe *b, const char *spelling, int64_t id, bool literal, st
 {
     size_t len = strlen(spelling);
     struct token *t;
+    uint32_t slot;
     int rc;
 
     if (id < 0 || id >= BPE_MAX_ID)
@@ -174,21 +173,18 @@ static int add(struct bpe *b, const char *spelling, int64_t id, bool literal, st
     if (t->spelling)
         return err_set(err, ERR_MODEL, "tokens '%.40s' and '%.40s' have the same id %lld",
                        t->spelling, spelling, (long long)id);
-    if (bpe_find(b, spelling, len) >= 0)
+    slot = name_slot(b, spelling, len);
+    if (b->names[slot] >= 0)
         return err_set(err, ERR_MODEL, "token '%.40s' has two ids, %d and %lld", spelling,
-                       bpe_find(b, spelling, len), (long long)id);
-    t->bytes = malloc(len + 1);
-    t->spelling = malloc(len + 1);
-    if (!t->bytes || !t->spelling) {
-        free(t->bytes);
-        free(t->spelling);
-        *t = (struct token){0};
+                       b->names[slot], (long long)id);
+    t->spelling = malloc(2 * len + 1);
+    if (!t->spelling)
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
-    }
     memcpy(t->spelling, spelling, len + 1);
+    t->bytes = (uint8_t *)t->spelling + len + 1;
     t->spelling_len = (uint32_t)len;
     t->bytes_len = unspell(spelling, len, literal, t->bytes);
-    b->names[name_slot(b, spelling, len)] = (int32_t)id;
+    b->names[slot] = (int32_t)id;
     b->names_used++;
     if (id >= b->size)
         b->size = (int32_t)id + 1;
