@@ -401,6 +401,18 @@ class Requests(Program):
         self.assertIn("1 task cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
 
+    def test_an_empty_name_is_not_the_folder_one_is_in(self):
+        self.fill()  # below self.dir, in which the program is started
+        self.run_it("enqueue", "", status=66)
+        self.assertFalse(os.path.exists(self.catalog))
+        self.enqueue()
+        for command in (["enqueue"], ["run"], ["cancel"], ["pause"], ["priority", "low"], ["pin", "1"], ["verify"],
+                        ["export"], ["forget", "--yes", "--superseded"], ["search", "a", "--in"]):
+            with self.subTest(command=command):
+                done = self.run_it(*command, "", status=66)
+                self.assertIn("an empty name is no file or folder", done.err)
+                self.assertEqual("", done.out)
+
     def test_members_of_archives(self):
         self.fill()
         box = os.path.join(self.archive, "box.zip")
