@@ -9,6 +9,7 @@ import os
 import platform
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -1244,6 +1245,13 @@ class Output(Program):
                                   stderr=subprocess.PIPE, check=False)
         self.assertEqual(74, done.returncode, done.stderr)
         self.assertIn(b"cannot write the output", done.stderr)
+
+    def test_a_file_beyond_the_limit_is_no_crash(self):
+        self.fill()
+        done = self.run_it("enqueue", self.archive,
+                           preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100 << 10, 100 << 10)))
+        self.assertIn(done.returncode, (73, 74), done.err)
+        self.assertIn("nightshift: cannot open the catalog: ", done.err)
 
 
 if __name__ == "__main__":
