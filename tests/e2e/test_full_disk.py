@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A disk that is full: the run stops with a sentence, and goes on where it was when there is room."""
 import os
+import re
 import sqlite3
 import subprocess
 
@@ -103,7 +104,8 @@ class FullDisk(night.Night):
             self.sql("SELECT count(*) FROM media")
         self.assertIn("0 of 4 recordings done", self.nightshift("status", status=0).out)
         self.assertIn("4 recordings", self.nightshift("plan", status=0).out)
-        self.one_sentence(self.nightshift("pause", status=night.CANTCREAT), "full")
+        said = self.one_sentence(self.nightshift("pause", status=night.CANTCREAT), "full")
+        self.assertEqual(1, len(re.findall("room|space", said)), said)
         os.remove(self.filler)
         self.healthy()
 
