@@ -311,6 +311,14 @@ class Enqueue(Program):
         self.assertIn("--all", done.err)
         self.assertEqual(1, self.enqueue("--all", notes)["new"])
 
+    def test_where_nothing_is_found_nothing_is_as_last_time(self):
+        self.fill()
+        self.enqueue()
+        self.assertIn("As last time: ", self.run_it("enqueue", self.archive, status=0).out)
+        os.mkdir(os.path.join(self.archive, "bare"))
+        self.assertEqual("No recordings found.\n",
+                         self.run_it("enqueue", os.path.join(self.archive, "bare"), status=0).out)
+
     def test_catalog_itself_is_never_taken(self):
         self.catalog = os.path.join(self.archive, "c.db")
         self.fill()
@@ -539,6 +547,12 @@ class Options(Program):
         said = self.run_it("run", *words, self.archive, status=64)
         self.assertNotIn("no option", said.err)
         self.assertIn("nightshift: enqueue: ", said.err)
+
+    def test_what_is_about_parts_alone(self):
+        for option in ("--tries=3", "--write-back=1m"):
+            self.assertIn(f"{option.split('=')[0]} does nothing without --part",
+                          self.run_it("run", option, self.archive, status=64).err)
+        self.assertFalse(os.path.exists(self.catalog))
 
     def test_the_longest_texts(self):
         """Every character escaped: the longest parameters that there are still reach the catalog."""
