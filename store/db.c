@@ -69,8 +69,8 @@ int db_error_of(int rc, int system_errno, const char *text, const char *what, st
         return err_set(err, code, "%s: out of memory", what);
     case ERR_FULL:
         return err_set(err, code,
-                       "%s: the disk is full; nothing that was committed is lost: free some space "
-                       "and run again",
+                       "%s: the disk is full; nothing that was committed is lost: make room and "
+                       "try again",
                        what);
     case ERR_LOCKED:
         return err_set(err, code,

@@ -112,8 +112,9 @@ static int connect_immutable(struct store *st, struct err *err)
     return rc;
 }
 
-/* A WAL catalog needs FILE-shm, which cannot be made in a read-only place. When the log is empty
- * and nobody writes, the file alone is the whole catalog, and can be read as immutable. */
+/* A WAL catalog needs FILE-shm, which cannot be made in a read-only place or on a full disk. When
+ * the log is empty and nobody writes, the file alone is the whole catalog, and can be read as
+ * immutable. */
 static int read_without_shm(struct store *st, int *version, struct err *err)
 {
     struct err why = *err, scratch = {0};
@@ -127,6 +128,8 @@ static int read_without_shm(struct store *st, int *version, struct err *err)
         return rc;
     pending = stat(wal, &info) == 0 ? info.st_size > 0 : errno != ENOENT;
     free(wal);
+    if (pending && why.code == ERR_FULL)
+        return why.code;
     if (pending)
         return err_set(err, ERR_DENIED,
                        "catalog '%s' has recent changes in '%s-wal' that cannot be read in a "
@@ -149,7 +152,7 @@ static int open_reader(struct store *st, struct err *err)
     if (rc < 0)
         return rc;
     rc = migrate_check(st, &version, err);
-    if (rc == ERR_DENIED || rc == ERR_MISSING)
+    if (rc == ERR_DENIED || rc == ERR_MISSING || rc == ERR_FULL)
         rc = read_without_shm(st, &version, err);
     if (rc < 0)
         return rc;

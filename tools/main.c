@@ -226,6 +226,7 @@ int main(int argc, char **argv)
         return complete(argc - 1, argv + 1);
     signal(SIGPIPE,
            SIG_IGN); /* a reader that goes away is an error of writing, told by cli_flush */
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file beyond `ulimit -f` */
     cli_log_for_people();
     opterr = 0;
     while ((found = getopt_long(argc, argv, SHORTS, longs, NULL)) != -1) {

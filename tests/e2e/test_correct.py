@@ -252,7 +252,7 @@ class Guarded(Correct):
         self.one_sentence(self.correct(LONG, self.saved([edit], mine + 1), status=night.DATA),
                           f"has corrections of recording {mine + 1}, not of {mine}")
         for segments, why in (([edit, {**edit, "was": 7}], "is no text"), ([edit, {"text": "y"}], "has no times"),
-                              ([{"was": edit["was"], "text": "x"}], "has no times"), ([{**edit, "text": "x" * 20000}], "16 KiB")):
+                              ([{"was": edit["was"], "text": "x"}], "has no times"), ([{**edit, "text": "x" * 20000}], "16 KiB.*: try a shorter text")):
             self.one_sentence(self.correct(LONG, self.saved(segments), status=night.DATA), why)
         # Of another recording, or of another transcription: there is no such passage.
         answer = self.correct(LONG, self.saved([{**edit, "start_ms": 1}]), status=night.DATA)

@@ -120,6 +120,7 @@ class Lists(Describe):
                 self.one_sentence(answer, words)
                 self.assertEqual(night.DATA, answer.status)
         self.one_sentence(self.nightshift("describe", "/nowhere.csv", status=night.NOINPUT), "nowhere")
+        self.one_sentence(self.nightshift("describe", self.dir, status=night.DATA), "is a folder")
         self.nightshift("describe", status=night.USAGE)
         self.assertEqual([], self.sql("SELECT * FROM tag"))
 

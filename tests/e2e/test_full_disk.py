@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A disk that is full: the run stops with a sentence, and goes on where it was when there is room."""
 import os
+import re
+import sqlite3
 import subprocess
 
 import night
@@ -90,6 +92,21 @@ class FullDisk(night.Night):
         self.enqueue()
         self.run_to_end()
         self.assertIn("farmer from the south", self.text_of("01_en_short.wav"))
+        self.healthy()
+
+    def test_what_is_there_is_read(self):
+        """Without a block free: of nothing that SQLite wants beside the catalog, for readers too, is there room."""
+        self.catalog = self.on_disk
+        self.enqueue()
+        self.assertFalse(os.path.exists(self.on_disk + "-shm"))
+        self.fill(0)
+        with self.assertRaises(sqlite3.OperationalError):
+            self.sql("SELECT count(*) FROM media")
+        self.assertIn("0 of 4 recordings done", self.nightshift("status", status=0).out)
+        self.assertIn("4 recordings", self.nightshift("plan", status=0).out)
+        said = self.one_sentence(self.nightshift("pause", status=night.CANTCREAT), "full")
+        self.assertEqual(1, len(re.findall("room|space", said)), said)
+        os.remove(self.filler)
         self.healthy()
 
     def test_an_export(self):

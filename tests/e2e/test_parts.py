@@ -357,6 +357,9 @@ class Parts(night.Night):
         self.assertIn("--into=N", said.err)
         said = self.split(1, status=night.USAGE)
         self.assertIn("has parts already", said.err)
+        mine = shutil.copy(self.catalog, os.path.join(self.dir, "no part.db"))
+        said = self.one_sentence(self.nightshift("run", "--part", mine, status=night.DATA), "is a catalog, but no part of one")
+        self.assertIn(f"the copy of '{mine}'", said)
         # The one whose speakers are told apart.
         path, = [p for p in self.parts() if self.ask(p, "SELECT 1 FROM turn")][:1]
         self.refused(shutil.copy(self.catalog, os.path.join(self.dir, "copy.db")),

@@ -398,6 +398,10 @@ int cli_absolute(const char *path, char **ret, struct err *err)
     char *whole = NULL, *real = NULL, *rest = NULL, *cut;
     int rc = 0;
 
+    if (path[0] == 0) /* a variable that was never set, and not the folder one is in */
+        return err_set(err, ERR_MISSING,
+                       "an empty name is no file or folder; the folder that you are in is '.'. "
+                       "Try its name");
     if (path[0] == '/')
         whole = strdup(path);
     else {

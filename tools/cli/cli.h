@@ -91,7 +91,8 @@ void cli_print(const char *s, size_t indent);
 int cli_flush(int status);
 
 /* An absolute path without symbolic links, also of a thing that does not exist (any more): then
- * its part that does is resolved and the rest is taken as it is. Newly allocated. */
+ * its part that does is resolved and the rest is taken as it is. Newly allocated. ERR_MISSING: path
+ * is empty. */
 int cli_absolute(const char *path, char **ret, struct err *err);
 /* As the catalog is asked for places: the same, but of ARCHIVE//MEMBER the archive alone is made
  * absolute, and the member, which may be a folder in it, is taken as it is. Where a folder stands

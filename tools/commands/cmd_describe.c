@@ -82,7 +82,9 @@ static int read_file(const char *path, struct buf *ret, struct err *err)
         while (got < 0 && errno == EINTR);
         ret->len += got > 0 ? (size_t)got : 0;
     }
-    if (got < 0)
+    if (got < 0 && errno == EISDIR)
+        err_set(err, ERR_INPUT, "'%.300s' is a folder, no list: try the list's file", path);
+    else if (got < 0)
         err_sys(err, errno, "read '%.300s'", path);
     else if (ret->len > TABLE_MAX - ((size_t)1 << 16))
         err_set(err, ERR_LIMIT, "'%.300s' is longer than 256 MiB", path);

@@ -103,10 +103,10 @@ struct wanted {
     struct scheduler_options o;
     const char *on_finish; /* NULL: nothing */
     bool strict, unsandboxed;
-    const char *part; /* NULL: a catalog */
-    uint32_t write_back_ms;
-    uint32_t tries; /* of a part; 0: a failure is one at once */
-    int progress;   /* -1: as the terminal has it */
+    const char *part;       /* NULL: a catalog */
+    uint32_t write_back_ms; /* of a part; 0: the usual five minutes */
+    uint32_t tries;         /* of a part; 0: a failure is one at once */
+    int progress;           /* -1: as the terminal has it */
     struct option passed[CMD_ENQUEUE_OPTIONS];
     char **words; /* for `enqueue`: its options, and the paths; owned */
     size_t word_count, option_words;
@@ -588,7 +588,8 @@ static int run_part(struct cli *cli, struct wanted *w)
     int status = EX_TEMPFAIL, ran;
     bool failed;
 
-    if (part_run_open(w->part, w->write_back_ms, w->tries, &p, &err) != 0)
+    if (part_run_open(w->part, w->write_back_ms ? w->write_back_ms : 300000, w->tries, &p, &err) !=
+        0)
         return not_begun(cli, w, "run the part", &err, NULL);
     free(cli->catalog);
     cli->catalog = strdup(part_run_catalog(p));
@@ -726,6 +727,9 @@ static int run_all(struct cli *cli, struct wanted *w)
     struct err err = {0};
     int status = 0;
 
+    if (!w->part && (w->tries || w->write_back_ms))
+        return cli_usage(cli, "%s does nothing without --part",
+                         w->tries ? "--tries" : "--write-back");
     if (w->word_count > w->option_words)
         status = w->part ? cli_usage(cli, "--part is a catalog by itself: no PATH")
                          : enqueue_first(cli, w, &missing);
@@ -754,8 +758,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     struct option all[CLI_OPTIONS_MAX];
     const struct cli_spec spec = {help, "wd:m:", all, take, true, NULL};
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
-                       .progress = -1,
-                       .write_back_ms = 300000};
+                       .progress = -1};
     struct err err = {0};
     int status;
 

@@ -105,7 +105,9 @@ static int check_text(const char *text, int64_t start_ms, struct err *err)
         return err_set(err, ERR_INPUT, "what is to be said at %s is not UTF-8", at);
     if (strlen(text) > REQUEST_CORRECTION_MAX)
         return err_set(err, ERR_LIMIT,
-                       "what is to be said at %s is longer than a segment may be (16 KiB)", at);
+                       "what is to be said at %s is longer than a segment may be (16 KiB): try "
+                       "a shorter text",
+                       at);
     return 0;
 }
 

@@ -415,7 +415,8 @@ void summary_print(const struct summary *s)
 {
     print_found(&s->result->counts);
     print_left_out(s->result);
-    print_kept(s);
+    if (s->result->counts.seen > 0)
+        print_kept(s);
     print_again(s);
     print_notes(s);
     print_whole(s->groups);

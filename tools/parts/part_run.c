@@ -282,7 +282,7 @@ static int check_part(const struct part_run *p, struct parting_about *about, str
     if (rc == 0)
         rc = parting_about(st, about, err);
     store_close(st);
-    return rc;
+    return rc < 0 ? err_prefix(err, "the copy of '%.200s'", p->file) : rc;
 }
 
 /* "job 12_3, on node7 4711 1764009000000": no two runs have the same. */

@@ -25,7 +25,12 @@ static const struct mend {
     {"failed", NULL, "nightshift retry"},
     {"damaged", NULL, "what could be read is there; enqueue a better copy if there is one"},
     {"absent", NULL, "bring it back and enqueue its folder, or nightshift cancel"},
-    {"unreadable", NULL, "let the user of enqueue read it, and enqueue its folder again"},
+    {"unreadable", "input",
+     "what could be read of it is there; unpack it by hand or bring another "
+     "copy, and enqueue that"},
+    {"unreadable", "limit", "unpack it by hand, and enqueue what comes out"},
+    {"unreadable", "denied", "let the user of enqueue read it, and enqueue its folder again"},
+    {"unreadable", NULL, "look at the disk or the network share, and enqueue its folder again"},
     {"changed", NULL, "other bytes than before: bring it back from a copy, then nightshift verify"},
 };
 

@@ -9,6 +9,7 @@ import os
 import platform
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -310,6 +311,14 @@ class Enqueue(Program):
         self.assertIn("--all", done.err)
         self.assertEqual(1, self.enqueue("--all", notes)["new"])
 
+    def test_where_nothing_is_found_nothing_is_as_last_time(self):
+        self.fill()
+        self.enqueue()
+        self.assertIn("As last time: ", self.run_it("enqueue", self.archive, status=0).out)
+        os.mkdir(os.path.join(self.archive, "bare"))
+        self.assertEqual("No recordings found.\n",
+                         self.run_it("enqueue", os.path.join(self.archive, "bare"), status=0).out)
+
     def test_catalog_itself_is_never_taken(self):
         self.catalog = os.path.join(self.archive, "c.db")
         self.fill()
@@ -400,6 +409,18 @@ class Requests(Program):
         done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
         self.assertIn("1 task cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
+
+    def test_an_empty_name_is_not_the_folder_one_is_in(self):
+        self.fill()  # below self.dir, in which the program is started
+        self.run_it("enqueue", "", status=66)
+        self.assertFalse(os.path.exists(self.catalog))
+        self.enqueue()
+        for command in (["enqueue"], ["run"], ["cancel"], ["pause"], ["priority", "low"], ["pin", "1"], ["verify"],
+                        ["export"], ["forget", "--yes", "--superseded"], ["search", "a", "--in"]):
+            with self.subTest(command=command):
+                done = self.run_it(*command, "", status=66)
+                self.assertIn("an empty name is no file or folder", done.err)
+                self.assertEqual("", done.out)
 
     def test_members_of_archives(self):
         self.fill()
@@ -526,6 +547,12 @@ class Options(Program):
         said = self.run_it("run", *words, self.archive, status=64)
         self.assertNotIn("no option", said.err)
         self.assertIn("nightshift: enqueue: ", said.err)
+
+    def test_what_is_about_parts_alone(self):
+        for option in ("--tries=3", "--write-back=1m"):
+            self.assertIn(f"{option.split('=')[0]} does nothing without --part",
+                          self.run_it("run", option, self.archive, status=64).err)
+        self.assertFalse(os.path.exists(self.catalog))
 
     def test_the_longest_texts(self):
         """Every character escaped: the longest parameters that there are still reach the catalog."""
@@ -1232,6 +1259,13 @@ class Output(Program):
                                   stderr=subprocess.PIPE, check=False)
         self.assertEqual(74, done.returncode, done.stderr)
         self.assertIn(b"cannot write the output", done.stderr)
+
+    def test_a_file_beyond_the_limit_is_no_crash(self):
+        self.fill()
+        done = self.run_it("enqueue", self.archive,
+                           preexec=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100 << 10, 100 << 10)))
+        self.assertIn(done.returncode, (73, 74), done.err)
+        self.assertIn("nightshift: cannot open the catalog: ", done.err)
 
 
 if __name__ == "__main__":

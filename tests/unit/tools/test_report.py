@@ -174,6 +174,18 @@ class Report(ProgramTest):
         self.assertIn("1 recording to do", out)
         self.assertIn("1 x input, before", out)
 
+    def test_what_could_not_be_read(self):
+        self.two_nights()
+        self.change(*((
+            "INSERT INTO trouble (path, path_raw, member, member_raw, error_code, error, job_id, at) "
+            "VALUES (?1, CAST(?1 AS BLOB), '', x'', ?2, 'why', 1, '2026-01-01T23:00:00.000Z')", (f"/{code}.zip", code))
+            for code in ("input", "limit", "denied", "io")))
+        mends = {x["code"]: x["mend"] for x in json.loads(self.run_it("report", "--json", status=0).out)["failures"]}
+        for code, words in (("input", "bring another copy"), ("limit", "unpack it"),
+                            ("denied", "let the user of enqueue read it"), ("io", "look at the disk")):
+            self.assertIn(words, mends[code])
+            self.assertEqual(code == "denied", "let the user" in mends[code])
+
     def test_when_it_would_be_done(self):
         self.two_nights()
         self.change("UPDATE media SET duration_ms = 7200000")
