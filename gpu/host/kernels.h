@@ -78,6 +78,8 @@ struct span_job {
     float *scratch; /* kernel_span_floats() */
 };
 
+#define KERNEL_BLOCK 16 /* columns that are summed and scaled at once */
+
 /* Keys and values of one head. lies_in NULL: those at k and v; else key p is `stride` bytes times
  * lies_in[p] behind (struct kv). */
 struct head_cache {
@@ -143,10 +145,10 @@ struct kernels {
     /* y may be x when it is not bf16. */
     void (*activate)(enum activation f, const float *x, size_t n, void *y, bool bf16);
     /* sum[c] = sum over rows of weight (x[r][c] - centre[c])^p; p is 1 and centre 0 for NULL, else
-     * 2; weights NULL: 1. Rows in ascending order; cols <= 16. */
+     * 2; weights NULL: 1. Rows in ascending order; cols <= KERNEL_BLOCK. */
     void (*column_sums)(const float *x, size_t stride, size_t rows, size_t cols,
                         const float *weights, const double *centre, double *sum);
-    /* y = (x - centre) scale + beta, cols <= 16; y may be x. */
+    /* y = (x - centre) scale + beta, cols <= KERNEL_BLOCK; y may be x. */
     void (*scale_columns)(const float *x, size_t x_stride, size_t rows, size_t cols,
                           const float *centre, const float *scale, const float *beta, float *y,
                           size_t y_stride);

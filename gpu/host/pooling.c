@@ -5,7 +5,7 @@
 #include <math.h>
 #include <omp.h>
 
-#define BLOCK 16     /* columns that a kernel takes at once */
+#define BLOCK KERNEL_BLOCK
 #define STRETCH 4096 /* values of a call */
 
 static float *f32_row(struct tensor t, int64_t row) { return (float *)t.data + row * t.stride; }

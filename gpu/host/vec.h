@@ -22,7 +22,6 @@
 
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t i16 __attribute__((vector_size(64)));
-typedef float v8 __attribute__((vector_size(32)));
 typedef double d8 __attribute__((vector_size(64)));
 typedef float v16_loose __attribute__((vector_size(64), aligned(4), may_alias));
 
@@ -82,30 +81,32 @@ INLINE vreg r_pick(ireg mask, vreg a, vreg b)
     return (vreg)(((ireg)a & mask) | ((ireg)b & ~mask));
 }
 INLINE vreg r_max(vreg a, vreg b) { return r_pick(a > b, a, b); }
+INLINE vreg r_abs(vreg a) { return (vreg)((ireg)a & ((ireg){0} + 0x7fffffff)); }
+
+/* Half as many doubles. */
+typedef double dreg __attribute__((vector_size(LANES * 4)));
+typedef float half_loose __attribute__((vector_size(LANES * 2), aligned(4), may_alias));
+INLINE dreg d_load(const float *p) { return __builtin_convertvector(*(const half_loose *)p, dreg); }
 
 INLINE v16 v_load(const float *p) { return *(const v16_loose *)p; }
 INLINE void v_store(float *p, v16 v) { *(v16_loose *)p = v; }
 INLINE v16 v_all(float x) { return (v16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 INLINE i16 i_all(int32_t x) { return (i16){0} + x; }
 
-/* All ones where a is more than b; where one of them is a NaN. By registers: GCC 12 compares wider
- * vectors one number at a time. */
-#define V_COMPARED(NAME, HOLDS)           \
-    INLINE i16 NAME(v16 a, v16 b)         \
-    {                                     \
-        vreg x[PARTS], y[PARTS];          \
-        ireg holds[PARTS];                \
-        i16 ret;                          \
-                                          \
-        memcpy(x, &a, sizeof(a));         \
-        memcpy(y, &b, sizeof(b));         \
-        for (int i = 0; i < PARTS; i++)   \
-            holds[i] = HOLDS;             \
-        memcpy(&ret, holds, sizeof(ret)); \
-        return ret;                       \
-    }
-V_COMPARED(v_more, x[i] > y[i])
-V_COMPARED(v_unordered, (x[i] != x[i]) | (y[i] != y[i]))
+/* All ones where a > b. By registers: GCC 12 compares wider vectors one number at a time. */
+INLINE i16 v_more(v16 a, v16 b)
+{
+    vreg x[PARTS], y[PARTS];
+    ireg more[PARTS];
+    i16 ret;
+
+    memcpy(x, &a, sizeof(a));
+    memcpy(y, &b, sizeof(b));
+    for (int i = 0; i < PARTS; i++)
+        more[i] = x[i] > y[i];
+    memcpy(&ret, more, sizeof(ret));
+    return ret;
+}
 /* a where mask (all ones), else b. */
 INLINE v16 v_pick(i16 mask, v16 a, v16 b) { return (v16)(((i16)a & mask) | ((i16)b & ~mask)); }
 INLINE v16 v_max(v16 a, v16 b) { return v_pick(v_more(a, b), a, b); }
