@@ -453,6 +453,32 @@ static void one_instance_norm(uint32_t windows, size_t rows, size_t cols, float 
     free(want);
 }
 
+/* More values than go through a loop at once, in rows that lie together. */
+TEST(activations_of_many)
+{
+    enum { ROWS = 251, COLS = 37 };
+    float *x = values((size_t)ROWS * COLS, DTYPE_F32, 6.0f, 8);
+    double *want = malloc((size_t)ROWS * COLS * sizeof(*want));
+    struct err e;
+
+    for (size_t t = 0; t < COUNT(types); t++) {
+        struct tensor tx, ty;
+
+        if (!have(types[t]))
+            continue;
+        tx = tensor_new(DTYPE_F32, ROWS, COLS, x);
+        ty = tensor_new(types[t], ROWS, COLS, NULL);
+        for (size_t i = 0; i < (size_t)ROWS * COLS; i++)
+            want[i] = reference_activation(ACTIVATION_LEAKY_RELU, (double)x[i]);
+        assert_ok(be->ops->activate(be, ACTIVATION_LEAKY_RELU, tx, ty, &e), e);
+        compare("activate", PRECISION_F32, ty, want, "many", 0);
+        tensor_free(tx);
+        tensor_free(ty);
+    }
+    free(x);
+    free(want);
+}
+
 TEST(instance_norms)
 {
     one_instance_norm(1, 1000, 1, 0.0f);
