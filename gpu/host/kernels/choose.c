@@ -9,9 +9,7 @@
 #define DOUBLES (LANES / 2)
 #define TOGETHER 16 /* chains enough to hide what each step of the series waits for */
 
-typedef double dreg __attribute__((vector_size(LANES * 4)));
 typedef int64_t lreg __attribute__((vector_size(LANES * 4)));
-typedef float hreg __attribute__((vector_size(LANES * 2)));
 
 INLINE dreg d_all(double x) { return (dreg){0} + x; }
 
@@ -51,11 +49,8 @@ INLINE double add_block(double sum, const float *x, double max)
 
 #pragma GCC unroll 8
     for (size_t i = 0; i < TOGETHER; i += DOUBLES) {
-        hreg half;
-        dreg e;
+        dreg e = d_exp(d_load(x + i) - d_all(max));
 
-        memcpy(&half, x + i, sizeof(half));
-        e = d_exp(__builtin_convertvector(half, dreg) - d_all(max));
         memcpy(t + i, &e, sizeof(e));
     }
 #pragma GCC unroll 16
