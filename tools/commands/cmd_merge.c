@@ -96,7 +96,7 @@ static int merge_all(struct merging *m, bool *bad, struct err *err)
             *err = why;
             return err->code;
         }
-        cli_fail("merge a part", &why, "The others are merged.");
+        cli_fail("merge a part", &why, "It is left out.");
         *bad = true;
     }
     return 0;

@@ -310,7 +310,7 @@ char *report_time(int64_t wall_ms, char ret[REPORT_TIME])
     time_t s = (time_t)(wall_ms / 1000);
     struct tm tm;
 
-    if (!localtime_r(&s, &tm) || strftime(ret, REPORT_TIME, "%a %d %b, %H:%M", &tm) == 0)
+    if (!localtime_r(&s, &tm) || strftime(ret, REPORT_TIME, "%a %d %b %Y, %H:%M", &tm) == 0)
         memcpy(ret, "?", 2);
     return ret;
 }
