@@ -35,8 +35,8 @@ static const char help[] =
     "that which no other has, its number (as in `nightshift search --json`), or\n"
     "ARCHIVE//MEMBER.\n"
     "\n"
-    "  -f, --format=FORMAT  a file as of `nightshift export` (txt, srt, vtt, tsv,\n"
-    "                       json, rttm), not the page for people\n"
+    "  -f, --format=FORMAT  a file of a format of `nightshift export` (txt, srt, vtt,\n"
+    "                       docx, json ...), not the page for people\n"
     "  -w, --words, --style, --sounds, --max-line-width, --max-lines, --max-cps,\n"
     "      --min-duration, --max-duration, --gap, --url\n"
     "                       how the file is made, as `nightshift export --help` says\n"
@@ -488,6 +488,8 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
     p.w = w;
     p.color = strcmp(w.color, "auto") == 0 ? cli_color(stdout) : strcmp(w.color, "always") == 0;
+    if (cli->json && w.format && strcmp(w.format->name, "json") != 0)
+        return cli_usage(cli, "--json is --format=json, and not %s as well", w.format->name);
     p.w.format = cli->json ? formats_find("json") : w.format;
     if (!format_args_fit(&w.options, p.w.format ? 1u << (p.w.format - formats) : 0, why))
         return cli_usage(cli, "%s", why);

@@ -188,7 +188,7 @@ static void put_runs(const struct report *r, struct buf *out)
     for (size_t i = 0; i < r->runs; i++) {
         const struct store_run *run = &r->run[i];
 
-        buf_printf(out, "<p>%s to ", report_time(run->started_ms, at));
+        buf_printf(out, "<p>%s to ", report_begin(run->started_ms, at));
         buf_printf(out, "%s: %s", report_until(r, run, at), report_why(r, run));
         if (run->reason[0])
             element(out, ": ", run->reason, "");
@@ -354,7 +354,7 @@ void report_html(const struct report *r, struct buf *out)
     html_begin(out, html_policy_alone, "Nightshift: the report of the night");
     buf_printf(out, "%s<body>\n<main>\n<h1>The report of the night</h1>\n<p class=\"dim\">", style);
     html_text(out, r->catalog);
-    buf_printf(out, ", %s</p>\n", report_time(r->now_ms, at));
+    buf_printf(out, ", %s</p>\n", report_begin(r->now_ms, at));
     if (r->runs == 0)
         buf_printf(out, "<p>No run yet. Next: <code>nightshift run</code></p>\n");
     put_sums(r, out);

@@ -84,6 +84,8 @@ const char *report_why(const struct report *r, const struct store_run *run);
 /* "Tue 24 Nov, 22:00", local. */
 #define REPORT_TIME 40
 char *report_time(int64_t wall_ms, char ret[REPORT_TIME]);
+/* The same with the year, once for each run: reports are kept. */
+char *report_begin(int64_t wall_ms, char ret[REPORT_TIME]);
 /* Its end, "now" while it is on: "06:00", or with the day where it began on another one. */
 const char *report_until(const struct report *r, const struct store_run *run,
                          char ret[REPORT_TIME]);

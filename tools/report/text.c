@@ -62,7 +62,7 @@ static void put_runs(const struct report *r, struct page *p)
     for (size_t i = 0; i < r->runs; i++) {
         const struct store_run *run = &r->run[i];
 
-        report_time(run->started_ms, begun);
+        report_begin(run->started_ms, begun);
         line(p, "%s to %s: %s%s%s", begun, report_until(r, run, ended), report_why(r, run),
              run->reason[0] ? ": " : "", run->reason);
         if (r->runs > 1)

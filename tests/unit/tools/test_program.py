@@ -915,6 +915,7 @@ class Output(Program):
         self.assertEqual(["   0:09.000    Thanks for watching!",
                           "               no speech; no voice; silence phrase",
                           "   0:20.000    you\\x1B[2J", "               no speech"], dropped.splitlines()[3:])
+        self.assertIn("not srt as well", self.run_it("show", "--json", "-f", "srt", "a.wav", status=64).err)
         whole = json.loads(self.run_it("show", "--dropped", "--json", "a.wav", status=0).out)
         self.assertEqual(["no speech; no voice; silence phrase", "no speech"],
                          [s["reason"] for s in whole["dropped"]])

@@ -82,7 +82,7 @@ static const char *reason_of(const char *code)
 static int add_sums(struct overview *o, const struct read_recording *r, struct err *err)
 {
     const int64_t ms = r->duration_ms > 0 ? r->duration_ms : 0;
-    char year[8] = "Unknown";
+    char year[8] = "unknown";
     int rc;
 
     if (strlen(r->recorded_on) >= 4)
