@@ -305,25 +305,20 @@ const char *report_why(const struct report *r, const struct store_run *run)
     return r->on ? "it is on" : "killed, or the power went";
 }
 
-static char *put_time(int64_t wall_ms, const char *form, char ret[REPORT_TIME])
+static char *put_time(int64_t wall_ms, bool year, char ret[REPORT_TIME])
 {
     time_t s = (time_t)(wall_ms / 1000);
     struct tm tm;
 
-    if (!localtime_r(&s, &tm) || strftime(ret, REPORT_TIME, form, &tm) == 0)
+    if (!localtime_r(&s, &tm) || (year ? strftime(ret, REPORT_TIME, "%a %d %b %Y, %H:%M", &tm)
+                                       : strftime(ret, REPORT_TIME, "%a %d %b, %H:%M", &tm)) == 0)
         memcpy(ret, "?", 2);
     return ret;
 }
 
-char *report_time(int64_t wall_ms, char ret[REPORT_TIME])
-{
-    return put_time(wall_ms, "%a %d %b, %H:%M", ret);
-}
+char *report_time(int64_t wall_ms, char ret[REPORT_TIME]) { return put_time(wall_ms, false, ret); }
 
-char *report_begin(int64_t wall_ms, char ret[REPORT_TIME])
-{
-    return put_time(wall_ms, "%a %d %b %Y, %H:%M", ret);
-}
+char *report_begin(int64_t wall_ms, char ret[REPORT_TIME]) { return put_time(wall_ms, true, ret); }
 
 const char *report_until(const struct report *r, const struct store_run *run, char ret[REPORT_TIME])
 {
