@@ -194,6 +194,12 @@ void fft_free(struct fft *f) { free(f); }
 
 uint32_t fft_bins(const struct fft *f) { return f->half + 1; }
 
+uint32_t fft_radices(const struct fft *f, const uint8_t **ret)
+{
+    *ret = f->radix;
+    return f->stages;
+}
+
 size_t fft_scratch(const struct fft *f) { return (size_t)2 * f->n; }
 
 /* The half-length transform; where it lies then. */

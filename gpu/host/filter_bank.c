@@ -8,33 +8,68 @@
 #include "gpu/fft.h"
 #include "gpu/host/host.h"
 
-#define BLOCK 16 /* frames that a thread takes at once: some 0.1 ms */
+#define BLOCK 16 /* frames that a thread takes at once: some 30 us */
 
 /* Of a thread. */
 struct desk {
-    double *frame; /* [mel.fft]; 0 past the frame's samples */
-    double *power; /* [mel.fft / 2 + 1] */
-    double *bin;   /* [bins] */
-    double *scratch;
+    void *scratch; /* of the kernel */
+    double *bin;   /* [frames at once][bins] */
+    float *edge;   /* the samples of so many frames, silence among them */
 };
 
 struct filter_bank {
     struct filter_bank_spec spec;
     struct fft *fft;
     struct mel_filters *filters;
-    double *window; /* [frame] */
+    double *tables;      /* the window's [frame], cosines and sines, [fft] each */
+    uint32_t *ranges;    /* the filters' [bins] twice */
+    struct bank_job job; /* but for what is one call's */
     struct desk *desks;
     uint32_t threads; /* desks */
 };
 
-static int make_desk(const struct filter_bank *f, struct desk *b, struct err *err)
+/* Samples from the first frame's beginning to the last one's end. */
+static size_t reach(const struct filter_bank_spec *s, uint32_t frames)
 {
-    b->frame = calloc(f->spec.mel.fft, sizeof(double));
-    b->power = calloc(fft_bins(f->fft), sizeof(double));
-    b->bin = calloc(f->spec.mel.bins, sizeof(double));
-    b->scratch = calloc(fft_scratch(f->fft), sizeof(double));
-    if (!b->frame || !b->power || !b->bin || !b->scratch)
+    return (size_t)(frames - 1) * s->step + s->frame;
+}
+
+static int make_desk(const struct filter_bank *f, struct desk *d, struct err *err)
+{
+    d->scratch = aligned_alloc(64, KERNEL_BANK_BYTES(f->spec.mel.fft));
+    d->bin = calloc((size_t)KERNEL_BANK_FRAMES * f->spec.mel.bins, sizeof(double));
+    d->edge = calloc(reach(&f->spec, KERNEL_BANK_FRAMES), sizeof(float));
+    if (!d->scratch || !d->bin || !d->edge)
         return err_set(err, ERR_NOMEM, "no memory for a filter bank");
+    return 0;
+}
+
+static int make_tables(struct filter_bank *f, struct err *err)
+{
+    const struct filter_bank_spec *s = &f->spec;
+    double *cosine, *sine;
+
+    f->tables = calloc(s->frame + 2 * (size_t)s->mel.fft, sizeof(double));
+    f->ranges = calloc(2 * (size_t)s->mel.bins, sizeof(*f->ranges));
+    if (!f->tables || !f->ranges)
+        return err_set(err, ERR_NOMEM, "no memory for a filter bank");
+    cosine = f->tables + s->frame;
+    sine = cosine + s->mel.fft;
+    filter_bank_window(s, f->tables);
+    for (uint32_t k = 0; k < s->mel.fft; k++) {
+        double angle = 2.0 * 3.14159265358979323846 * k / s->mel.fft;
+
+        cosine[k] = cos(angle);
+        sine[k] = sin(angle);
+    }
+    f->job = (struct bank_job){.spec = s,
+                               .window = f->tables,
+                               .cosine = cosine,
+                               .sine = sine,
+                               .first = f->ranges,
+                               .count = f->ranges + s->mel.bins};
+    f->job.stages = fft_radices(f->fft, &f->job.radix);
+    mel_filters_ranges(f->filters, f->ranges, f->ranges + s->mel.bins, &f->job.weight);
     return 0;
 }
 
@@ -44,13 +79,13 @@ static int prepare(struct filter_bank *f, struct err *err)
 
     if (rc == 0)
         rc = mel_filters_new(&f->spec.mel, &f->filters, err);
+    if (rc == 0)
+        rc = make_tables(f, err);
     if (rc != 0)
         return rc;
-    f->window = calloc(f->spec.frame, sizeof(*f->window));
     f->desks = calloc(f->threads, sizeof(*f->desks));
-    if (!f->window || !f->desks)
+    if (!f->desks)
         return err_set(err, ERR_NOMEM, "no memory for a filter bank");
-    filter_bank_window(&f->spec, f->window);
     for (uint32_t i = 0; rc == 0 && i < f->threads; i++)
         rc = make_desk(f, &f->desks[i], err);
     return rc;
@@ -86,52 +121,42 @@ void host_filter_bank_free(struct backend *be, struct filter_bank *f)
     fft_free(f->fft);
     mel_filters_free(f->filters);
     for (uint32_t i = 0; f->desks && i < f->threads; i++) {
-        free(f->desks[i].frame);
-        free(f->desks[i].power);
-        free(f->desks[i].bin);
         free(f->desks[i].scratch);
+        free(f->desks[i].bin);
+        free(f->desks[i].edge);
     }
     free(f->desks);
-    free(f->window);
+    free(f->tables);
+    free(f->ranges);
     free(f);
 }
 
-/* Sample i - before of a window of n; silence beyond it. */
-static inline double sample(const float *pcm, size_t n, size_t i, size_t before)
+/* The samples of some frames, the first of which begins `silence` before sample `at` of a window of
+ * n: where they lie, or a copy of them with silence beyond the window's ends. */
+static const float *samples_of(const struct desk *d, const float *pcm, size_t n, size_t at,
+                               size_t silence, size_t count)
 {
-    return i < before || i - before >= n ? 0.0 : (double)pcm[i - before];
+    if (at >= silence && at - silence + count <= n)
+        return pcm + at - silence;
+    for (size_t i = 0; i < count; i++)
+        d->edge[i] = at + i < silence || at + i - silence >= n ? 0.0f : pcm[at + i - silence];
+    return d->edge;
 }
 
-/* The samples of a frame that begins at `at`, of a window with so much silence before it, as they
- * are transformed. */
-static void load_frame(const struct filter_bank *f, const float *pcm, size_t n, size_t at,
-                       size_t silence, double *ret)
+/* Frames [i, i + count) of a window of n samples. */
+static void run_frames(const struct host *h, const struct filter_bank *f, const struct desk *d,
+                       const float *pcm, size_t n, size_t i, uint32_t count, float *ret)
 {
     const struct filter_bank_spec *s = &f->spec;
-    double mean = 0.0, before;
+    struct bank_job job = f->job;
 
-    for (size_t i = 0; i < s->frame && s->less_mean; i++)
-        mean += sample(pcm, n, at + i, silence);
-    mean /= s->frame;
-    before = sample(pcm, n, at, silence) - mean;
-    for (size_t i = 0; i < s->frame; i++) {
-        double x = sample(pcm, n, at + i, silence) - mean;
-
-        ret[i] = (x - s->pre_emphasis * before) * s->scale * f->window[i];
-        before = x;
-    }
-}
-
-static void run_frame(const struct filter_bank *f, const struct desk *b, const float *pcm, size_t n,
-                      size_t i, float *ret)
-{
-    const struct filter_bank_spec *s = &f->spec;
-
-    load_frame(f, pcm, n, i * s->step, s->centred ? s->frame / 2 : 0, b->frame);
-    fft_power(f->fft, b->frame, b->scratch, b->power);
-    mel_filters_apply(f->filters, b->power, b->bin);
-    for (uint32_t k = 0; k < s->mel.bins; k++)
-        ret[k] = (float)(s->logarithm ? log(fmax(b->bin[k], s->floor)) : b->bin[k]);
+    job.frames = count;
+    job.pcm = samples_of(d, pcm, n, i * s->step, s->centred ? s->frame / 2 : 0, reach(s, count));
+    job.scratch = d->scratch;
+    job.bins = d->bin;
+    h->kernels->filter_bank(&job);
+    for (size_t k = 0; k < (size_t)count * s->mel.bins; k++)
+        ret[k] = (float)(s->logarithm ? log(fmax(d->bin[k], s->floor)) : d->bin[k]);
 }
 
 static void centre(float *rows, size_t frames, size_t bins)
@@ -164,6 +189,7 @@ int host_filter_bank(struct backend *be, struct filter_bank *f, struct tensor pc
                      const uint32_t *at, uint32_t windows, size_t samples, struct tensor out,
                      struct err *err)
 {
+    const struct host *h = host_of(be);
     const size_t frames = filter_bank_frames(&f->spec, samples), bins = f->spec.mel.bins;
     const size_t each = (frames + BLOCK - 1) / BLOCK;
     float *rows = out.data;
@@ -177,10 +203,14 @@ int host_filter_bank(struct backend *be, struct filter_bank *f, struct tensor pc
         const size_t window = k / each, first = k % each * BLOCK;
         const struct desk *desk = &f->desks[omp_get_thread_num()];
         const size_t known = shared_frames(f, at, (uint32_t)window, frames);
+        const size_t end = first + BLOCK < frames ? first + BLOCK : frames;
 
-        for (size_t i = first < known ? known : first; i < frames && i < first + BLOCK; i++)
-            run_frame(f, desk, (const float *)pcm.data + at[window], samples, i,
-                      rows + (window * frames + i) * bins);
+        for (size_t i = first < known ? known : first; i < end; i += h->kernels->bank_frames) {
+            const size_t left = end - i, most = h->kernels->bank_frames;
+
+            run_frames(h, f, desk, (const float *)pcm.data + at[window], samples, i,
+                       (uint32_t)(left < most ? left : most), rows + (window * frames + i) * bins);
+        }
     }
     for (uint32_t w = 1; w < windows; w++) {
         const size_t known = shared_frames(f, at, w, frames);

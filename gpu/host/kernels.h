@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "gpu/backend.h"
+#include "gpu/filter_bank.h"
 
 #define KERNEL_COLUMNS 32 /* outputs of a block of row weights */
 #define KERNEL_ROWS 8     /* rows that bf16 and the LSTM take through them together */
@@ -78,6 +79,23 @@ struct span_job {
     float *scratch; /* kernel_span_floats() */
 };
 
+/* Frames of a filter bank, [0 .. frames) of them, frame i beginning at pcm + i step. */
+struct bank_job {
+    const struct filter_bank_spec *spec;
+    const double *window;        /* [spec->frame] */
+    const double *cosine, *sine; /* [spec->mel.fft] of 2 pi i / fft */
+    const uint8_t *radix;        /* [stages]: factors of fft / 2 (fft_radices) */
+    uint32_t stages;
+    uint32_t frames;               /* 1 .. bank_frames */
+    const uint32_t *first, *count; /* as of mel_filters_ranges */
+    const double *weight;
+    const float *pcm;
+    void *scratch; /* KERNEL_BANK_BYTES(fft), aligned to 64 */
+    double *bins;  /* out: [frames][spec->mel.bins] */
+};
+#define KERNEL_BANK_FRAMES 8 /* the most that bank_frames is */
+#define KERNEL_BANK_BYTES(fft) ((5 * (size_t)(fft) / 2 + 1) * KERNEL_BANK_FRAMES * sizeof(double))
+
 #define KERNEL_BLOCK 16 /* columns that are summed and scaled at once */
 
 /* Keys and values of one head. lies_in NULL: those at k and v; else key p is `stride` bytes times
@@ -131,6 +149,8 @@ struct kernels {
     /* log10 of the mel energies of 16 frames, audio[160 * i ..] being frame i: out[i][bins];
      * returns the highest. */
     float (*mel)(const struct mel_tables *t, const float *audio, float *out);
+    void (*filter_bank)(const struct bank_job *job);
+    uint32_t bank_frames; /* that it takes at once */
     /* x = (max(x, floor) + 4) / 4 */
     void (*mel_clamp)(float *x, size_t n, float floor);
 

@@ -1,5 +1,6 @@
 /* The kernels of this instruction set. */
 #include "gpu/host/kernels/isa.h"
+#include "gpu/host/kernels/stockham.h"
 
 #define QUOTE_(x) #x
 #define QUOTE(x) QUOTE_(x)
@@ -28,6 +29,8 @@ const struct kernels KERNEL(kernels) = {
     .norm = KERNEL(norm),
     .to_bf16 = KERNEL(to_bf16),
     .mel = KERNEL(mel),
+    .filter_bank = KERNEL(filter_bank),
+    .bank_frames = TRANSFORMS,
     .mel_clamp = KERNEL(mel_clamp),
     .exp_sum = KERNEL(exp_sum),
     .largest = KERNEL(largest),

@@ -1,10 +1,12 @@
-/* The host's filter bank on several threads and over several windows: the same bits as on one,
- * window by window. What the values are is held in tests/ops and tests/parity/diarization. */
+/* The host's filter bank by several frames at once, on several threads and over several windows:
+ * the same bits as frame by frame. What the values are is held in tests/ops and
+ * tests/parity/diarization. */
 #include "tests/common/test.h"
 
 #include <math.h>
 
 #include "gpu/backend.h"
+#include "gpu/fft.h"
 
 #define SAMPLES 80000
 #define LENGTH 16777
@@ -73,6 +75,56 @@ TEST(test_threads)
             assert_int_equal(each * WINDOWS, count);
             assert_memory_equal(many, one + w * each, each * sizeof(*one));
         }
+    }
+}
+
+/* Frame i of the window at `from`, before its logarithm. */
+static void one_frame(const struct filter_bank_spec *s, const float *from, int64_t i,
+                      const struct fft *fft, const struct mel_filters *filters, double *ret)
+{
+    double x[512] = {0}, window[512], scratch[1024], power[257], mean = 0, before;
+    int64_t begin = i * s->step - (s->centred ? s->frame / 2 : 0);
+
+    assert_true(fft_scratch(fft) <= 1024);
+    filter_bank_window(s, window);
+    for (int64_t k = 0; k < s->frame; k++)
+        x[k] = begin + k >= 0 && begin + k < LENGTH ? (double)from[begin + k] : 0.0;
+    for (uint32_t k = 0; k < s->frame && s->less_mean; k++)
+        mean += x[k];
+    mean /= s->frame;
+    before = x[0] - mean;
+    for (uint32_t k = 0; k < s->frame; k++) {
+        double y = x[k] - mean;
+
+        x[k] = (y - s->pre_emphasis * before) * s->scale * window[k];
+        before = y;
+    }
+    fft_power(fft, x, scratch, power);
+    mel_filters_apply(filters, power, ret);
+}
+
+TEST(test_frame_by_frame)
+{
+    double bin[FILTER_BANK_MAX_BINS];
+    struct mel_filters *filters;
+    struct fft *fft;
+    struct err e;
+
+    for (size_t s = 0; s < sizeof(specs) / sizeof(specs[0]); s++) {
+        struct filter_bank_spec spec = specs[s];
+        size_t frames = filter_bank_frames(&spec, LENGTH), bins = spec.mel.bins;
+
+        spec.centre = spec.logarithm = false;
+        assert_ok(fft_new(spec.mel.fft, &fft, &e), e);
+        assert_ok(mel_filters_new(&spec.mel, &filters, &e), e);
+        run(&spec, 1, 3, 1, one);
+        for (size_t i = 0; i < frames; i++) {
+            one_frame(&spec, pcm + at[3], (int64_t)i, fft, filters, bin);
+            for (size_t b = 0; b < bins; b++)
+                assert_true(one[i * bins + b] == (float)bin[b]);
+        }
+        mel_filters_free(filters);
+        fft_free(fft);
     }
 }
 
