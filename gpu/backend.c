@@ -13,18 +13,16 @@ int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err),
                      struct err *err)
 {
     struct err ignored;
-    int rc = 0;
+    int rc;
 
+    if (!be->ops->rehearse || be->info.deterministic)
+        return 0;
+    rc = be->ops->rehearse(be, true, err);
     be->rehearsing = true;
-    if (be->ops->rehearse && !be->info.deterministic) {
-        rc = be->ops->rehearse(be, true, err);
-        if (rc == 0)
-            rc = run(arg, err);
-        (void)be->ops->rehearse(be, false, &ignored);
-    }
     if (rc == 0)
         rc = run(arg, err);
     be->rehearsing = false;
+    (void)be->ops->rehearse(be, false, &ignored);
     return rc;
 }
 

@@ -479,9 +479,8 @@ struct backend {
 int backend_open_host(uint32_t threads, struct backend **ret, struct err *err);
 /* Accepts NULL. */
 void backend_close(struct backend *be);
-/* Runs `run` with `rehearsing` set, by which the device takes what memory it wants for that; before
- * it once in a rehearsal where the device has several ways and is not deterministic. What is
- * computed is of no account. The error is run's. */
+/* Runs `run` in a rehearsal, `rehearsing` set: what it computes is of no account. Not at all where
+ * the device has one way of everything, or is deterministic. The error is run's. */
 int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err), void *arg,
                      struct err *err);
 /* AUTO becomes what suits the device; anything that it does not have is ERR_MODEL. */

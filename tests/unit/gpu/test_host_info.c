@@ -41,33 +41,4 @@ TEST(threads_are_as_many_as_said)
     unsetenv("OMP_NUM_THREADS");
 }
 
-struct runs {
-    struct backend *be;
-    int runs, rehearsed; /* of them with a backend that said so */
-};
-
-static int note_run(void *arg, struct err *err)
-{
-    struct runs *r = arg;
-
-    (void)err;
-    r->runs++;
-    r->rehearsed += r->be->rehearsing;
-    return 0;
-}
-
-/* One run prepares a model here, and computes nothing: there are no other ways to try. */
-TEST(a_model_is_prepared_in_one_run)
-{
-    struct runs r = {0};
-    struct err e;
-
-    assert_ok(backend_open_host(1, &r.be, &e), e);
-    assert_ok(backend_rehearse(r.be, note_run, &r, &e), e);
-    assert_int_equal(r.runs, 1);
-    assert_int_equal(r.rehearsed, 1);
-    assert_false(r.be->rehearsing);
-    backend_close(r.be);
-}
-
 TEST_MAIN(NULL, NULL)

@@ -204,7 +204,7 @@ static int hear_silence(void *arg, struct err *err)
 }
 
 /* What the device takes for a whole group is taken now, and what it has several ways of is tried.
- */
+ * Weights whose sums are no numbers show here, where a model is opened in the evening. */
 static int warm(struct pyannet *p, struct err *err)
 {
     struct silence s = {p, calloc((size_t)p->group * PYANNET_SAMPLES, sizeof(float)),
@@ -212,6 +212,8 @@ static int warm(struct pyannet *p, struct err *err)
     int rc = s.pcm && s.sets ? backend_rehearse(p->be, hear_silence, &s, err)
                              : err_set(err, ERR_NOMEM, "no memory for the segmentation model");
 
+    if (rc == 0)
+        rc = hear_silence(&s, err);
     free(s.pcm);
     free(s.sets);
     return rc;

@@ -248,15 +248,12 @@ static int hear(struct voice_ge2e *g, size_t n, struct err *err)
 /* As many pieces as ever, of silence: what the device takes for that is taken now. */
 static int warm(struct voice_ge2e *g, struct err *err)
 {
-    int rc;
+    int rc = hear(g, VOICE_MAX_SAMPLES, err);
 
-    g->be->rehearsing = true;
-    rc = hear(g, VOICE_MAX_SAMPLES, err);
     g->queued = g->group;
     if (rc == 0)
         rc = compute(g, err);
     g->queued = 0;
-    g->be->rehearsing = false;
     return rc;
 }
 

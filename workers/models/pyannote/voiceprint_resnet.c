@@ -456,6 +456,8 @@ static int warm(struct voice_resnet *r, struct err *err)
         masks[i] = (struct voice_mask){i % r->group, &heard};
     if (pcm && vectors && masks)
         rc = backend_rehearse(r->be, hear_silence, &s, err);
+    if (rc == 0)
+        rc = hear_silence(&s, err);
     free(pcm);
     free(vectors);
     free(masks);
