@@ -32,6 +32,7 @@
 #define MEL_HOP 160
 #define MEL_FREQUENCIES 201
 #define MEL_LANES 16 /* frames transformed at once */
+#define MEL_MOST 256 /* bins */
 
 struct mel_tables {
     uint32_t bins;

@@ -42,7 +42,7 @@ int host_mel_new(struct backend *be, uint32_t bins, uint32_t windows, struct mel
     struct mel *m;
     int rc;
 
-    if (bins < 1 || bins > 256 || windows < 1)
+    if (bins < 1 || bins > MEL_MOST || windows < 1)
         return host_shape(err, "mel_new");
     m = calloc(1, sizeof(*m));
     if (!m)

@@ -22,7 +22,6 @@
 
 typedef float v16 __attribute__((vector_size(64)));
 typedef int32_t i16 __attribute__((vector_size(64)));
-typedef double d8 __attribute__((vector_size(64)));
 typedef float v16_loose __attribute__((vector_size(64), aligned(4), may_alias));
 
 /* One register of the processor: where loops must keep many sums in registers, the compiler has to
