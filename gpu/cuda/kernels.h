@@ -60,12 +60,12 @@ int k_softmax(cudaStream_t s, struct tensor x, float scale, struct tensor out);
 /* q = x in 8 bits, row by row: q[r][c] = round(x[r][c] / scales[r]), to the nearest even, scales[r]
  * = largest |x[r][c]| / 127 (DTYPE_I8) or / 448 (DTYPE_E4M3). q: stride >= cols; columns from cols
  * to the stride become 0. A row of zeros has the scale 0; one that is not finite has the scale NaN,
- * so that it does not hide. x: any. */
+ * or, where e4m3 can say it, a NaN in its place, so that it does not hide. x: any. */
 int k_quantize_rows(cudaStream_t s, struct tensor x, struct tensor q);
-/* q (DTYPE_E4M3) = gelu(x + bias) in 8 bits as above; the tanh approximation, some 5e-4 off. Row r
- * of q may begin where row r of x does. bias: [cols] or NULL. x: 16 bits, at most
- * BACKEND_MAX_E4M3 columns, in packs of 8; else cudaErrorInvalidValue. */
-int k_gelu_rows(cudaStream_t s, struct tensor x, const float *bias, struct tensor q);
+/* q (DTYPE_E4M3) = gelu(x) in 8 bits as above; the tanh approximation, some 5e-4 off. Row r of q
+ * may begin where row r of x does. x: 16 bits, at most BACKEND_MAX_E4M3 columns, in packs of 8;
+ * else cudaErrorInvalidValue. */
+int k_gelu_rows(cudaStream_t s, struct tensor x, struct tensor q);
 /* r = acc[r][c] * row_scales[r] * column_scales[c] + bias[c] (or no bias: NULL), then as k_epilogue
  * (which see) into y: any. acc: int32 or, `whole` being false, float32. */
 int k_dequantize(cudaStream_t s, const void *acc, bool whole, int64_t acc_stride,

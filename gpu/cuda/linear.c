@@ -366,19 +366,10 @@ static int run_to_8bit(struct cuda *c, const struct linear *l, struct tensor x, 
                        struct err *err)
 {
     struct tensor sums = sums_in(y);
-    bool fused = direct(l, sums);
-    struct linear bare = *l;
-    int rc;
+    int rc = direct(l, sums) ? run_fp8(c, l, x, EPILOGUE_NONE, sums, err)
+                             : run_sums(c, l, x, EPILOGUE_NONE, sums, err);
 
-    /* The bias is added before rounding by whoever has the sums in float32. */
-    bare.bias = NULL;
-    bare.half_bias = NULL;
-    rc = fused ? run_fp8(c, &bare, x, EPILOGUE_NONE, sums, err)
-               : run_sums(c, l, x, EPILOGUE_NONE, sums, err);
-    if (rc != 0)
-        return rc;
-    return cuda_status(err, k_gelu_rows(c->work, sums, fused ? l->bias : NULL, y),
-                       "GELU into 8 bits");
+    return rc != 0 ? rc : cuda_status(err, k_gelu_rows(c->work, sums, y), "GELU into 8 bits");
 }
 
 static int run(struct cuda *c, const struct linear *l, struct tensor x, enum epilogue epilogue,

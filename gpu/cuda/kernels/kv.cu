@@ -1,9 +1,10 @@
 /* Keys and values into their caches: copies that turn [rows][heads * 64] into, for each slot and
  * head, [keys][64]. A lane moves 16 bytes of a key and 16 of a value.
  *
- * To 8 bits: a block for the keys or values of a head and window, [n][64], which it reads twice:
- * each dimension's largest magnitude, then the values; the second time they come from the
- * second-level cache (192 KB each at 16 bits, some 500 under way on an H200). */
+ * To 8 bits: a block for half of the dimensions of a head's keys or values in a window, [n][32],
+ * which its 1024 threads hold in registers while each dimension's largest magnitude is sought. What
+ * is longer is read twice, and does not come from a cache the second time: all blocks together have
+ * more under way than one holds. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
@@ -11,7 +12,9 @@ namespace
 
 constexpr uint32_t SLOTS = 256; /* of one launch: they travel as an argument */
 constexpr int HEAD = BACKEND_HEAD_SIZE;
-constexpr int FILL_THREADS = 256;
+constexpr int FILL_THREADS = 1024;
+constexpr int FILLED = HEAD / 2; /* columns of a block */
+constexpr int FILL_HELD = 6;     /* packs of a thread: 1536 keys at 16 bits */
 
 struct slot_list {
     uint32_t slot[SLOTS];
@@ -88,44 +91,74 @@ int store_any(cudaStream_t s, const struct kv &kv, const struct token_row *rows,
         });
 }
 
-/* blockIdx.x: the head; y: the window; z: keys or values. */
+template <class T, int N> __device__ inline void see(float (&high)[N], const pack<T, N> &x)
+{
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        high[j] = fmaxf(high[j], eight<int8_t>::magnitude(to_f32(x.v[j])));
+}
+
 template <class T, int N>
+__device__ inline pack<int8_t, N> scaled(const pack<T, N> &x, const float (&factor)[N])
+{
+    pack<int8_t, N> y;
+
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        y.v[j] = eight<int8_t>::from(to_f32(x.v[j]) * factor[j]); /* NaN: 0 */
+    return y;
+}
+
+/* blockIdx.x: the head, and which of its columns; y: the window; z: keys or values. */
+template <class T, int N, int HELD>
 __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct slot_list slots,
                                                            int n, struct tensor k, struct tensor v)
 {
-    constexpr int ACROSS = HEAD / N, ROWS = FILL_THREADS / ACROSS; /* of the block's threads */
-    __shared__ float highs[ROWS][HEAD], factors[HEAD];
+    constexpr int ACROSS = FILLED / N, ROWS = FILL_THREADS / ACROSS; /* of the block's threads */
+    __shared__ float highs[FILL_THREADS / 32][FILLED], factors[FILLED];
     const int thread = (int)threadIdx.x, part = thread % ACROSS * N, first = thread / ACROSS;
-    const int64_t column = (int64_t)blockIdx.x * HEAD + part, row = (int64_t)blockIdx.y * n;
+    const int head = (int)blockIdx.x * FILLED / HEAD, side = (int)blockIdx.x * FILLED % HEAD;
+    const int64_t column = (int64_t)blockIdx.x * FILLED + part, row = (int64_t)blockIdx.y * n;
     const int64_t stride = blockIdx.z ? v.stride : k.stride;
     const T *from = (blockIdx.z ? row_of<const T>(v, row) : row_of<const T>(k, row)) + column;
     char *pair = static_cast<char *>(kv.data) + (size_t)slots.slot[blockIdx.y] * kv.slot_stride +
-                 blockIdx.x * head_bytes<int8_t>(kv.capacity);
+                 head * head_bytes<int8_t>(kv.capacity);
     const size_t half = (size_t)kv.capacity * HEAD; /* bytes */
-    int8_t *to = reinterpret_cast<int8_t *>(pair + blockIdx.z * half) + part;
+    int8_t *to = reinterpret_cast<int8_t *>(pair + blockIdx.z * half) + side + part;
     float high[N] = {}, factor[N];
+    pack<T, N> x[HELD > 0 ? HELD : 1] = {};
 
-#pragma unroll 4
-    for (int i = first; i < n; i += ROWS) {
-        const pack<T, N> x = *reinterpret_cast<const pack<T, N> *>(from + i * stride);
-
+    if constexpr (HELD > 0) {
 #pragma unroll
-        for (int j = 0; j < N; j++) {
-            const float a = fabsf(to_f32(x.v[j]));
+        for (int i = 0; i < HELD; i++)
+            if (first + i * ROWS < n)
+                x[i] = *reinterpret_cast<const pack<T, N> *>(from + (first + i * ROWS) * stride);
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            see(high, x[i]);
+    } else {
+#pragma unroll 4
+        for (int i = first; i < n; i += ROWS) {
+            const pack<T, N> one = *reinterpret_cast<const pack<T, N> *>(from + i * stride);
 
-            high[j] = fmaxf(high[j], a <= FLT_MAX ? a : INFINITY); /* NaN too */
+            see(high, one);
         }
     }
 #pragma unroll
-    for (int j = 0; j < N; j++)
-        highs[first][part + j] = high[j];
+    for (int j = 0; j < N; j++) {
+#pragma unroll
+        for (int lanes = ACROSS; lanes < 32; lanes *= 2)
+            high[j] = fmaxf(high[j], __shfl_xor_sync(ALL_LANES, high[j], lanes));
+        highs[thread / 32][part + j] = high[j];
+    }
     __syncthreads();
-    if (thread < HEAD) {
-        float most = highs[0][thread];
+    if (thread < FILLED) {
+        float most = 0.0f;
 
-        for (int i = 1; i < ROWS; i++)
+#pragma unroll
+        for (int i = 0; i < FILL_THREADS / 32; i++)
             most = fmaxf(most, highs[i][thread]);
-        reinterpret_cast<float *>(pair + 2 * half)[blockIdx.z * HEAD + thread] =
+        reinterpret_cast<float *>(pair + 2 * half)[blockIdx.z * HEAD + side + thread] =
             most <= FLT_MAX ? most / 127.0f : NAN;
         factors[thread] = most >= 1e-36f && most <= FLT_MAX ? 127.0f / most : 0.0f;
     }
@@ -133,18 +166,19 @@ __global__ __launch_bounds__(FILL_THREADS) void fill_eight(struct kv kv, struct 
 #pragma unroll
     for (int j = 0; j < N; j++)
         factor[j] = factors[part + j];
-#pragma unroll 4
-    for (int i = first; i < n; i += ROWS) {
-        const pack<T, N> x = *reinterpret_cast<const pack<T, N> *>(from + i * stride);
-        pack<int8_t, N> y;
-
+    if constexpr (HELD > 0) {
 #pragma unroll
-        for (int j = 0; j < N; j++) {
-            const int r = __float2int_rn(to_f32(x.v[j]) * factor[j]); /* NaN: 0 */
+        for (int i = 0; i < HELD; i++)
+            if (first + i * ROWS < n)
+                *reinterpret_cast<pack<int8_t, N> *>(to + (size_t)(first + i * ROWS) * HEAD) =
+                    scaled(x[i], factor);
+    } else {
+#pragma unroll 4
+        for (int i = first; i < n; i += ROWS) {
+            const pack<T, N> one = *reinterpret_cast<const pack<T, N> *>(from + i * stride);
 
-            y.v[j] = (int8_t)min(max(r, -127), 127);
+            *reinterpret_cast<pack<int8_t, N> *>(to + (size_t)i * HEAD) = scaled(one, factor);
         }
-        *reinterpret_cast<pack<int8_t, N> *>(to + (size_t)i * HEAD) = y;
     }
 }
 
@@ -157,9 +191,13 @@ int fill_eight_any(cudaStream_t s, const struct kv &kv, const struct slot_list &
         [&](auto a) {
             using T = decltype(a);
             constexpr int N = width<T, T>::wide;
-            auto kernel = in_packs(k, N) && in_packs(v, N) ? fill_eight<T, N> : fill_eight<T, 1>;
+            const bool packs = in_packs(k, N) && in_packs(v, N);
+            const bool held = n <= FILL_HELD * FILL_THREADS / (FILLED / N);
+            auto kernel = !packs ? fill_eight<T, 1, 0>
+                          : held ? fill_eight<T, N, FILL_HELD>
+                                 : fill_eight<T, N, 0>;
 
-            LAUNCH(kernel, dim3(kv.heads, windows, 2), dim3(FILL_THREADS), 0, s)
+            LAUNCH(kernel, dim3(kv.heads * (HEAD / FILLED), windows, 2), dim3(FILL_THREADS), 0, s)
             (kv, slots, (int)n, k, v);
             return launched();
         });

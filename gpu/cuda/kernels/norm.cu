@@ -1,8 +1,11 @@
 /* Layer norm, alone or after a sum, and softmax: over rows, in float32.
  *
- * Layer norm: a warp for a row. Rows of at most 1536 values (all Whisper models have fewer) are
- * held in registers between the three passes, read by 16 bytes, all reads under way at once; longer
- * or unaligned ones are read again for each pass.
+ * Layer norm: rows of at most 1536 values (all Whisper models have fewer) are held in registers
+ * between the passes, read by 16 bytes, all reads under way at once. Where there are many, a warp
+ * has each of them, since what bounds it then is the number of instructions; where there are few,
+ * as in a decoder step, a block has, a pack to a thread, since what bounds it is one thread's way
+ * through its row. Both sum in the same order: how many rows came together does not show. Longer
+ * or unaligned rows are read again for each pass.
  *
  * Softmax: a block of 128 for a row of at most 1536 scores, 12 of them in each thread's registers,
  * so that the result may lie where the scores do. */
@@ -11,8 +14,11 @@
 namespace
 {
 
-constexpr int WARPS = 4; /* rows of a block */
-constexpr int MOST = 12; /* packs of four that a lane holds: 12 * 4 * 32 = 1536 values */
+constexpr int WARPS = 4;    /* rows of a block, a warp each */
+constexpr int MOST = 12;    /* packs of four of a lane's column: 12 * 4 * 32 = 1536 values */
+constexpr int LARGE = 1280; /* values of a row of Whisper's large models */
+constexpr int FEW = 2048;   /* rows up to which a block each is faster (an H200: 5.2 us for 9.8 of
+                               256, 7.7 for 10.4 of 768) */
 constexpr int SOFTMAX_THREADS = 128;
 constexpr int SOFTMAX_VALUES = BACKEND_MAX_KEYS / SOFTMAX_THREADS;
 static_assert(SOFTMAX_VALUES * SOFTMAX_THREADS == BACKEND_MAX_KEYS, "a row is held whole");
@@ -50,101 +56,108 @@ __device__ inline pack<U, N> normed(const pack<float, N> &x, float mean, float s
     return y;
 }
 
-/* The warp's normed row in 8 bits. */
-template <int HELD>
-__device__ inline void put_e4m3(const pack<float, 4> (&v)[HELD], const struct tensor &y,
-                                int64_t row)
+/* Lane l of the row's warps holds packs l, l + 32, ... of it, one after the other in one warp or
+ * one in each of several. The sum, or the largest, of its lane's packs and then of all lanes, in
+ * every thread. shared: for several warps alone, of this call alone. */
+template <bool MAX, int ACROSS> __device__ inline float over_row(float v, float (*shared)[32])
 {
-    const int packs = (int)(y.cols / 4);
-    float high = 0.0f, factor;
+    if constexpr (ACROSS > 1) {
+        shared[threadIdx.y][threadIdx.x] = v;
+        __syncthreads();
+        v = shared[0][threadIdx.x];
+#pragma unroll
+        for (int w = 1; w < ACROSS; w++) {
+            const float other = shared[w][threadIdx.x];
 
-#pragma unroll
-    for (int i = 0; i < HELD; i++) {
-        if (i * 32 + (int)threadIdx.x < packs) {
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                high = fmaxf(high, magnitude(v[i].v[j]));
+            v = MAX ? fmaxf(v, other) : v + other;
         }
     }
-    high = warp_max(high);
-    factor = factor_of<uint8_t>(high);
-    if (threadIdx.x == 0)
-        y.scales[row] = scale_of<uint8_t>(high);
-#pragma unroll
-    for (int i = 0; i < HELD; i++) {
-        const int at = i * 32 + (int)threadIdx.x;
-        pack<uint8_t, 4> q;
-
-        if (at >= packs)
-            break;
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            q.v[j] = eight<uint8_t>::from(v[i].v[j] * factor);
-        reinterpret_cast<pack<uint8_t, 4> *>(row_of<uint8_t>(y, row))[at] = q;
-    }
+    return MAX ? warp_max(v) : warp_sum(v);
 }
 
-/* HELD packs of four in each lane. gamma, beta: aligned to 16 bytes. U uint8_t: y is DTYPE_E4M3. */
-template <class R, class U, int HELD>
-__global__ __launch_bounds__(32 * WARPS) void norm_held(struct tensor x, struct tensor r,
-                                                        const float *gamma, const float *beta,
-                                                        float epsilon, struct tensor y)
+/* HELD packs of four in each lane of ACROSS warps, which have a row; one of the two is 1. WHOLE:
+ * rows fill them all. gamma, beta: aligned to 16 bytes. U uint8_t: y is DTYPE_E4M3. */
+template <class R, class U, int HELD, int ACROSS, bool WHOLE>
+__global__ __launch_bounds__(32 * (ACROSS > 1 ? ACROSS : WARPS)) void norm_held(
+    struct tensor x, struct tensor r, const float *gamma, const float *beta, float epsilon,
+    struct tensor y)
 {
-    int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.y;
-    int packs = (int)(x.cols / 4);
-    float sum = 0.0f, spread = 0.0f, mean, scale;
-    pack<float, 4> v[HELD];
+    __shared__ float shared[ACROSS > 1 ? 3 : 1][ACROSS][32];
+    const int64_t row =
+        ACROSS > 1 ? (int64_t)blockIdx.x : (int64_t)blockIdx.x * WARPS + threadIdx.y;
+    const int first = (ACROSS > 1 ? (int)threadIdx.y * 32 : 0) + (int)threadIdx.x;
+    const int packs = (int)(x.cols / 4);
+    const pack<float, 4> *gammas = reinterpret_cast<const pack<float, 4> *>(gamma);
+    const pack<float, 4> *betas = reinterpret_cast<const pack<float, 4> *>(beta);
+    float sum = 0.0f, spread = 0.0f, high = 0.0f, mean, scale, factor;
+    pack<float, 4> v[HELD] = {}, g = {}, b = {};
 
-    if (row >= x.rows) /* a whole warp */
+    if (row >= x.rows) /* a whole warp, and never one of several */
         return;
     pack<float, 4> *in = reinterpret_cast<pack<float, 4> *>(row_of<float>(x, row));
+    const auto holds = [&](int i) { return WHOLE || i * 32 + first < packs; };
 
 #pragma unroll
     for (int i = 0; i < HELD; i++) {
-        int at = i * 32 + (int)threadIdx.x;
-
-        if (at < packs) {
-            v[i] = in[at];
-            residual<R, 4>::add(v[i], r, row, at);
+        if (holds(i)) {
+            v[i] = in[i * 32 + first];
+            residual<R, 4>::add(v[i], r, row, i * 32 + first);
+            if (ACROSS > 1) { /* under way before anything waits */
+                g = gammas[first];
+                b = betas[first];
+            }
         }
     }
 #pragma unroll
     for (int i = 0; i < HELD; i++) {
-        int at = i * 32 + (int)threadIdx.x;
-
-        if (at < packs) {
+        if (holds(i)) {
             if (residual<R, 4>::some)
-                in[at] = v[i];
+                in[i * 32 + first] = v[i];
             sum += (v[i].v[0] + v[i].v[1]) + (v[i].v[2] + v[i].v[3]);
         }
     }
-    mean = warp_sum(sum) / (float)x.cols;
+    mean = over_row<false, ACROSS>(sum, shared[0]) / (float)x.cols;
 #pragma unroll
     for (int i = 0; i < HELD; i++) {
-        if (i * 32 + (int)threadIdx.x < packs) {
+        if (holds(i)) {
+            float from[4];
+
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                spread += (v[i].v[j] - mean) * (v[i].v[j] - mean);
+                from[j] = v[i].v[j] - mean;
+            spread +=
+                (from[0] * from[0] + from[1] * from[1]) + (from[2] * from[2] + from[3] * from[3]);
         }
     }
-    scale = 1.0f / sqrtf(warp_sum(spread) / (float)x.cols + epsilon);
+    spread = over_row<false, ACROSS>(spread, shared[ACROSS > 1 ? 1 : 0]);
+    scale = 1.0f / sqrtf(spread / (float)x.cols + epsilon);
 #pragma unroll
     for (int i = 0; i < HELD; i++) {
-        int at = i * 32 + (int)threadIdx.x;
-
-        if (at < packs) {
-            pack<float, 4> g = reinterpret_cast<const pack<float, 4> *>(gamma)[at];
-            pack<float, 4> b = reinterpret_cast<const pack<float, 4> *>(beta)[at];
-
-            if constexpr (sizeof(U) == 1)
+        if (holds(i)) {
+            if (ACROSS == 1) {
+                g = gammas[i * 32 + first];
+                b = betas[i * 32 + first];
+            }
+            if constexpr (sizeof(U) == 1) {
                 v[i] = normed<float, 4>(v[i], mean, scale, g.v, b.v);
-            else
-                reinterpret_cast<pack<U, 4> *>(row_of<U>(y, row))[at] =
+                high = fmaxf(high, highest_of<U>(v[i]));
+            } else {
+                reinterpret_cast<pack<U, 4> *>(row_of<U>(y, row))[i * 32 + first] =
                     normed<U, 4>(v[i], mean, scale, g.v, b.v);
+            }
         }
     }
-    if constexpr (sizeof(U) == 1)
-        put_e4m3<HELD>(v, y, row);
+    if constexpr (sizeof(U) == 1) {
+        high = over_row<true, ACROSS>(high, shared[ACROSS > 1 ? 2 : 0]);
+        if (first == 0)
+            y.scales[row] = scale_of<U>(high);
+        factor = factor_of<U>(high);
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            if (holds(i))
+                reinterpret_cast<pack<U, 4> *>(row_of<U>(y, row))[i * 32 + first] =
+                    in_eight<U>(v[i], factor);
+    }
 }
 
 /* Any length and alignment. Each lane reads again only what it has itself written. */
@@ -231,22 +244,53 @@ __global__ __launch_bounds__(SOFTMAX_THREADS) void softmax_rows(struct tensor x,
 }
 
 template <class R, class U>
-int norm_by(cudaStream_t s, const struct tensor &x, const struct tensor &r, const float *gamma,
-            const float *beta, float epsilon, const struct tensor &y)
+int norm_any(cudaStream_t s, const struct tensor &x, const struct tensor &r, const float *gamma,
+             const float *beta, float epsilon, const struct tensor &y)
 {
-    bool packs = in_packs(x, 4) && in_packs(y, 4) && is_aligned(gamma) && is_aligned(beta) &&
-                 (!residual<R, 4>::some || in_packs(r, 4));
-    auto kernel = norm_held<R, U, MOST / 2>;
+    auto kernel = norm_long<R, U>;
 
-    if (packs && x.cols <= MOST * 128)
-        kernel = x.cols <= MOST / 2 * 128 ? kernel : norm_held<R, U, MOST>;
-    else if constexpr (sizeof(U) > 1)
-        kernel = norm_long<R, U>;
-    else
-        return (int)cudaErrorInvalidValue;
     LAUNCH(kernel, dim3((unsigned)((x.rows + WARPS - 1) / WARPS)), dim3(32, WARPS), 0, s)
     (x, r, gamma, beta, epsilon, y);
     return launched();
+}
+
+template <class R, class U, int HELD, int ACROSS, bool WHOLE>
+int norm_rows(cudaStream_t s, const struct tensor &x, const struct tensor &r, const float *gamma,
+              const float *beta, float epsilon, const struct tensor &y)
+{
+    constexpr int ROWS = ACROSS > 1 ? 1 : WARPS; /* of a block */
+    auto kernel = norm_held<R, U, HELD, ACROSS, WHOLE>;
+
+    LAUNCH(kernel, dim3((unsigned)((x.rows + ROWS - 1) / ROWS)),
+           dim3(32, ACROSS > 1 ? ACROSS : WARPS), 0, s)
+    (x, r, gamma, beta, epsilon, y);
+    return launched();
+}
+
+template <class R, class U>
+int norm_by(cudaStream_t s, const struct tensor &x, const struct tensor &r, const float *gamma,
+            const float *beta, float epsilon, const struct tensor &y)
+{
+    const int64_t column = (x.cols + 127) / 128; /* packs of a lane's */
+    bool packs = in_packs(x, 4) && in_packs(y, 4) && is_aligned(gamma) && is_aligned(beta) &&
+                 (!residual<R, 4>::some || in_packs(r, 4));
+    auto rows = norm_rows<R, U, MOST, 1, false>;
+
+    if (!packs || column > MOST) {
+        if constexpr (sizeof(U) == 1)
+            return (int)cudaErrorInvalidValue;
+        else
+            rows = norm_any<R, U>;
+    } else if (x.rows <= FEW) {
+        rows = column <= MOST / 3       ? norm_rows<R, U, 1, MOST / 3, false>
+               : column <= MOST / 3 * 2 ? norm_rows<R, U, 1, MOST / 3 * 2, false>
+                                        : norm_rows<R, U, 1, MOST, false>;
+    } else if (column <= MOST / 2) {
+        rows = norm_rows<R, U, MOST / 2, 1, false>;
+    } else if (x.cols == LARGE) {
+        rows = norm_rows<R, U, LARGE / 128, 1, true>;
+    }
+    return rows(s, x, r, gamma, beta, epsilon, y);
 }
 
 } // namespace

@@ -1,9 +1,10 @@
 /* Rows to 8 bits, and sums of their products back.
  *
- * quantize_rows: a block of 128 for a row, which is read twice: the largest magnitude, then the
+ * quantize_held: a warp has a row and holds it in registers. quantize_rows, for longer ones and
+ * unaligned ones: a block of 128 for a row, which is read twice: the largest magnitude, then the
  * values; the second time it comes from the cache (10 KiB for the longest row of Whisper).
  *
- * gelu_rows: a block of 256 holds its row in registers, so that GELU is computed once, and the
+ * gelu_rows: a block of 128 holds its row in registers, so that GELU is computed once, and the
  * result may lie where the sums did: it is written behind the barrier that all reads are before. */
 #include "gpu/cuda/kernels/values.h"
 
@@ -11,7 +12,9 @@ namespace
 {
 
 constexpr int THREADS = 128;
-constexpr int GELU_THREADS = 256;
+constexpr int WARPS = 4; /* rows of a block, a warp each */
+constexpr int HELD = 40; /* values of a lane: 1280 of a row */
+constexpr int GELU_THREADS = 128;
 constexpr int GELU_PACK = 8, GELU_HELD = BACKEND_MAX_E4M3 / (GELU_THREADS * GELU_PACK);
 static_assert(GELU_HELD * GELU_THREADS * GELU_PACK == BACKEND_MAX_E4M3, "a row is held whole");
 
@@ -28,6 +31,49 @@ template <int WARPS> __device__ inline float block_max(float v, float *shared)
     return v;
 }
 
+template <class T, int N> __device__ inline pack<float, N> widened(const pack<T, N> &v)
+{
+    pack<float, N> r;
+
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        r.v[j] = to_f32(v.v[j]);
+    return r;
+}
+
+/* Whole rows of q, whose stride is at most 32 * HELD. */
+template <class T, class Q, int N>
+__global__ __launch_bounds__(32 * WARPS) void quantize_held(struct tensor x, struct tensor q)
+{
+    const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.y;
+    const int packs = (int)(x.cols / N), all = (int)(q.stride / N);
+    float high = 0.0f, factor;
+    pack<T, N> v[HELD / N];
+
+    if (row >= x.rows) /* a whole warp */
+        return;
+    const pack<T, N> *in = reinterpret_cast<const pack<T, N> *>(row_of<T>(x, row));
+    pack<Q, N> *out = reinterpret_cast<pack<Q, N> *>(row_of<Q>(q, row));
+
+#pragma unroll
+    for (int i = 0; i < HELD / N; i++)
+        if (i * 32 + (int)threadIdx.x < packs)
+            v[i] = in[i * 32 + threadIdx.x];
+        else
+            v[i] = {};
+#pragma unroll
+    for (int i = 0; i < HELD / N; i++)
+        high = fmaxf(high, highest_of<Q>(widened(v[i])));
+    high = warp_max(high);
+    if (threadIdx.x == 0)
+        q.scales[row] = scale_of<Q>(high);
+    factor = factor_of<Q>(high);
+#pragma unroll
+    for (int i = 0; i < HELD / N; i++)
+        if (i * 32 + (int)threadIdx.x < all)
+            out[i * 32 + threadIdx.x] = in_eight<Q>(widened(v[i]), factor);
+}
+
 template <class T, class Q, int N>
 __global__ __launch_bounds__(THREADS) void quantize_rows(struct tensor x, struct tensor q)
 {
@@ -37,29 +83,14 @@ __global__ __launch_bounds__(THREADS) void quantize_rows(struct tensor x, struct
     float high = 0.0f, factor;
     int64_t packs = x.cols / N;
 
-    for (int64_t i = threadIdx.x; i < packs; i += THREADS) {
-        pack<T, N> v = in[i];
-
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            high = fmaxf(high, magnitude(to_f32(v.v[j])));
-    }
+    for (int64_t i = threadIdx.x; i < packs; i += THREADS)
+        high = fmaxf(high, highest_of<Q>(widened(in[i])));
     high = block_max<THREADS / 32>(high, shared);
     if (threadIdx.x == 0)
         q.scales[blockIdx.x] = scale_of<Q>(high);
     factor = factor_of<Q>(high);
-    for (int64_t i = threadIdx.x; i < q.stride / N; i += THREADS) {
-        pack<Q, N> y = {};
-
-        if (i < packs) {
-            pack<T, N> v = in[i];
-
-#pragma unroll
-            for (int j = 0; j < N; j++)
-                y.v[j] = eight<Q>::from(to_f32(v.v[j]) * factor);
-        }
-        out[i] = y;
-    }
+    for (int64_t i = threadIdx.x; i < q.stride / N; i += THREADS)
+        out[i] = i < packs ? in_eight<Q>(widened(in[i]), factor) : pack<Q, N>{};
 }
 
 /* tanh to 2^-11 of its value, by one instruction. */
@@ -83,8 +114,7 @@ __device__ inline float gelu_fast(float x)
 }
 
 template <class T>
-__global__ __launch_bounds__(GELU_THREADS) void gelu_rows(struct tensor x, const float *bias,
-                                                          struct tensor q)
+__global__ __launch_bounds__(GELU_THREADS) void gelu_rows(struct tensor x, struct tensor q)
 {
     __shared__ float shared[GELU_THREADS / 32];
     const pack<T, GELU_PACK> *in =
@@ -105,18 +135,12 @@ __global__ __launch_bounds__(GELU_THREADS) void gelu_rows(struct tensor x, const
     }
 #pragma unroll
     for (int i = 0; i < GELU_HELD; i++) {
-        const int at = i * GELU_THREADS + (int)threadIdx.x;
-        pack<float, GELU_PACK> add = {};
-
-        if (at >= packs)
+        if (i * GELU_THREADS + (int)threadIdx.x >= packs)
             break;
-        if (bias)
-            add = reinterpret_cast<const pack<float, GELU_PACK> *>(bias)[at];
 #pragma unroll
-        for (int j = 0; j < GELU_PACK; j++) {
-            r[i].v[j] = gelu_fast(to_f32(v[i].v[j]) + add.v[j]);
-            high = fmaxf(high, magnitude(r[i].v[j]));
-        }
+        for (int j = 0; j < GELU_PACK; j++)
+            r[i].v[j] = gelu_fast(to_f32(v[i].v[j]));
+        high = fmaxf(high, highest_of<uint8_t>(r[i]));
     }
     high = block_max<GELU_THREADS / 32>(high, shared);
     if (threadIdx.x == 0)
@@ -125,14 +149,10 @@ __global__ __launch_bounds__(GELU_THREADS) void gelu_rows(struct tensor x, const
 #pragma unroll
     for (int i = 0; i < GELU_HELD; i++) {
         const int at = i * GELU_THREADS + (int)threadIdx.x;
-        pack<uint8_t, GELU_PACK> y;
 
         if (at >= packs)
             break;
-#pragma unroll
-        for (int j = 0; j < GELU_PACK; j++)
-            y.v[j] = eight<uint8_t>::from(r[i].v[j] * factor);
-        out[at] = y;
+        out[at] = in_eight<uint8_t>(r[i], factor);
     }
 }
 
@@ -185,8 +205,16 @@ template <class T, class Q, int N>
 int quantize_by(cudaStream_t s, const struct tensor &x, const struct tensor &q)
 {
     auto kernel = quantize_rows<T, Q, N>;
+    dim3 grid((unsigned)x.rows), block(THREADS);
 
-    LAUNCH(kernel, dim3((unsigned)x.rows), dim3(THREADS), 0, s)(x, q);
+    if constexpr (N > 1) {
+        if (q.stride <= 32 * HELD) {
+            kernel = quantize_held<T, Q, N>;
+            grid = dim3((unsigned)((x.rows + WARPS - 1) / WARPS));
+            block = dim3(32, WARPS);
+        }
+    }
+    LAUNCH(kernel, grid, block, 0, s)(x, q);
     return launched();
 }
 
@@ -233,17 +261,17 @@ int k_quantize_rows(cudaStream_t s, struct tensor x, struct tensor q)
     return q.type == DTYPE_E4M3 ? quantize_to<uint8_t>(s, x, q) : quantize_to<int8_t>(s, x, q);
 }
 
-int k_gelu_rows(cudaStream_t s, struct tensor x, const float *bias, struct tensor q)
+int k_gelu_rows(cudaStream_t s, struct tensor x, struct tensor q)
 {
     if (is_empty(x))
         return 0;
     if (x.cols > BACKEND_MAX_E4M3 || !in_packs(x, GELU_PACK) || !in_packs(q, GELU_PACK) ||
-        !is_aligned(bias) || dtype_size(x.type) != 2)
+        dtype_size(x.type) != 2)
         return (int)cudaErrorInvalidValue;
     return by_type(x.type, [&](auto a) {
         auto kernel = gelu_rows<decltype(a)>;
 
-        LAUNCH(kernel, dim3((unsigned)x.rows), dim3(GELU_THREADS), 0, s)(x, bias, q);
+        LAUNCH(kernel, dim3((unsigned)x.rows), dim3(GELU_THREADS), 0, s)(x, q);
         return launched();
     });
 }

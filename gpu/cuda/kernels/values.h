@@ -26,18 +26,17 @@ template <> struct number<__nv_bfloat16> {
     static __device__ inline __nv_bfloat16 from(float v) { return __float2bfloat16_rn(v); }
 };
 
-/* A magnitude among which the largest is sought; NaN counts as infinite. */
-__device__ inline float magnitude(float v)
-{
-    const float a = fabsf(v);
-
-    return a <= FLT_MAX ? a : INFINITY;
-}
-
-/* Numbers of 8 bits: int8_t, or uint8_t for e4m3. */
+/* Numbers of 8 bits: int8_t, or uint8_t for e4m3. magnitude: among which a row's largest is sought;
+ * what is not a number counts as infinite where 8 bits cannot say so themselves. */
 template <class Q> struct eight;
 template <> struct eight<int8_t> {
     static constexpr float most = 127.0f;
+    static __device__ inline float magnitude(float v)
+    {
+        const float a = fabsf(v);
+
+        return a <= FLT_MAX ? a : INFINITY;
+    }
     static __device__ inline int8_t from(float v)
     {
         const int r = __float2int_rn(v);
@@ -47,6 +46,7 @@ template <> struct eight<int8_t> {
 };
 template <> struct eight<uint8_t> {
     static constexpr float most = 448.0f;
+    static __device__ inline float magnitude(float v) { return fabsf(v); }
     static __device__ inline uint8_t from(float v)
     {
         return __nv_cvt_float_to_fp8(v, __NV_SATFINITE, __NV_E4M3);
@@ -71,6 +71,39 @@ template <class Q> __device__ inline float factor_of(float high)
 template <class T, int N> struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) pack {
     T v[N];
 };
+
+template <class Q, int N> __device__ inline float highest_of(const pack<float, N> &v)
+{
+    float high = 0.0f;
+
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        high = fmaxf(high, eight<Q>::magnitude(v.v[j]));
+    return high;
+}
+
+/* v * factor. To e4m3 two at once, which takes an instruction as one does. */
+template <class Q, int N>
+__device__ inline pack<Q, N> in_eight(const pack<float, N> &v, float factor)
+{
+    pack<Q, N> q;
+
+    if constexpr (N % 2 == 0 && eight<Q>::most == 448.0f) {
+#pragma unroll
+        for (int j = 0; j < N; j += 2) {
+            const __nv_fp8x2_storage_t two = __nv_cvt_float2_to_fp8x2(
+                make_float2(v.v[j] * factor, v.v[j + 1] * factor), __NV_SATFINITE, __NV_E4M3);
+
+            q.v[j] = (Q)(two & 0xff);
+            q.v[j + 1] = (Q)(two >> 8);
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; j++)
+            q.v[j] = eight<Q>::from(v.v[j] * factor);
+    }
+    return q;
+}
 
 /* Values of an access: 16 bytes of the wider type, or one value where rows are not aligned. */
 template <class T, class U> struct width {

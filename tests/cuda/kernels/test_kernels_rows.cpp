@@ -436,17 +436,18 @@ TEST(test_e4m3)
 /* What is not finite does not hide behind a scale, and rows of (nearly) nothing are zeros. */
 TEST(test_e4m3_corners)
 {
-    matrix m(DTYPE_F32, 4, 4,
-             {448.0f, -0.5f, 17.0f, 0.0f, 1.0f, NAN, 2.0f, 3.0f, 1e-40f, -1e-40f, 0.0f, 0.0f, 0.0f,
-              0.0f, 0.0f, 0.0f});
-    array<uint8_t> q(16, 99);
-    array<float> scales(4, -1.0f);
+    matrix m(DTYPE_F32, 5, 4,
+             {448.0f, -0.5f, 17.0f, 0.0f, 1.0f, NAN,  2.0f, 3.0f,      1e-40f, -1e-40f,
+              0.0f,   0.0f,  0.0f,  0.0f, 0.0f, 0.0f, 1.0f, -INFINITY, 2.0f,   3.0f});
+    array<uint8_t> q(20, 99);
+    array<float> scales(5, -1.0f);
 
-    WELL(k_quantize_rows(nullptr, m.tensor(), {DTYPE_E4M3, 4, 4, 4, q.p, scales.p}));
+    WELL(k_quantize_rows(nullptr, m.tensor(), {DTYPE_E4M3, 5, 4, 4, q.p, scales.p}));
     std::vector<float> got = scales.get();
     std::vector<uint8_t> b = q.get();
     assert_true(from_fp8(b[0]) == 448.0 && from_fp8(b[1]) == -0.5 && from_fp8(b[2]) == 16.0);
-    assert_true(got[0] == 1.0f && std::isnan(got[1]) && got[3] == 0.0f);
+    assert_true(got[0] == 1.0f && std::isnan(from_fp8(b[5])) && got[3] == 0.0f);
+    assert_true(std::isnan(got[4]));
     for (size_t i = 8; i < 16; i++)
         assert_true(fabs(from_fp8(b[i]) * (double)got[i / 4]) <= 1e-40);
 }
@@ -455,29 +456,25 @@ TEST(test_e4m3_corners)
 TEST(test_gelu_rows)
 {
     for (enum dtype type : {DTYPE_BF16, DTYPE_F16})
-        for (int64_t cols : {8, 16, 384, 2048, 2056, 5120, 6144})
-            for (bool biased : {false, true}) {
-                const int64_t rows = 5;
-                std::vector<float> x = rounded_all(type, normals((size_t)(rows * cols), 2.0f)),
-                                   b = normals((size_t)cols);
-                std::vector<double> want;
-                array<float> bias(b), scales((size_t)rows, -1.0f);
-                matrix m(type, rows, cols, x);
-                struct tensor q = {DTYPE_E4M3,      rows,    cols, 2 * m.tensor().stride,
-                                   m.tensor().data, scales.p};
+        for (int64_t cols : {8, 16, 384, 2048, 2056, 5120, 6144}) {
+            const int64_t rows = 5;
+            std::vector<float> x = rounded_all(type, normals((size_t)(rows * cols), 2.0f));
+            std::vector<double> want;
+            array<float> scales((size_t)rows, -1.0f);
+            matrix m(type, rows, cols, x);
+            struct tensor q = {DTYPE_E4M3,      rows,    cols, 2 * m.tensor().stride,
+                               m.tensor().data, scales.p};
 
-                for (size_t i = 0; i < x.size(); i++)
-                    want.push_back(
-                        finished((double)x[i] + (biased ? (double)b[i % (size_t)cols] : 0.0),
-                                 EPILOGUE_GELU, 0.0));
-                WELL(k_gelu_rows(nullptr, m.tensor(), biased ? bias.p : nullptr, q));
-                std::vector<uint8_t> bytes((size_t)(rows * q.stride));
-                assert_int_equal(cudaMemcpy(bytes.data(), q.data,
-                                            (size_t)((rows - 1) * q.stride + cols),
-                                            cudaMemcpyDeviceToHost),
-                                 cudaSuccess);
-                assert_e4m3(bytes, scales.get(), want, rows, cols, q.stride, 6e-4);
-            }
+            for (float v : x)
+                want.push_back(finished((double)v, EPILOGUE_GELU, 0.0));
+            WELL(k_gelu_rows(nullptr, m.tensor(), q));
+            std::vector<uint8_t> bytes((size_t)(rows * q.stride));
+            assert_int_equal(cudaMemcpy(bytes.data(), q.data,
+                                        (size_t)((rows - 1) * q.stride + cols),
+                                        cudaMemcpyDeviceToHost),
+                             cudaSuccess);
+            assert_e4m3(bytes, scales.get(), want, rows, cols, q.stride, 6e-4);
+        }
     /* Too long, or not in packs. */
     matrix long_one(DTYPE_BF16, 1, BACKEND_MAX_E4M3 + 8), odd(DTYPE_BF16, 1, 12);
     array<float> scale(1, 0.0f);
@@ -487,7 +484,7 @@ TEST(test_gelu_rows)
         q.type = DTYPE_E4M3;
         q.stride *= 2;
         q.scales = scale.p;
-        assert_int_equal(k_gelu_rows(nullptr, x, nullptr, q), cudaErrorInvalidValue);
+        assert_int_equal(k_gelu_rows(nullptr, x, q), cudaErrorInvalidValue);
     }
 }
 
@@ -512,6 +509,34 @@ TEST(test_layer_norm_e4m3)
     assert_int_equal(k_layer_norm(nullptr, wide.tensor(), gamma.p, gamma.p, 1e-5f,
                                   {DTYPE_E4M3, 1, 1540, 1540, q.p, scale.p}),
                      cudaErrorInvalidValue);
+}
+
+/* A row's numbers do not show how many came with it: few are a block each, many a warp each. */
+TEST(test_layer_norm_grouping)
+{
+    const int64_t many = 2050, few = 3;
+
+    for (int64_t cols : {4, 384, 772, 1280, 1536}) {
+        std::vector<float> g = normals((size_t)cols), b = normals((size_t)cols);
+        matrix x(DTYPE_F32, many, cols, normals((size_t)(many * cols), 3.0f));
+        matrix y(DTYPE_F32, many, cols), z(DTYPE_F32, few, cols);
+        array<float> gamma(g), beta(b), s((size_t)many, -1.0f), t((size_t)few, -1.0f);
+        array<uint8_t> q((size_t)(many * cols), 99), p((size_t)(few * cols), 98);
+        struct tensor some = x.tensor();
+
+        some.rows = few;
+        WELL(k_layer_norm(nullptr, x.tensor(), gamma.p, beta.p, 1e-5f, y.tensor()));
+        WELL(k_layer_norm(nullptr, some, gamma.p, beta.p, 1e-5f, z.tensor()));
+        WELL(k_layer_norm(nullptr, x.tensor(), gamma.p, beta.p, 1e-5f,
+                          {DTYPE_E4M3, many, cols, cols, q.p, s.p}));
+        WELL(k_layer_norm(nullptr, some, gamma.p, beta.p, 1e-5f,
+                          {DTYPE_E4M3, few, cols, cols, p.p, t.p}));
+        const std::vector<float> all = y.get(), one = z.get(), from = s.get(), to = t.get();
+        const std::vector<uint8_t> eights = q.get(), eight = p.get();
+        assert_memory_equal(all.data(), one.data(), one.size() * sizeof(float));
+        assert_memory_equal(from.data(), to.data(), to.size() * sizeof(float));
+        assert_memory_equal(eights.data(), eight.data(), eight.size());
+    }
 }
 
 TEST(test_read)
@@ -544,7 +569,7 @@ TEST(test_empty)
     WELL(k_layer_norm(nullptr, none, nullptr, nullptr, 1e-5f, none));
     WELL(k_softmax(nullptr, none, 1.0f, none));
     WELL(k_quantize_rows(nullptr, none, none));
-    WELL(k_gelu_rows(nullptr, none, nullptr, none));
+    WELL(k_gelu_rows(nullptr, none, none));
 }
 
 TEST_MAIN(NULL, NULL)
