@@ -22,6 +22,10 @@
  * subtraction; the conversions that the machine has are four times slower on sm_80. The dimensions'
  * scales are multiplied into the query before and into the sum behind.
  *
+ * A row's own keys, of the text so far, are few: a block for each head would wait for memory once
+ * and be done (52 keys, 512 rows x 20 heads: 47 us on an H200 where 136 MB want 30). So a warp has
+ * a head there, in rounds of 16 keys, and its block three others, which do not wait for each other.
+ *
  * Where hypotheses share what they have in common (struct kv, lies_in) a thread looks up the slot
  * of each key that it asks for: two bytes beside 2 x 16 of a lane, in the same line for a round's
  * keys. That is a kernel of its own. Not yet run on a GPU.
@@ -282,9 +286,17 @@ __device__ inline void put_result(const struct cached &e, const part<1> &a, T *t
                                                  : a.sum[0] / a.total);
 }
 
+/* Which of a round's keys access i of this thread is for, of as many warps as have them. */
+template <class C, int ACROSS> __device__ inline int key_of(int round, int i)
+{
+    constexpr int each = lanes_of<C>::each, step = ACROSS * 32 / each;
+
+    return (round * DEEP + i) * step + (int)threadIdx.x % (ACROSS * 32) / each;
+}
+
 /* This thread's keys and values of a round, into its own places. Behind the last key it asks for
  * the first, which no sum takes. SHARED: each lies where e.lies_in says. */
-template <class C, bool SHARED>
+template <class C, bool SHARED, int ACROSS>
 __device__ inline void ask_round(const struct cached &e, sixteen *near, int round)
 {
     constexpr int each = lanes_of<C>::each;
@@ -294,7 +306,7 @@ __device__ inline void ask_round(const struct cached &e, sixteen *near, int roun
 
 #pragma unroll
     for (int i = 0; i < DEEP; i++) {
-        const int key = round * lanes_of<C>::round + i * lanes_of<C>::step + thread / each;
+        const int key = key_of<C, ACROSS>(round, i);
         const int there = key < e.keys ? key : 0;
         const char *at = data + (size_t)there * HEAD * sizeof(C);
 
@@ -305,38 +317,72 @@ __device__ inline void ask_round(const struct cached &e, sixteen *near, int roun
     }
 }
 
-/* One row, with no other. */
+/* The stream's next round of ACROSS warps for their row and head, into a: the one behind it is
+ * asked for, and this one computed. The first was asked for. */
+template <class C, bool SHARED, int ACROSS>
+__device__ inline void attend_round(const struct cached &e, sixteen *near, const float *query,
+                                    int round, int rounds, part<lanes_of<C>::dims> &a)
+{
+    typedef typename lanes_of<C>::access access;
+    const access *own =
+        reinterpret_cast<const access *>(near + round % STAGES * ASKED + threadIdx.x);
+    access k[DEEP], v[DEEP];
+    bool there[DEEP];
+
+    if (round + 1 < rounds)
+        ask_round<C, SHARED, ACROSS>(e, near, round + 1);
+    end_copies(); /* an empty group where nothing was asked for: one for each round */
+    wait_for_copies<STAGES - 1>();
+#pragma unroll
+    for (int i = 0; i < DEEP; i++) {
+        there[i] = key_of<C, ACROSS>(round, i) < e.keys;
+        k[i] = own[2 * i * THREADS];
+        v[i] = own[(2 * i + 1) * THREADS];
+    }
+    attend<lanes_of<C>::each>(a, query, k, v, there);
+}
+
+/* Few keys of 16 bits or more: by one warp, which waits for no other. */
 template <class C, bool SHARED, class T>
+__device__ inline void attend_few(const struct cached &e, sixteen *near, const T *from, T *to)
+{
+    typedef lanes_of<C> by;
+    constexpr int round_keys = DEEP * 32 / by::each;
+    const int rounds = (e.keys + round_keys - 1) / round_keys, lane = (int)threadIdx.x % 32;
+    part<by::dims> a = {NO_SCORE, 0.0f, {}};
+    float query[by::dims];
+
+    ask_round<C, SHARED, 1>(e, near, 0);
+    end_copies();
+    load_query<C>(e, from, query);
+    for (int round = 0; round < rounds; round++)
+        attend_round<C, SHARED, 1>(e, near, query, round, rounds, a);
+#pragma unroll
+    for (int lanes = by::each; lanes < 32; lanes *= 2)
+        merge(a, other(a, lanes));
+    if (lane < by::each) {
+#pragma unroll
+        for (int d = 0; d < by::dims; d++)
+            to[lane * by::dims + d] = number<T>::from(a.sum[d] / a.total);
+    }
+}
+
+/* One row, with no other. */
+template <class C, class T>
 __device__ inline void attend_alone(const struct cached &e, struct near_shared &shared,
                                     const T *from, T *to)
 {
     typedef lanes_of<C> by;
-    typedef typename by::access access;
-    const int thread = (int)threadIdx.x, rounds = (e.keys + by::round - 1) / by::round;
+    const int rounds = (e.keys + by::round - 1) / by::round;
     part<by::dims> a = {NO_SCORE, 0.0f, {}};
     part<1> all = {NO_SCORE, 0.0f, {0.0f}};
     float query[by::dims];
 
-    ask_round<C, SHARED>(e, shared.near, 0);
+    ask_round<C, false, WARPS>(e, shared.near, 0);
     end_copies();
     load_query<C>(e, from, query);
     for (int round = 0; round < rounds; round++) {
-        const access *near =
-            reinterpret_cast<const access *>(shared.near + round % STAGES * ASKED + thread);
-        access k[DEEP], v[DEEP];
-        bool there[DEEP];
-
-        if (round + 1 < rounds)
-            ask_round<C, SHARED>(e, shared.near, round + 1);
-        end_copies(); /* an empty group where nothing was asked for: one for each round */
-        wait_for_copies<STAGES - 1>();
-#pragma unroll
-        for (int i = 0; i < DEEP; i++) {
-            there[i] = round * by::round + i * by::step + thread / by::each < e.keys;
-            k[i] = near[2 * i * THREADS];
-            v[i] = near[(2 * i + 1) * THREADS];
-        }
-        attend<by::each>(a, query, k, v, there);
+        attend_round<C, false, WARPS>(e, shared.near, query, round, rounds, a);
         if ((round + 1) * by::round % CHUNK == 0 || round == rounds - 1) {
             merge(all, over_block<by::each>(a, shared.shares));
             __syncthreads(); /* the shares are read before the next chunk's are there */
@@ -419,7 +465,7 @@ __device__ inline void attend_together(const struct cached &e, struct near_share
     }
 }
 
-/* keys 0: as many as the row's position says, of its slot; else of its window. */
+/* The first `keys` keys of slots rows[].cross. */
 template <class T>
 __global__ __launch_bounds__(THREADS, 6) void attend_rows(struct tensor q, struct kv kv,
                                                           const struct token_row *rows, int keys,
@@ -431,27 +477,28 @@ __global__ __launch_bounds__(THREADS, 6) void attend_rows(struct tensor q, struc
 
     if (who.slot < 0) /* nobody's row: all of its block, before its numbers mean anything */
         return;
-    attend_alone<T, false>(
-        cached_of<T>(kv, keys ? who.cross : who.slot, head, keys ? keys : who.pos + 1), shared,
-        row_of<const T>(q, row) + head * HEAD, row_of<T>(out, row) + head * HEAD);
+    attend_alone<T>(cached_of<T>(kv, who.cross, head, keys), shared,
+                    row_of<const T>(q, row) + head * HEAD, row_of<T>(out, row) + head * HEAD);
 }
 
-/* The same with keys 0, where kv.lies_in says which slots they lie in. */
-template <class T>
-__global__ __launch_bounds__(THREADS, 6) void attend_shared(struct tensor q, struct kv kv,
-                                                            const struct token_row *rows,
-                                                            struct tensor out)
+/* As many keys as the row's position says, of its own slot, or, SHARED, of those that kv.lies_in
+ * says: a warp for a head, since most texts are short. */
+template <class T, bool SHARED>
+__global__ __launch_bounds__(THREADS, 6) void attend_own(struct tensor q, struct kv kv,
+                                                         const struct token_row *rows,
+                                                         struct tensor out)
 {
-    __shared__ struct near_shared shared;
-    const int head = (int)blockIdx.x, row = (int)blockIdx.y;
+    __shared__ sixteen near[STAGES * ASKED];
+    const int head = (int)blockIdx.x * WARPS + (int)threadIdx.x / 32, row = (int)blockIdx.y;
     const struct token_row who = rows[row];
 
-    if (who.slot < 0) /* as above */
+    if (who.slot < 0 || head >= (int)kv.heads) /* a whole warp */
         return;
-    struct cached e = cached_of<T>(kv, 0, head, who.pos + 1);
+    struct cached e = cached_of<T>(kv, SHARED ? 0 : who.slot, head, who.pos + 1);
 
-    e.lies_in = kv.lies_in + (size_t)who.slot * kv.capacity;
-    attend_alone<T, true>(e, shared, row_of<const T>(q, row) + head * HEAD,
+    if (SHARED)
+        e.lies_in = kv.lies_in + (size_t)who.slot * kv.capacity;
+    attend_few<T, SHARED>(e, near, row_of<const T>(q, row) + head * HEAD,
                           row_of<T>(out, row) + head * HEAD);
 }
 
@@ -477,8 +524,8 @@ __global__ __launch_bounds__(THREADS, 6) void attend_eight(struct tensor q, stru
     const struct cached e = cached_of<int8_t>(kv, who.cross, head, keys);
 
     if (served == own)
-        attend_alone<int8_t, false>(e, shared, row_of<const T>(q, row) + head * HEAD,
-                                    row_of<T>(out, row) + head * HEAD);
+        attend_alone<int8_t>(e, shared, row_of<const T>(q, row) + head * HEAD,
+                             row_of<T>(out, row) + head * HEAD);
     else
         attend_together<T>(e, shared, found, q, out, first, served, head);
 }
@@ -507,10 +554,11 @@ int k_attention_rows(cudaStream_t s, struct tensor q, struct kv kv, const struct
                          });
     return by_type(kv.type, [&](auto a) {
         auto kernel = attend_rows<decltype(a)>;
-        auto sharing = attend_shared<decltype(a)>;
+        auto own = kv.lies_in ? attend_own<decltype(a), true> : attend_own<decltype(a), false>;
 
-        if (keys == 0 && kv.lies_in) {
-            LAUNCH(sharing, grid, dim3(THREADS), 0, s)(q, kv, rows, out);
+        if (keys == 0) {
+            LAUNCH(own, dim3((kv.heads + WARPS - 1) / WARPS, grid.y), dim3(THREADS), 0, s)
+            (q, kv, rows, out);
         } else {
             LAUNCH(kernel, grid, dim3(THREADS), 0, s)(q, kv, rows, (int)keys, out);
         }

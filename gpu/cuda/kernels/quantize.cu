@@ -83,14 +83,22 @@ __global__ __launch_bounds__(THREADS) void quantize_rows(struct tensor x, struct
     float high = 0.0f, factor;
     int64_t packs = x.cols / N;
 
-    for (int64_t i = threadIdx.x; i < packs; i += THREADS)
-        high = fmaxf(high, highest_of<Q>(widened(in[i])));
+    for (int64_t i = threadIdx.x; i < packs; i += THREADS) {
+        const pack<T, N> v = in[i]; /* by one access */
+
+        high = fmaxf(high, highest_of<Q>(widened(v)));
+    }
     high = block_max<THREADS / 32>(high, shared);
     if (threadIdx.x == 0)
         q.scales[blockIdx.x] = scale_of<Q>(high);
     factor = factor_of<Q>(high);
-    for (int64_t i = threadIdx.x; i < q.stride / N; i += THREADS)
-        out[i] = i < packs ? in_eight<Q>(widened(in[i]), factor) : pack<Q, N>{};
+    for (int64_t i = threadIdx.x; i < q.stride / N; i += THREADS) {
+        pack<T, N> v = {};
+
+        if (i < packs)
+            v = in[i];
+        out[i] = in_eight<Q>(widened(v), factor);
+    }
 }
 
 /* tanh to 2^-11 of its value, by one instruction. */
