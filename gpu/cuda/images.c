@@ -202,26 +202,25 @@ static struct product product_of(const struct conv2d *conv, struct tensor x, str
 }
 
 /* p is plain, y its result; bias: [y.cols] or NULL. What the product can do of bias and epilogue it
- * does, a kernel the rest: all is the product's where y is float32, but GELU, and unless cuBLASLt
- * refuses it. */
+ * does, a kernel the rest: all is the product's where y is float32, but GELU and the ReLU of a sum,
+ * and unless cuBLASLt refuses it. */
 static int convolve(struct cuda *c, struct product p, const void *bias, enum epilogue epilogue,
                     struct tensor y, struct err *err)
 {
-    bool fused = y.type == DTYPE_F32 && epilogue != EPILOGUE_GELU;
-    enum epilogue rest = epilogue == EPILOGUE_ADD ? EPILOGUE_NONE : epilogue;
+    bool fused = y.type == DTYPE_F32 && epilogue != EPILOGUE_GELU && epilogue != EPILOGUE_ADD_RELU;
+    enum epilogue plain = epilogue_adds(epilogue) ? EPILOGUE_ADD : EPILOGUE_NONE;
+    enum epilogue rest = epilogue == EPILOGUE_ADD        ? EPILOGUE_NONE
+                         : epilogue == EPILOGUE_ADD_RELU ? EPILOGUE_RELU
+                                                         : epilogue;
     int rc;
 
-    if (fused) {
-        p.bias = bias;
-        p.epilogue = epilogue;
-    } else if (epilogue == EPILOGUE_ADD) {
-        p.epilogue = EPILOGUE_ADD;
-    }
+    p.bias = fused ? bias : NULL;
+    p.epilogue = fused ? epilogue : plain;
     rc = cuda_product(c, &p, "convolving", err);
     if (rc == ERR_MODEL && fused && (bias || epilogue == EPILOGUE_RELU)) {
         fused = false;
         p.bias = NULL;
-        p.epilogue = epilogue == EPILOGUE_ADD ? EPILOGUE_ADD : EPILOGUE_NONE;
+        p.epilogue = plain;
         rc = cuda_product(c, &p, "convolving", err);
     }
     if (rc != 0 || fused || (rest == EPILOGUE_NONE && !bias))

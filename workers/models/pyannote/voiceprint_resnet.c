@@ -264,10 +264,7 @@ static int run_block(struct voice_resnet *r, const struct block *b, struct image
     if (rc == 0 && b->shortcut)
         rc = convolve(r, b->shortcut, x, EPILOGUE_NONE, &y, err);
     if (rc == 0)
-        rc = convolve(r, b->second, &mid, EPILOGUE_ADD, &y, err);
-    if (rc == 0)
-        rc = r->be->ops->activate(r->be, ACTIVATION_RELU, tensor_of_images(r, &y),
-                                  tensor_of_images(r, &y), err);
+        rc = convolve(r, b->second, &mid, EPILOGUE_ADD_RELU, &y, err);
     *x = y;
     return rc;
 }
