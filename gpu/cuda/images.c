@@ -228,6 +228,19 @@ static int convolve(struct cuda *c, struct product p, const void *bias, enum epi
     return cuda_status(err, k_epilogue(c->work, y, bias, rest, y), "adding the bias");
 }
 
+/* Kernels know no ReLU of a sum: where one adds, ReLU goes once more over y. */
+static int rectify(struct cuda *c, enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    if (epilogue != EPILOGUE_ADD_RELU)
+        return 0;
+    return cuda_status(err, k_epilogue(c->work, y, NULL, EPILOGUE_RELU, y), "ReLU");
+}
+
+static enum epilogue without_relu(enum epilogue epilogue)
+{
+    return epilogue == EPILOGUE_ADD_RELU ? EPILOGUE_ADD : epilogue;
+}
+
 /* Whether an output sees one pixel, as it lies. */
 static bool sees_itself(const struct images *j)
 {
@@ -272,8 +285,9 @@ static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n,
         return rc;
     sum.rows = n;
     sum.cols = conv->spec.out;
-    return cuda_status(err, k_epilogue(c->work, sum, conv->bias, j->epilogue, y),
-                       "adding the bias");
+    rc = cuda_status(err, k_epilogue(c->work, sum, conv->bias, without_relu(j->epilogue), y),
+                     "adding the bias");
+    return rc == 0 ? rectify(c, j->epilogue, y, err) : rc;
 }
 
 /* ERR_EMPTY: it does not. */
@@ -408,6 +422,8 @@ int cuda_conv2d(struct backend *be, struct conv2d *conv, uint32_t images, uint32
         return cuda_shape(err, "conv2d");
     if (!conv->spec.depthwise)
         return run_either(c, &j, err);
-    return cuda_status(err, k_depthwise(c->work, x, conv->w, conv->bias, &j.g, epilogue, y),
-                       "convolving channels");
+    rc = cuda_status(err,
+                     k_depthwise(c->work, x, conv->w, conv->bias, &j.g, without_relu(epilogue), y),
+                     "convolving channels");
+    return rc == 0 ? rectify(c, epilogue, y, err) : rc;
 }

@@ -120,7 +120,7 @@ __global__ __launch_bounds__(256) void epilogue_rows(struct tensor x, const floa
     for (int i = 0; i < TILE_DEPTH; i++) {
         if (tile_pack(i) < packs) {
             a[i] = in[tile_pack(i)];
-            if (adds(epilogue))
+            if (epilogue == EPILOGUE_ADD)
                 b[i] = out[tile_pack(i)];
         }
     }

@@ -104,7 +104,7 @@ __global__ __launch_bounds__(THREADS) void depthwise_packs(struct tensor x, cons
 
     if (bias)
         sum = *reinterpret_cast<const pack<float, N> *>(bias + channel);
-    if (adds(epilogue))
+    if (epilogue == EPILOGUE_ADD)
         old = *out;
     for (int tap = 0; tap < (int)(g.kernel_h * g.kernel_w); tap++) {
         const int64_t h = top + tap / (int)g.kernel_w, w = left + tap % (int)g.kernel_w;

@@ -116,14 +116,10 @@ __device__ inline float warp_max(float v)
 /* Whisper's, with erf. */
 __device__ inline float gelu(float v) { return 0.5f * v * (1.0f + erff(v * 0.70710678118654752f)); }
 
-__device__ inline bool adds(enum epilogue e) { return e == EPILOGUE_ADD || e == EPILOGUE_ADD_RELU; }
-
-/* r with its bias already added; old: what the result's place held, of one that adds. */
+/* r with its bias already added; old: what the result's place held (read by EPILOGUE_ADD alone). */
 __device__ inline float finish(float r, enum epilogue epilogue, float old)
 {
-    if (epilogue == EPILOGUE_ADD_RELU)
-        r += old;
-    if (epilogue == EPILOGUE_RELU || epilogue == EPILOGUE_ADD_RELU)
+    if (epilogue == EPILOGUE_RELU)
         return r < 0.0f ? 0.0f : r; /* NaN stays */
     return epilogue == EPILOGUE_GELU ? gelu(r) : epilogue == EPILOGUE_ADD ? r + old : r;
 }
