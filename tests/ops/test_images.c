@@ -564,7 +564,9 @@ TEST(instance_norms)
 {
     one_instance_norm(1, 1000, 1, 0.0f);
     one_instance_norm(3, 2077, 1, 3.0f); /* more rows than threads, and not a multiple */
+    one_instance_norm(2, 20001, 1, 3.0f);
     one_instance_norm(3, 331, 80, 3.0f);
+    one_instance_norm(2, 1025, 33, 1.0f);
     one_instance_norm(2, 77, 61, 3.0f);
     one_instance_norm(2, 5, 16, 1.0f);
 }
