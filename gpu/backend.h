@@ -55,7 +55,15 @@ enum epilogue {
     EPILOGUE_GELU, /* y = gelu(r), the exact one (erf) */
     EPILOGUE_ADD,  /* y = y + r */
     EPILOGUE_RELU, /* y = max(r, 0) */
+    /* Of conv2d alone: */
+    EPILOGUE_ADD_RELU, /* y = max(y + r, 0); a NaN stays one */
 };
+
+/* Whether the result depends on what y held before. */
+static inline bool epilogue_adds(enum epilogue e)
+{
+    return e == EPILOGUE_ADD || e == EPILOGUE_ADD_RELU;
+}
 
 enum linear_use {
     LINEAR_WIDE, /* hundreds of rows; with the same number of them results repeat bit for bit */
@@ -249,7 +257,7 @@ struct backend_ops {
      * y's own, whose columns begin the rows. Of fp8, x may be DTYPE_E4M3; and so may y, with GELU
      * and out <= BACKEND_MAX_E4M3: its stride is at least 2 * out, and all of that is overwritten.
      * ERR_MODEL when the device has no product of that shape and those types; it is not lost then.
-     */
+     * Every epilogue but ADD_RELU. */
     int (*linear)(struct backend *be, struct linear *l, struct tensor x, enum epilogue epilogue,
                   struct tensor y, struct err *err);
 

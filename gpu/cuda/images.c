@@ -202,31 +202,43 @@ static struct product product_of(const struct conv2d *conv, struct tensor x, str
 }
 
 /* p is plain, y its result; bias: [y.cols] or NULL. What the product can do of bias and epilogue it
- * does, a kernel the rest: all is the product's where y is float32, but GELU, and unless cuBLASLt
- * refuses it. */
+ * does, a kernel the rest: all is the product's where y is float32, but GELU and the ReLU of a sum,
+ * and unless cuBLASLt refuses it. */
 static int convolve(struct cuda *c, struct product p, const void *bias, enum epilogue epilogue,
                     struct tensor y, struct err *err)
 {
-    bool fused = y.type == DTYPE_F32 && epilogue != EPILOGUE_GELU;
-    enum epilogue rest = epilogue == EPILOGUE_ADD ? EPILOGUE_NONE : epilogue;
+    bool fused = y.type == DTYPE_F32 && epilogue != EPILOGUE_GELU && epilogue != EPILOGUE_ADD_RELU;
+    enum epilogue plain = epilogue_adds(epilogue) ? EPILOGUE_ADD : EPILOGUE_NONE;
+    enum epilogue rest = epilogue == EPILOGUE_ADD        ? EPILOGUE_NONE
+                         : epilogue == EPILOGUE_ADD_RELU ? EPILOGUE_RELU
+                                                         : epilogue;
     int rc;
 
-    if (fused) {
-        p.bias = bias;
-        p.epilogue = epilogue;
-    } else if (epilogue == EPILOGUE_ADD) {
-        p.epilogue = EPILOGUE_ADD;
-    }
+    p.bias = fused ? bias : NULL;
+    p.epilogue = fused ? epilogue : plain;
     rc = cuda_product(c, &p, "convolving", err);
     if (rc == ERR_MODEL && fused && (bias || epilogue == EPILOGUE_RELU)) {
         fused = false;
         p.bias = NULL;
-        p.epilogue = epilogue == EPILOGUE_ADD ? EPILOGUE_ADD : EPILOGUE_NONE;
+        p.epilogue = plain;
         rc = cuda_product(c, &p, "convolving", err);
     }
     if (rc != 0 || fused || (rest == EPILOGUE_NONE && !bias))
         return rc;
     return cuda_status(err, k_epilogue(c->work, y, bias, rest, y), "adding the bias");
+}
+
+/* Kernels know no ReLU of a sum: where one adds, ReLU goes once more over y. */
+static int rectify(struct cuda *c, enum epilogue epilogue, struct tensor y, struct err *err)
+{
+    if (epilogue != EPILOGUE_ADD_RELU)
+        return 0;
+    return cuda_status(err, k_epilogue(c->work, y, NULL, EPILOGUE_RELU, y), "ReLU");
+}
+
+static enum epilogue without_relu(enum epilogue epilogue)
+{
+    return epilogue == EPILOGUE_ADD_RELU ? EPILOGUE_ADD : epilogue;
 }
 
 /* Whether an output sees one pixel, as it lies. */
@@ -273,8 +285,9 @@ static int run(struct cuda *c, const struct images *j, int64_t first, int64_t n,
         return rc;
     sum.rows = n;
     sum.cols = conv->spec.out;
-    return cuda_status(err, k_epilogue(c->work, sum, conv->bias, j->epilogue, y),
-                       "adding the bias");
+    rc = cuda_status(err, k_epilogue(c->work, sum, conv->bias, without_relu(j->epilogue), y),
+                     "adding the bias");
+    return rc == 0 ? rectify(c, j->epilogue, y, err) : rc;
 }
 
 /* ERR_EMPTY: it does not. */
@@ -409,6 +422,8 @@ int cuda_conv2d(struct backend *be, struct conv2d *conv, uint32_t images, uint32
         return cuda_shape(err, "conv2d");
     if (!conv->spec.depthwise)
         return run_either(c, &j, err);
-    return cuda_status(err, k_depthwise(c->work, x, conv->w, conv->bias, &j.g, epilogue, y),
-                       "convolving channels");
+    rc = cuda_status(err,
+                     k_depthwise(c->work, x, conv->w, conv->bias, &j.g, without_relu(epilogue), y),
+                     "convolving channels");
+    return rc == 0 ? rectify(c, epilogue, y, err) : rc;
 }

@@ -35,7 +35,8 @@ int k_add(cudaStream_t s, struct tensor y, struct tensor x);
 int k_embed(cudaStream_t s, struct tensor table, struct tensor positions,
             const struct token_row *rows, struct tensor y);
 /* y = x + bias, or gelu of that (the exact one), or max(that, 0) (NaN stays), or y = y + x + bias,
- * by `epilogue`. x, y: any; y may be x itself. bias: [cols] float32 or NULL. */
+ * by `epilogue`, which is not ADD_RELU. x, y: any; y may be x itself. bias: [cols] float32 or
+ * NULL. */
 int k_epilogue(cudaStream_t s, struct tensor x, const float *bias, enum epilogue epilogue,
                struct tensor y);
 /* y[r][i] = sqrt(x[r][i]^2 + x[r][n + i]^2); x: [rows][2n], y: [rows][n], float32. */
@@ -227,8 +228,8 @@ struct image_device {
  * behind the last image. x: [images * height * width][in], dense; dst of its type. */
 int k_unfold(cudaStream_t s, struct tensor dst, struct tensor x, const struct image_device *g,
              int64_t first);
-/* Each channel by itself, then `epilogue`. x, y: dense, float32; w: [kernel_h][kernel_w][in];
- * bias: [in] or NULL. */
+/* Each channel by itself, then `epilogue`, but ADD_RELU. x, y: dense, float32; w:
+ * [kernel_h][kernel_w][in]; bias: [in] or NULL. */
 int k_depthwise(cudaStream_t s, struct tensor x, const float *w, const float *bias,
                 const struct image_device *g, enum epilogue epilogue, struct tensor y);
 /* See activate. x: float32, y: any; y may be x. */
@@ -239,7 +240,9 @@ int k_activate(cudaStream_t s, enum activation f, struct tensor x, struct tensor
 /* See the operations of the same names; all float32. gamma, beta: [cols]. at: [y.rows + 1]; of:
  * [weights.rows]. */
 int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const float *gamma,
-                    const float *beta, float epsilon, struct tensor y);
+                    const float *beta, float epsilon, void *scratch, struct tensor y);
+/* Of its scratch, which is aligned to 16; windows > 0. */
+size_t k_norm_bytes(uint32_t windows, struct tensor x);
 int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, bool magnitudes, struct tensor x,
                struct tensor y);
 int k_pool(cudaStream_t s, enum pool kind, const uint32_t *at, struct tensor x, struct tensor y);

@@ -451,7 +451,7 @@ int cuda_linear(struct backend *be, struct linear *l, struct tensor x, enum epil
     struct cuda *c = cuda_enter(be);
     int rc = 0;
 
-    if (!fits(l, x, epilogue, y))
+    if (!fits(l, x, epilogue, y) || epilogue == EPILOGUE_ADD_RELU)
         return cuda_shape(err, "linear");
     for (int64_t r = 0; r < x.rows && rc == 0;) {
         int64_t n = least(piece_rows(c, l, x, y), x.rows - r);

@@ -31,13 +31,19 @@ int cuda_instance_norm(struct backend *be, uint32_t windows, struct tensor x, st
                        struct tensor beta, float epsilon, struct tensor y, struct err *err)
 {
     struct cuda *c = cuda_enter(be);
+    void *scratch;
+    int rc;
 
     if (!is_f32(x) || !is_f32(y) || windows < 1 || x.rows % windows != 0 || y.rows != x.rows ||
         y.cols != x.cols || !is_vector(gamma, x.cols) || !is_vector(beta, x.cols) ||
         !(epsilon > 0.0f))
         return cuda_shape(err, "instance_norm");
-    return cuda_status(err, k_instance_norm(c->work, windows, x, gamma.data, beta.data, epsilon, y),
-                       "instance norm");
+    rc = cuda_scratch(c, k_norm_bytes(windows, x), &scratch, err);
+    return rc != 0 ? rc
+                   : cuda_status(err,
+                                 k_instance_norm(c->work, windows, x, gamma.data, beta.data,
+                                                 epsilon, scratch, y),
+                                 "instance norm");
 }
 
 int cuda_max_pool(struct backend *be, uint32_t windows, uint32_t size, bool magnitudes,

@@ -15,7 +15,7 @@ int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct er
         status = onednn_append_eltwise(ops, dnnl_eltwise_gelu_erf);
     if (status == dnnl_success && epilogue == EPILOGUE_RELU)
         status = onednn_append_eltwise(ops, dnnl_eltwise_relu);
-    if (status == dnnl_success && epilogue == EPILOGUE_ADD)
+    if (status == dnnl_success && epilogue_adds(epilogue))
         status = onednn_append_sum(ops);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_post_ops(attr, ops);

@@ -212,11 +212,12 @@ static int run(struct host *h, const struct images *j, struct err *err)
 {
     const struct conv2d_spec *s = &j->c->spec;
     int64_t outputs = j->out_height * j->out_width;
-    bool done = false;
+    /* The ReLU of a sum is a pass of its own behind oneDNN's, over float32. */
+    bool done = false, able = j->epilogue != EPILOGUE_ADD_RELU || j->y.type == DTYPE_F32;
     int rc = 0;
 
     omp_set_num_threads(h->threads);
-    if (outputs > SHORT && outputs * s->out * s->in * taps_of(s) >= FEW)
+    if (able && outputs > SHORT && outputs * s->out * s->in * taps_of(s) >= FEW)
         rc = images_by_dnn(h, j, &done, err);
     if (rc == 0 && !done && !j->c->rows.w)
         rc = pack_rows(h, j->c, err);

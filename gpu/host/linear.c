@@ -265,7 +265,8 @@ int host_linear(struct backend *be, struct linear *l, struct tensor x, enum epil
     struct host *h = host_of(be);
 
     if (x.cols != l->in || y.cols != l->out || x.rows != y.rows || x.rows < 1 ||
-        x.type != l->type || (y.type != DTYPE_F32 && y.type != l->type))
+        x.type != l->type || (y.type != DTYPE_F32 && y.type != l->type) ||
+        epilogue == EPILOGUE_ADD_RELU)
         return host_shape(err, "linear");
     omp_set_num_threads(h->threads);
     if (l->use == LINEAR_WIDE)

@@ -63,8 +63,9 @@ struct tensor tensor_new(struct backend *be, size_t rows, size_t cols, const flo
 
 double finished(double sum, enum epilogue epilogue, double old)
 {
-    return epilogue == EPILOGUE_RELU   ? fmax(sum, 0)
-           : epilogue == EPILOGUE_ADD  ? sum + old
-           : epilogue == EPILOGUE_GELU ? sum * 0.5 * (1 + erf(sum * sqrt(0.5)))
-                                       : sum;
+    if (epilogue_adds(epilogue))
+        sum += old;
+    if (epilogue == EPILOGUE_RELU || epilogue == EPILOGUE_ADD_RELU)
+        return fmax(sum, 0);
+    return epilogue == EPILOGUE_GELU ? sum * 0.5 * (1 + erf(sum * sqrt(0.5))) : sum;
 }

@@ -128,7 +128,7 @@ static void test_as_the_host(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         for (int biased = 0; biased < 2; biased++) {
-            for (int e = EPILOGUE_NONE; e <= EPILOGUE_RELU; e++) {
+            for (int e = EPILOGUE_NONE; e <= EPILOGUE_ADD_RELU; e++) {
                 int64_t runs = cuda.count("cudnn runs");
 
                 assert_true(off(be, &samples[i], PRECISION_F32, biased, (enum epilogue)e) < 2e-6);
@@ -182,12 +182,12 @@ static void test_refused(void **state)
 
     (void)state;
     setenv("NIGHTSHIFT_EMULATED_CUDNN_REFUSES", "all", 1);
-    for (int e = EPILOGUE_NONE; e <= EPILOGUE_RELU; e++)
+    for (int e = EPILOGUE_NONE; e <= EPILOGUE_ADD_RELU; e++)
         assert_true(off(be, &samples[2], PRECISION_F32, true, (enum epilogue)e) < 2e-6);
     asked = cuda.count("cudnn heuristics") - asked;
     assert_true(asked > 0);
     asked = cuda.count("cudnn heuristics");
-    for (int e = EPILOGUE_NONE; e <= EPILOGUE_RELU; e++)
+    for (int e = EPILOGUE_NONE; e <= EPILOGUE_ADD_RELU; e++)
         assert_true(off(be, &samples[2], PRECISION_F32, true, (enum epilogue)e) < 2e-6);
     assert_int_equal(cuda.count("cudnn heuristics"), asked);
     assert_int_equal(cuda.count("cudnn runs"), runs);
@@ -230,6 +230,7 @@ static void test_pixels(void **state)
 
     (void)state;
     assert_true(off(be, &s, PRECISION_F32, true, EPILOGUE_RELU) < 2e-6);
+    assert_true(off(be, &s, PRECISION_F32, true, EPILOGUE_ADD_RELU) < 2e-6);
     assert_int_equal(cuda.count("cudnn heuristics"), asked);
     backend_close(be);
 }
@@ -242,6 +243,7 @@ static void test_deterministic(void **state)
 
     (void)state;
     assert_true(off(be, &samples[1], PRECISION_F32, true, EPILOGUE_RELU) < 2e-6);
+    assert_true(off(be, &samples[1], PRECISION_F32, true, EPILOGUE_ADD_RELU) < 2e-6);
     assert_int_equal(cuda.count("cudnn heuristics"), asked);
     backend_close(be);
 }

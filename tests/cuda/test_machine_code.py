@@ -47,6 +47,9 @@ HOT = [
     ("lstm_stepsILi2E", 112, 2450, 5, 0),
     ("lstm_stepsILi4E", 128, 2250, 5, 0),
     ("mel_frames", 56, 1300, 0, 0),
+    ("norm_partsI", 40, 500, 0, 0),
+    ("norm_rowsI", 64, 1200, 0, 0),
+    ("stats_columns", 100, 1700, 0, 0),
     ("read_all", 64, 520, 20, 0),
 ]
 LOADS, STORES, LOCAL = re.compile(r"\bLDG\S*\.128"), re.compile(r"\bSTG\S*\.128"), re.compile(r"\b(LDL|STL)\b")

@@ -36,7 +36,8 @@ struct net {
     void (*make)(const struct net_setup *s);
     int (*open)(const struct net_setup *s, struct backend *be, struct net_model **ret,
                 struct err *err);
-    /* Items first .. first + n - 1 in one call. ret: [n][values]. */
+    /* Items first .. first + n - 1 in one call. ret: [n][values]; undefined where they are
+     * measured: then it is what a stage asks for, wherever that goes. */
     int (*run)(struct net_model *m, uint32_t first, uint32_t n, float *ret, struct err *err);
     void (*close)(struct net_model *m);
 };

@@ -51,6 +51,7 @@ struct segmentation {
     struct net_model model;
     struct pyannet *net;
     struct sounds sounds;
+    uint8_t *sets; /* measured: what a stage asks for; else NULL, and the log-probabilities */
 };
 
 static void pyannet_make(const struct net_setup *s)
@@ -64,6 +65,7 @@ static void pyannet_close(struct net_model *m)
 
     pyannet_free(p->net);
     free_sounds(&p->sounds);
+    free(p->sets);
     free(p);
 }
 
@@ -75,6 +77,8 @@ static int pyannet_open(const struct net_setup *s, struct backend *be, struct ne
 
     p->model.values = (size_t)PYANNET_FRAMES * PYANNET_CLASSES;
     p->sounds = make_sounds(s);
+    if (s->measured)
+        p->sets = net_memory(s->at_once, PYANNET_FRAMES);
     *ret = &p->model;
     if (rc != 0)
         pyannet_close(&p->model);
@@ -86,6 +90,8 @@ static int run_segmentation(struct net_model *m, uint32_t first, uint32_t n, flo
 {
     struct segmentation *p = (struct segmentation *)m;
 
+    if (p->sets)
+        return pyannet_run(p->net, p->sounds.pcm, p->sounds.at + first, n, p->sets, err);
     return pyannet_scores(p->net, p->sounds.pcm, p->sounds.at + first, n, ret, err);
 }
 

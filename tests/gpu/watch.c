@@ -79,7 +79,7 @@ static int linear(struct backend *be, struct linear *l, struct tensor x, enum ep
     double weights = (double)x.cols * (double)y.cols;
 
     seen.flop += 2.0 * (double)x.rows * weights;
-    seen.bytes += bytes_of(x) + bytes_of(y) * (epilogue == EPILOGUE_ADD ? 2.0 : 1.0) +
+    seen.bytes += bytes_of(x) + bytes_of(y) * (epilogue_adds(epilogue) ? 2.0 : 1.0) +
                   weights * (double)dtype_size(x.type);
     TIMED(real->linear(be, l, x, epilogue, y, err));
 }
@@ -95,7 +95,7 @@ static int conv2d(struct backend *be, struct conv2d *c, uint32_t images, uint32_
             weights = (double)convs[i].spec.kernel_h * convs[i].spec.kernel_w * (double)y.cols *
                       (convs[i].spec.depthwise ? 1.0 : (double)x.cols);
     seen.flop += 2.0 * (double)y.rows * weights;
-    seen.bytes += bytes_of(x) + bytes_of(y) * (epilogue == EPILOGUE_ADD ? 2.0 : 1.0) +
+    seen.bytes += bytes_of(x) + bytes_of(y) * (epilogue_adds(epilogue) ? 2.0 : 1.0) +
                   weights * (double)dtype_size(x.type);
     TIMED(real->conv2d(be, c, images, height, width, x, epilogue, y, err));
 }

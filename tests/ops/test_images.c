@@ -30,6 +30,12 @@ static const struct image_case cases[] = {
      13,
      EPILOGUE_ADD,
      true},
+    {{.in = 32, .out = 32, .kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1, SAME3},
+     3,
+     20,
+     13,
+     EPILOGUE_ADD_RELU,
+     true},
     {{.in = 32, .out = 64, .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, SAME3},
      2,
      10,
@@ -97,6 +103,18 @@ static const struct image_case cases[] = {
      7,
      EPILOGUE_RELU,
      true},
+    {{.in = 64, .out = 64, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1},
+     3,
+     6,
+     7,
+     EPILOGUE_ADD_RELU,
+     false},
+    {{.in = 7, .out = 9, .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 1, SAME3},
+     2,
+     5,
+     9,
+     EPILOGUE_ADD_RELU,
+     true},
     /* nothing even, padding on three sides, an image smaller than the kernel */
     {{.in = 3,
       .out = 7,
@@ -157,6 +175,19 @@ static const struct image_case depthwise[] = {
      11,
      EPILOGUE_ADD,
      true},
+    {{.in = 24,
+      .out = 24,
+      .depthwise = true,
+      .kernel_h = 3,
+      .kernel_w = 3,
+      .stride_h = 1,
+      .stride_w = 1,
+      SAME3},
+     2,
+     7,
+     9,
+     EPILOGUE_ADD_RELU,
+     true},
     {{.in = 1,
       .out = 1,
       .depthwise = true,
@@ -173,10 +204,11 @@ static const struct image_case depthwise[] = {
 
 static double with_epilogue(enum epilogue epilogue, double r, double before)
 {
-    return epilogue == EPILOGUE_GELU   ? reference_activation(ACTIVATION_GELU, r)
-           : epilogue == EPILOGUE_ADD  ? before + r
-           : epilogue == EPILOGUE_RELU ? fmax(r, 0.0)
-                                       : r;
+    if (epilogue_adds(epilogue))
+        r += before;
+    if (epilogue == EPILOGUE_RELU || epilogue == EPILOGUE_ADD_RELU)
+        return fmax(r, 0.0);
+    return epilogue == EPILOGUE_GELU ? reference_activation(ACTIVATION_GELU, r) : r;
 }
 
 static void one_image_case(enum precision p, enum dtype out_type, const struct image_case *i)
@@ -208,7 +240,7 @@ static void one_image_case(enum precision p, enum dtype out_type, const struct i
     for (size_t k = 0; k < n; k++)
         want[k] = with_epilogue(i->epilogue, want[k], (double)before[k]);
     assert_ok(be->ops->conv2d_new(be, p, s, w, i->bias ? bias : NULL, &c, &e), e);
-    for (int again = 0; again < (i->epilogue == EPILOGUE_ADD ? 1 : 2); again++)
+    for (int again = 0; again < (epilogue_adds(i->epilogue) ? 1 : 2); again++)
         assert_ok(be->ops->conv2d(be, c, i->images, i->height, i->width, tx, i->epilogue, ty, &e),
                   e);
     compare("conv2d", p, ty, want, shape, seed);
@@ -220,6 +252,55 @@ static void one_image_case(enum precision p, enum dtype out_type, const struct i
     free(bias);
     free(before);
     free(want);
+}
+
+/* What is no number stays so behind the ReLU of a sum, wherever it came from, whichever way the
+ * convolution goes. */
+static void sum_of_nan(int64_t channels, uint32_t height, uint32_t width, bool apart)
+{
+    const struct conv2d_spec s = {.in = channels,
+                                  .out = channels,
+                                  .depthwise = apart,
+                                  .kernel_h = 3,
+                                  .kernel_w = 3,
+                                  .stride_h = 1,
+                                  .stride_w = 1,
+                                  SAME3};
+    size_t pixels = (size_t)height * width, n = pixels * (size_t)channels;
+    float *x = calloc(n, sizeof(*x)), *before = calloc(n, sizeof(*before)), *y;
+    float *w = values((size_t)(channels * channels) * 9, DTYPE_F32, 1.0f, 5);
+    struct tensor tx, ty;
+    struct conv2d *c;
+    struct err e;
+
+    assert_true(x && before);
+    x[0] = NAN; /* seen by the first four pixels */
+    before[n - 2] = NAN;
+    before[n - 1] = -1.0f;
+    tx = tensor_new(DTYPE_F32, pixels, (size_t)channels, x);
+    ty = tensor_new(DTYPE_F32, pixels, (size_t)channels, before);
+    assert_ok(be->ops->conv2d_new(be, PRECISION_F32, &s, w, NULL, &c, &e), e);
+    assert_ok(be->ops->conv2d(be, c, 1, height, width, tx, EPILOGUE_ADD_RELU, ty, &e), e);
+    y = calloc(n, sizeof(*y));
+    assert_non_null(y);
+    assert_ok(be->ops->get(be, y, ty, &e), e);
+    assert_true(isnan(y[0]) && isnan(y[n - 2]));
+    assert_true(y[n - 1] == 0.0f && y[n - 3] == 0.0f);
+    be->ops->conv2d_free(be, c);
+    tensor_free(tx);
+    tensor_free(ty);
+    free(x);
+    free(before);
+    free(w);
+    free(y);
+}
+
+TEST(sums_of_nan)
+{
+    sum_of_nan(32, 40, 40, false);
+    sum_of_nan(3, 2, 5, false);
+    sum_of_nan(32, 6, 7, true);
+    sum_of_nan(5, 6, 7, true);
 }
 
 TEST(convolutions)
@@ -483,7 +564,9 @@ TEST(instance_norms)
 {
     one_instance_norm(1, 1000, 1, 0.0f);
     one_instance_norm(3, 2077, 1, 3.0f); /* more rows than threads, and not a multiple */
+    one_instance_norm(2, 20001, 1, 3.0f);
     one_instance_norm(3, 331, 80, 3.0f);
+    one_instance_norm(2, 1025, 33, 1.0f);
     one_instance_norm(2, 77, 61, 3.0f);
     one_instance_norm(2, 5, 16, 1.0f);
 }

@@ -22,6 +22,7 @@ static double reference_epilogue(enum epilogue epilogue, double r, double before
         return before + r;
     case EPILOGUE_RELU:
         return fmax(r, 0.0);
+    case EPILOGUE_ADD_RELU: /* conv2d's */
     case EPILOGUE_NONE:
         break;
     }
@@ -99,6 +100,7 @@ static uint64_t half_linear(struct tensor x, const float *w, int64_t out, struct
         e);
     took = be->allocated - before;
     assert_ok(be->ops->linear(be, l, x, EPILOGUE_NONE, y, &e), e);
+    assert_int_equal(be->ops->linear(be, l, x, EPILOGUE_ADD_RELU, y, &e), ERR_DEVICE);
     be->ops->linear_free(be, l);
     return took;
 }

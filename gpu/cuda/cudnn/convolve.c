@@ -369,7 +369,7 @@ static int32_t alignment_of(const void *p, int64_t image_floats)
 static struct convolve_key key_of(const struct convolution *v)
 {
     const struct conv2d_spec *s = v->spec;
-    bool add = v->epilogue == EPILOGUE_ADD;
+    bool add = epilogue_adds(v->epilogue);
     struct convolve_key k;
 
     memset(&k, 0, sizeof(k));
@@ -418,6 +418,9 @@ static int finish(struct cuda *c, const struct convolution *v, struct err *err)
 
     if (v->epilogue == EPILOGUE_GELU)
         return cuda_status(err, k_epilogue(c->work, y, NULL, EPILOGUE_GELU, y), "GELU");
+    if (v->epilogue == EPILOGUE_ADD_RELU)
+        return cuda_status(err, k_epilogue(c->work, y, v->bias, EPILOGUE_RELU, y),
+                           "adding the bias");
     if (v->epilogue == EPILOGUE_ADD && v->bias)
         return cuda_status(err, k_epilogue(c->work, y, v->bias, EPILOGUE_NONE, y),
                            "adding the bias");

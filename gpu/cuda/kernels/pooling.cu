@@ -1,113 +1,230 @@
 /* What is taken over rows, column by column: norms, pools, statistics; float32, sums in double.
  *
- * Norms and statistics: a block for 32 columns of one window or set of weights, its warps each a
- * share of the rows, which are read by 128 bytes; the shares are added in a fixed order. The norm
- * of one column alone, a window's samples, has its rows' neighbours in a warp's lanes. A window of
- * thousands of rows is read three times, the last two out of the second-level cache. Pools: a
- * thread for a column, or four, row after row. Nothing depends on other windows. Pools of
- * magnitudes, and by four columns, have not yet run on a GPU. */
+ * Norms and statistics: a block for 32 columns, its warps each a share of the rows, which are read
+ * by 128 bytes; the shares are added in a fixed order. A norm goes twice through memory, each time
+ * in parts of a window, so that few windows fill the machine as well: mean and spread of each part,
+ * which are put together (Chan, Golub and LeVeque 1979) where they are applied. One column alone, a
+ * window's samples, has its rows' neighbours in a warp's lanes. What statistics are taken of is
+ * read once and stays in registers, which windows of up to 128 rows do. Pools: a thread for a
+ * column, or four, row after row. Nothing depends on other windows. Norms in parts, statistics of
+ * what stays in registers, pools of magnitudes, and by four columns, have not yet run on a GPU. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
 {
 
 constexpr int THREADS = 256;
-constexpr int WARPS = 32; /* of a block that sums columns: rows, rows + 32 ... each */
+constexpr int WARPS = 8;  /* of a block that sums columns: rows r, r + 8 ... each */
+constexpr int HELD = 16;  /* rows of a thread that stay in registers, or are read together */
+constexpr int PART = 256; /* rows of a norm's part; of one column 32 times as many */
 
 typedef double shares[WARPS][32];
 
-/* The sum over the block's warps of a column's shares, the same in all of them. */
-__device__ inline double add_shares(double v, shares &all)
+/* The sum over the warps of a column's shares; a barrier is behind what they wrote. */
+__device__ inline double sum_of(const shares &all)
 {
     double sum = 0.0;
 
-    all[threadIdx.y][threadIdx.x] = v;
-    __syncthreads();
     for (int w = 0; w < WARPS; w++)
         sum += all[w][threadIdx.x];
-    __syncthreads();
     return sum;
 }
 
-/* The sum over the lanes of what all warps hold alike, in their order. */
-__device__ inline double add_lanes(double v, double (&all)[32])
+/* The same in all lanes. */
+__device__ inline double lanes_sum(double v)
 {
-    double sum = 0.0;
-
-    if (threadIdx.y == 0)
-        all[threadIdx.x] = v;
-    __syncthreads();
-    for (int i = 0; i < 32; i++)
-        sum += all[i];
-    __syncthreads();
-    return sum;
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        v += __shfl_xor_sync(ALL_LANES, v, lanes);
+    return v;
 }
 
-/* x: all windows; each has n rows. Every thread writes only what it alone has read. */
-__global__ __launch_bounds__(32 * WARPS) void norm_columns(struct tensor x, int64_t n,
-                                                           const float *gamma, const float *beta,
-                                                           float epsilon, struct tensor y)
+/* Of a part's column. */
+struct moments {
+    double mean, spread; /* the latter: sum of squares about it */
+};
+
+/* What a block of a norm sees: rows first, first + 1 ... of one part of one window. ONE: one column
+ * alone, whose rows are 32 to a warp. */
+template <bool ONE> struct part {
+    int64_t window, column, first, rows;
+    int64_t begin, step; /* of a thread's rows */
+
+    __device__ part(int64_t n, int parts)
+    {
+        const int64_t most = ONE ? PART * 32 : PART, before = blockIdx.x % parts * most;
+
+        window = blockIdx.x / parts;
+        column = ONE ? 0 : (int64_t)blockIdx.y * 32 + threadIdx.x;
+        first = window * n + before;
+        rows = n - before < most ? n - before : most;
+        begin = ONE ? threadIdx.y * 32 + threadIdx.x : threadIdx.y;
+        step = ONE ? 32 * WARPS : WARPS;
+    }
+};
+
+__host__ __device__ inline int parts_of(int64_t n, bool one)
 {
-    __shared__ shares all;
-    const int64_t column = (int64_t)blockIdx.y * 32 + threadIdx.x, first = blockIdx.x * n;
-    const bool there = column < x.cols; /* the others wait at the barriers, too */
+    const int64_t most = one ? PART * 32 : PART;
+
+    return (int)((n + most - 1) / most);
+}
+
+/* x: all windows; each has n rows. ret: [windows][parts][cols]. Sums are of differences to the
+ * part's first row, which is one of them: so their squares lose at most a factor of its rows in
+ * double's precision to the subtraction. */
+template <bool ONE>
+__global__ __launch_bounds__(32 * WARPS) void norm_parts(struct tensor x, int64_t n, int parts,
+                                                         struct moments *ret)
+{
+    __shared__ shares sums, squares;
+    const part<ONE> p(n, parts);
+    const bool there = p.column < x.cols; /* the others wait at the barrier, too */
+    const double pivot = there ? (double)row_of<const float>(x, p.first)[p.column] : 0.0;
+    double sum = 0.0, square = 0.0;
+
+#pragma unroll 8
+    for (int64_t r = p.begin; there && r < p.rows; r += p.step) {
+        const double d = (double)row_of<const float>(x, p.first + r)[p.column] - pivot;
+
+        sum += d;
+        square += d * d;
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    squares[threadIdx.y][threadIdx.x] = square;
+    __syncthreads();
+    if (threadIdx.y != 0)
+        return;
+    sum = sum_of(sums);
+    square = sum_of(squares);
+    if (ONE) {
+        sum = lanes_sum(sum);
+        square = lanes_sum(square);
+    }
+    if (there && (!ONE || threadIdx.x == 0))
+        ret[(int64_t)blockIdx.x * x.cols + p.column] = {pivot + sum / (double)p.rows,
+                                                        square - sum * sum / (double)p.rows};
+}
+
+/* From the parts of a column of one window: what x is multiplied with behind `centre`. */
+template <bool ONE>
+__device__ inline float scale_of(const struct moments *all, int64_t cols, int64_t n, int parts,
+                                 float gamma, float epsilon, float *centre)
+{
+    const int64_t most = ONE ? PART * 32 : PART;
     double sum = 0.0, spread = 0.0;
 
 #pragma unroll 4
-    for (int64_t r = threadIdx.y; there && r < n; r += WARPS)
-        sum += (double)row_of<const float>(x, first + r)[column];
-    const double mean = add_shares(sum, all) / (double)n;
+    for (int i = 0; i < parts; i++)
+        sum += all[i * cols].mean * (double)(n - i * most < most ? n - i * most : most);
+    const double mean = sum / (double)n;
 
 #pragma unroll 4
-    for (int64_t r = threadIdx.y; there && r < n; r += WARPS) {
-        const double d = (double)row_of<const float>(x, first + r)[column] - mean;
+    for (int i = 0; i < parts; i++) {
+        const double d = all[i * cols].mean - mean;
 
-        spread += d * d;
+        spread +=
+            all[i * cols].spread + d * d * (double)(n - i * most < most ? n - i * most : most);
     }
-    spread = add_shares(spread, all);
-    if (!there)
-        return;
-    const float centre = (float)mean, shift = beta[column];
-    const float scale = (float)((double)gamma[column] / sqrt(spread / (double)n + (double)epsilon));
-
-    for (int64_t r = threadIdx.y; r < n; r += WARPS)
-        row_of<float>(y, first + r)[column] =
-            fmaf(row_of<const float>(x, first + r)[column] - centre, scale, shift);
+    *centre = (float)mean;
+    return (float)((double)gamma / sqrt(spread / (double)n + (double)epsilon));
 }
 
-/* One set of weights for a block in x. t: rows of a window. */
+/* Every thread writes only what it alone has read. */
+template <bool ONE>
+__global__ __launch_bounds__(32 * WARPS) void norm_rows(struct tensor x, int64_t n, int parts,
+                                                        const struct moments *all,
+                                                        const float *gamma, const float *beta,
+                                                        float epsilon, struct tensor y)
+{
+    __shared__ float centres[32], scales[32];
+    const part<ONE> p(n, parts);
+    const bool there = p.column < x.cols;
+
+    if (threadIdx.y == 0 && there)
+        scales[threadIdx.x] = scale_of<ONE>(all + p.window * parts * x.cols + p.column, x.cols, n,
+                                            parts, gamma[p.column], epsilon, &centres[threadIdx.x]);
+    __syncthreads();
+    if (!there)
+        return;
+    const float centre = centres[threadIdx.x], scale = scales[threadIdx.x], shift = beta[p.column];
+
+    for (int64_t from = p.begin; from < p.rows; from += HELD * p.step) {
+        float held[HELD] = {};
+
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            const int64_t r = from + i * p.step;
+
+            if (r < p.rows)
+                held[i] = row_of<const float>(x, p.first + r)[p.column];
+        }
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            const int64_t r = from + i * p.step;
+
+            if (r < p.rows)
+                row_of<float>(y, p.first + r)[p.column] = fmaf(held[i] - centre, scale, shift);
+        }
+    }
+}
+
+/* A block: 32 columns for one set of weights. t: rows of a window. Neighbours in the grid read
+ * neighbours of the same rows. */
 __global__ __launch_bounds__(32 * WARPS) void stats_columns(struct tensor x, int64_t t,
                                                             const uint32_t *of,
                                                             struct tensor weights, struct tensor y)
 {
-    __shared__ shares all;
-    const int64_t column = (int64_t)blockIdx.y * 32 + threadIdx.x, first = of[blockIdx.x] * t;
-    const float *w = row_of<const float>(weights, blockIdx.x);
-    const bool there = column < x.cols;
+    __shared__ shares sums, spreads;
+    const unsigned tiles = (unsigned)((x.cols + 31) / 32);
+    const int64_t set = blockIdx.x / tiles, first = of[set] * t;
+    const int64_t column = blockIdx.x % tiles * 32 + threadIdx.x;
+    const float *w = row_of<const float>(weights, set);
+    const bool there = column < x.cols; /* the others wait at the barriers, too */
     double v1 = 0.0, v2 = 0.0, sum = 0.0, spread = 0.0;
+    float held[HELD] = {};
 
-    for (int64_t r = threadIdx.y; r < t; r += WARPS) {
-        const double weight = (double)w[r];
+#pragma unroll
+    for (int i = 0; i < HELD; i++) {
+        const int64_t r = threadIdx.y + i * WARPS;
 
-        v1 += weight;
-        v2 += weight * weight;
-        if (there)
-            sum += weight * (double)row_of<const float>(x, first + r)[column];
+        if (there && r < t)
+            held[i] = row_of<const float>(x, first + r)[column];
     }
-    v1 = add_shares(v1, all) + 1e-8;
-    v2 = add_shares(v2, all);
-    const double mean = add_shares(sum, all) / v1;
+    for (int64_t r = threadIdx.x; r < t; r += 32) { /* each warp for itself */
+        v1 += (double)w[r];
+        v2 += (double)w[r] * (double)w[r];
+    }
+    v1 = lanes_sum(v1) + 1e-8;
+    v2 = lanes_sum(v2);
+#pragma unroll
+    for (int i = 0; i < HELD; i++)
+        if (threadIdx.y + i * WARPS < t)
+            sum += (double)w[threadIdx.y + i * WARPS] * (double)held[i];
+    for (int64_t r = threadIdx.y + HELD * WARPS; there && r < t; r += WARPS)
+        sum += (double)w[r] * (double)row_of<const float>(x, first + r)[column];
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    const double mean = sum_of(sums) / v1;
 
-    for (int64_t r = threadIdx.y; there && r < t; r += WARPS) {
+#pragma unroll
+    for (int i = 0; i < HELD; i++) {
+        const double d = (double)held[i] - mean;
+
+        if (threadIdx.y + i * WARPS < t)
+            spread += (double)w[threadIdx.y + i * WARPS] * d * d;
+    }
+    for (int64_t r = threadIdx.y + HELD * WARPS; there && r < t; r += WARPS) {
         const double d = (double)row_of<const float>(x, first + r)[column] - mean;
 
         spread += (double)w[r] * d * d;
     }
-    spread = add_shares(spread, all);
-    if (there && threadIdx.y == 0) {
-        row_of<float>(y, blockIdx.x)[column] = (float)mean;
-        row_of<float>(y, blockIdx.x)[x.cols + column] = (float)sqrt(spread / (v1 - v2 / v1 + 1e-8));
-    }
+    spreads[threadIdx.y][threadIdx.x] = spread;
+    __syncthreads();
+    if (!there || threadIdx.y != 0)
+        return;
+    spread = sum_of(spreads);
+    row_of<float>(y, set)[column] = (float)mean;
+    row_of<float>(y, set)[x.cols + column] = (float)sqrt(spread / (v1 - v2 / v1 + 1e-8));
 }
 
 /* The larger; NaN when one is. */
@@ -171,54 +288,42 @@ __global__ __launch_bounds__(THREADS) void pool_spans(enum pool kind, const uint
         kind == POOL_MEAN ? (float)(sum / (double)(end - first)) : result;
 }
 
-/* The same of one dense column: x, y of [windows * n]. */
-__global__ __launch_bounds__(32 * WARPS) void norm_samples(const float *x, int64_t n,
-                                                           const float *gamma, const float *beta,
-                                                           float epsilon, float *y)
+template <bool ONE>
+int norm_by(cudaStream_t s, uint32_t windows, const struct tensor &x, const float *gamma,
+            const float *beta, float epsilon, struct moments *all, const struct tensor &y)
 {
-    __shared__ shares all;
-    __shared__ double sums[32];
-    const float *from = x + blockIdx.x * n;
-    float *to = y + blockIdx.x * n;
-    const int64_t mine = (int64_t)threadIdx.y * 32 + threadIdx.x, step = 32 * WARPS;
-    double sum = 0.0, spread = 0.0;
+    const int64_t n = x.rows / windows;
+    const int parts = parts_of(n, ONE);
+    const dim3 grid((unsigned)((int64_t)windows * parts), (unsigned)((x.cols + 31) / 32));
+    auto sum = norm_parts<ONE>;
+    auto apply = norm_rows<ONE>;
 
-#pragma unroll 4
-    for (int64_t r = mine; r < n; r += step)
-        sum += (double)from[r];
-    const double mean = add_lanes(add_shares(sum, all), sums) / (double)n;
-
-#pragma unroll 4
-    for (int64_t r = mine; r < n; r += step) {
-        const double d = (double)from[r] - mean;
-
-        spread += d * d;
-    }
-    spread = add_lanes(add_shares(spread, all), sums);
-
-    const float centre = (float)mean, shift = beta[0];
-    const float scale = (float)((double)gamma[0] / sqrt(spread / (double)n + (double)epsilon));
-
-    for (int64_t r = mine; r < n; r += step)
-        to[r] = fmaf(from[r] - centre, scale, shift);
+    LAUNCH(sum, grid, dim3(32, WARPS), 0, s)(x, n, parts, all);
+    if (int rc = launched())
+        return rc;
+    LAUNCH(apply, grid, dim3(32, WARPS), 0, s)(x, n, parts, all, gamma, beta, epsilon, y);
+    return launched();
 }
+
+bool is_one(const struct tensor &x) { return x.cols == 1; }
 
 } // namespace
 
-int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const float *gamma,
-                    const float *beta, float epsilon, struct tensor y)
+size_t k_norm_bytes(uint32_t windows, struct tensor x)
 {
+    return (size_t)windows * (size_t)parts_of(x.rows / windows, is_one(x)) * (size_t)x.cols *
+           sizeof(struct moments);
+}
+
+int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const float *gamma,
+                    const float *beta, float epsilon, void *scratch, struct tensor y)
+{
+    struct moments *all = static_cast<struct moments *>(scratch);
+
     if (is_empty(x) || windows == 0)
         return 0;
-    if (x.cols == 1 && x.stride == 1 && y.stride == 1) {
-        LAUNCH(norm_samples, dim3(windows), dim3(32, WARPS), 0, s)
-        (static_cast<const float *>(x.data), x.rows / windows, gamma, beta, epsilon,
-         static_cast<float *>(y.data));
-        return launched();
-    }
-    LAUNCH(norm_columns, dim3(windows, (unsigned)((x.cols + 31) / 32)), dim3(32, WARPS), 0, s)
-    (x, x.rows / windows, gamma, beta, epsilon, y);
-    return launched();
+    return is_one(x) ? norm_by<true>(s, windows, x, gamma, beta, epsilon, all, y)
+                     : norm_by<false>(s, windows, x, gamma, beta, epsilon, all, y);
 }
 
 int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, bool magnitudes, struct tensor x,
@@ -248,8 +353,8 @@ int k_weighted_stats(cudaStream_t s, uint32_t windows, struct tensor x, const ui
 {
     if (is_empty(x) || is_empty(weights) || windows == 0)
         return 0;
-    LAUNCH(stats_columns, dim3((unsigned)weights.rows, (unsigned)((x.cols + 31) / 32)),
-           dim3(32, WARPS), 0, s)
+    LAUNCH(stats_columns, dim3((unsigned)(weights.rows * ((x.cols + 31) / 32))), dim3(32, WARPS), 0,
+           s)
     (x, x.rows / windows, of, weights, y);
     return launched();
 }

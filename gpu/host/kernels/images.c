@@ -60,10 +60,10 @@ void KERNEL(depthwise)(const struct depthwise_job *j)
 
             if (j->epilogue == EPILOGUE_GELU)
                 r = r_gelu(r);
-            if (j->epilogue == EPILOGUE_RELU)
-                r = r_max(r_all(0.0f), r); /* a NaN stays one */
-            if (j->epilogue == EPILOGUE_ADD)
+            if (epilogue_adds(j->epilogue))
                 r += load_some(y + c, n);
+            if (j->epilogue == EPILOGUE_RELU || j->epilogue == EPILOGUE_ADD_RELU)
+                r = r_max(r_all(0.0f), r); /* a NaN stays one */
             store_some(y + c, n, r);
         }
     }

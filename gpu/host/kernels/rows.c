@@ -19,10 +19,23 @@ INLINE vreg finished(const struct row_job *job, const float *sums, size_t column
     return r;
 }
 
+/* What was there and r, of an epilogue that adds. */
+INLINE vreg added(const struct row_job *job, const float *y, vreg r)
+{
+    r += r_load(y);
+    return job->epilogue == EPILOGUE_ADD_RELU ? r_pick(r_all(0.0f) > r, r_all(0.0f), r) : r;
+}
+
+INLINE float added_one(const struct row_job *job, float y, float r)
+{
+    r += y;
+    return job->epilogue == EPILOGUE_ADD_RELU && r < 0.0f ? 0.0f : r;
+}
+
 /* The sums of a row to its outputs. */
 INLINE_AFTER void finish(const struct row_job *job, size_t row, const float *sums)
 {
-    bool add = job->epilogue == EPILOGUE_ADD, whole = job->columns == KERNEL_COLUMNS;
+    bool add = epilogue_adds(job->epilogue), whole = job->columns == KERNEL_COLUMNS;
     size_t at = row * job->y_stride;
     float t[KERNEL_COLUMNS];
 
@@ -31,7 +44,7 @@ INLINE_AFTER void finish(const struct row_job *job, size_t row, const float *sum
         float *y = (float *)job->y + at + c;
 
         if (whole && !job->y_bf16)
-            r_store(y, add ? r_load(y) + r : r);
+            r_store(y, add ? added(job, y, r) : r);
         else
             r_store(t + c, r);
     }
@@ -39,12 +52,12 @@ INLINE_AFTER void finish(const struct row_job *job, size_t row, const float *sum
         uint16_t *y = (uint16_t *)job->y + at;
 
         for (size_t i = 0; i < job->columns; i++)
-            y[i] = f32_to_bf16(add ? bf16_to_f32(y[i]) + t[i] : t[i]);
+            y[i] = f32_to_bf16(add ? added_one(job, bf16_to_f32(y[i]), t[i]) : t[i]);
     } else if (!whole) {
         float *y = (float *)job->y + at;
 
         for (size_t i = 0; i < job->columns; i++)
-            y[i] = add ? y[i] + t[i] : t[i];
+            y[i] = add ? added_one(job, y[i], t[i]) : t[i];
     }
 }
 

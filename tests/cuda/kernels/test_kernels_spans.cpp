@@ -30,7 +30,8 @@ static double highest_of(const std::vector<float> &v)
     return high;
 }
 
-/* A large mean, which costs digits where the variance is taken in one pass. */
+/* A large mean, which costs digits where the variance is taken in one pass of float32, and the
+ * first value far off, from which differences are taken. */
 static void check_norm(uint32_t windows, int64_t n, int64_t cols, int64_t gap, bool in_place)
 {
     std::vector<float> x = normals(windows * (size_t)(n * cols)), g = normals((size_t)cols);
@@ -39,6 +40,8 @@ static void check_norm(uint32_t windows, int64_t n, int64_t cols, int64_t gap, b
 
     for (float &v : x)
         v += 20.0f;
+    for (int64_t c = 0; c < cols && n > 1; c++)
+        x[(size_t)c] -= 1000.0f;
     matrix mx(DTYPE_F32, windows * n, cols, x, gap), my(DTYPE_F32, windows * n, cols, 0, gap);
     array<float> gamma(g), beta(b);
     const matrix &y = in_place ? mx : my;
@@ -56,7 +59,10 @@ static void check_norm(uint32_t windows, int64_t n, int64_t cols, int64_t gap, b
                     ((double)v[(size_t)r] - mean) / sqrt(variance + 1e-3) * (double)g[(size_t)c] +
                     (double)b[(size_t)c];
         }
-    WELL(k_instance_norm(nullptr, windows, mx.tensor(), gamma.p, beta.p, 1e-3f, y.tensor()));
+    array<char> scratch(std::vector<char>(k_norm_bytes(windows, mx.tensor())));
+
+    WELL(k_instance_norm(nullptr, windows, mx.tensor(), gamma.p, beta.p, 1e-3f, scratch.p,
+                         y.tensor()));
     assert_near(y.get(), want, 1e-6, 1e-5, "instance norm");
 }
 
@@ -67,6 +73,9 @@ TEST(test_instance_norm)
         check_norm(3, 33, 61, 3, in_place);
         check_norm(2, 1, 5, 1, in_place);
         check_norm(2, 31, 1, 0, in_place);
+        check_norm(2, 31, 1, 2, in_place);
+        check_norm(2, 700, 35, 0, in_place); /* parts */
+        check_norm(2, 17000, 1, 0, in_place);
     }
 }
 
@@ -127,9 +136,9 @@ TEST(test_pool)
 }
 
 /* Some weights, one alone, and none. */
-TEST(test_weighted_stats)
+static void check_stats(int64_t t)
 {
-    const int64_t t = 45, cols = 70;
+    const int64_t cols = 70;
     const std::vector<uint32_t> of = {1, 1, 0, 2};
     std::vector<float> x = normals((size_t)(3 * t * cols)), w = normals((size_t)(4 * t));
     std::vector<double> want((size_t)(8 * cols));
@@ -161,6 +170,13 @@ TEST(test_weighted_stats)
         }
     WELL(k_weighted_stats(nullptr, 3, mx.tensor(), windows.p, mw.tensor(), y.tensor()));
     assert_near(y.get(), want, 2e-6, 1e-6, "weighted statistics");
+}
+
+TEST(test_weighted_stats)
+{
+    check_stats(45);
+    check_stats(128);
+    check_stats(301); /* more than stay in registers */
 }
 
 /* Numbers that are no row count as none. */
@@ -315,7 +331,7 @@ TEST(test_nothing)
     matrix x(DTYPE_F32, 2, 12);
 
     d.q = none;
-    WELL(k_instance_norm(nullptr, 1, none, nullptr, nullptr, 1e-5f, none));
+    WELL(k_instance_norm(nullptr, 1, none, nullptr, nullptr, 1e-5f, nullptr, none));
     WELL(k_max_pool(nullptr, 1, 2, false, none, none));
     WELL(k_pool(nullptr, POOL_MEAN, nullptr, none, none));
     WELL(k_weighted_stats(nullptr, 1, none, nullptr, none, none));

@@ -15,7 +15,8 @@
  * the conversations that it was tried on (docs/benchmarks.md). The rest is float32.
  *
  * A block reads one of three buffers, and its convolutions write the other two. Windows that no
- * mask wants are not computed. */
+ * mask wants are not computed. A group's vectors are taken when the next one's operations have been
+ * asked for, so that a device has work while the host takes them and copies samples. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@
 #define BINS VOICE_RESNET_BINS
 #define MAX_FRAMES 998    /* of 10 s */
 #define MASKS_OF_WINDOW 4 /* that share a call of the device */
+#define BOX 0             /* by which vectors come */
 
 /* As Kaldi's (and torchaudio's) with a Hamming window and no dither; samples count as those of 16
  * bits do. */
@@ -69,6 +71,7 @@ struct voice_resnet {
     float *buffer[3];                 /* device memory */
     float *weights, *stats, *vectors; /* device memory, of `many` masks each */
     uint32_t many;
+    uint32_t pending; /* masks whose vectors are computed, and not yet taken */
 
     struct filter_bank *bank;
     uint32_t *at;             /* host: [group]: where a window's samples begin on the device */
@@ -264,10 +267,7 @@ static int run_block(struct voice_resnet *r, const struct block *b, struct image
     if (rc == 0 && b->shortcut)
         rc = convolve(r, b->shortcut, x, EPILOGUE_NONE, &y, err);
     if (rc == 0)
-        rc = convolve(r, b->second, &mid, EPILOGUE_ADD, &y, err);
-    if (rc == 0)
-        rc = r->be->ops->activate(r->be, ACTIVATION_RELU, tensor_of_images(r, &y),
-                                  tensor_of_images(r, &y), err);
+        rc = convolve(r, b->second, &mid, EPILOGUE_ADD_RELU, &y, err);
     *x = y;
     return rc;
 }
@@ -318,8 +318,39 @@ static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t
     return rc;
 }
 
-/* The vectors of the first `masks` masks of r->of, r->to and r->stretched. */
-static int pool_masks(struct voice_resnet *r, const struct images *x, uint32_t masks, float *ret,
+/* Whether vectors come by a box: without it they wait for all that was asked for by then. */
+static bool by_box(const struct voice_resnet *r)
+{
+    return r->be->ops->post && (size_t)r->many * r->size * sizeof(float) <= BACKEND_BOX_BYTES;
+}
+
+/* The vectors that are pending, if any: of the masks r->to. */
+static int take_vectors(struct voice_resnet *r, float *ret, struct err *err)
+{
+    uint32_t masks = r->pending;
+    size_t values = (size_t)masks * r->size;
+    int rc;
+
+    r->pending = 0;
+    if (masks == 0)
+        return 0;
+    if (by_box(r))
+        rc = r->be->ops->collect(r->be, BOX, r->staged, values * sizeof(float), err);
+    else
+        rc = r->be->ops->get(r->be, r->staged, tensor_of(DTYPE_F32, r->vectors, masks, r->size),
+                             err);
+    for (size_t i = 0; rc == 0 && i < values && !r->be->rehearsing; i++)
+        if (!isfinite(r->staged[i]))
+            return err_set(err, ERR_MODEL,
+                           "the speaker encoder computed something that is no number");
+    for (uint32_t i = 0; rc == 0 && i < masks; i++)
+        for (uint32_t k = 0; k < r->size; k++)
+            ret[(size_t)r->to[i] * r->size + k] = r->staged[(size_t)i * r->size + k];
+    return rc;
+}
+
+/* The vectors of the first `masks` masks of r->of, r->to and r->stretched; pending then. */
+static int pool_masks(struct voice_resnet *r, const struct images *x, uint32_t masks,
                       struct err *err)
 {
     const struct backend_ops *ops = r->be->ops;
@@ -334,15 +365,9 @@ static int pool_masks(struct voice_resnet *r, const struct images *x, uint32_t m
         rc = ops->weighted_stats(r->be, x->n, all, r->of, weights, stats, err);
     if (rc == 0)
         rc = ops->linear(r->be, r->last, stats, EPILOGUE_NONE, vectors, err);
-    if (rc == 0)
-        rc = ops->get(r->be, r->staged, vectors, err);
-    for (size_t i = 0; rc == 0 && i < (size_t)masks * r->size && !r->be->rehearsing; i++)
-        if (!isfinite(r->staged[i]))
-            return err_set(err, ERR_MODEL,
-                           "the speaker encoder computed something that is no number");
-    for (uint32_t i = 0; rc == 0 && i < masks; i++)
-        for (uint32_t k = 0; k < r->size; k++)
-            ret[(size_t)r->to[i] * r->size + k] = r->staged[(size_t)i * r->size + k];
+    if (rc == 0 && by_box(r))
+        rc = ops->post(r->be, BOX, r->vectors, (size_t)masks * r->size * sizeof(float), err);
+    r->pending = rc == 0 ? masks : 0;
     return rc;
 }
 
@@ -369,7 +394,7 @@ static uint32_t last_frames(const struct voice_resnet *r, size_t samples)
     return frames;
 }
 
-/* The n windows of r->used, and every mask over one of them. */
+/* The n windows of r->used, and every mask over one of them; what is pending before is taken. */
 static int run_group(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
                      struct err *err)
 {
@@ -377,6 +402,8 @@ static int run_group(struct voice_resnet *r, const struct voice_job *job, uint32
     uint32_t masks = 0;
     int rc = forward(r, job, n, &x, err);
 
+    if (rc == 0)
+        rc = take_vectors(r, job->ret, err);
     for (uint32_t i = 0; rc == 0 && i < job->mask_count; i++) {
         uint32_t of = 0;
 
@@ -388,11 +415,13 @@ static int run_group(struct voice_resnet *r, const struct voice_job *job, uint32
         r->of[masks] = of;
         r->to[masks++] = i;
         if (masks == r->many) {
-            rc = pool_masks(r, &x, masks, job->ret, err);
+            rc = pool_masks(r, &x, masks, err);
+            if (rc == 0)
+                rc = take_vectors(r, job->ret, err);
             masks = 0;
         }
     }
-    return rc == 0 && masks ? pool_masks(r, &x, masks, job->ret, err) : rc;
+    return rc == 0 && masks ? pool_masks(r, &x, masks, err) : rc;
 }
 
 static bool wanted(struct voice_resnet *r, const struct voice_job *job, uint32_t window,
@@ -420,7 +449,12 @@ int voice_resnet_run(struct voice_resnet *r, const struct voice_job *job, struct
             n = 0;
         }
     }
-    return rc == 0 && n ? run_group(r, job, n, err) : rc;
+    if (rc == 0 && n)
+        rc = run_group(r, job, n, err);
+    if (rc == 0)
+        rc = take_vectors(r, job->ret, err);
+    r->pending = 0; /* after an error they are nobody's; a later call's come behind them */
+    return rc;
 }
 
 /* ---- at last */
