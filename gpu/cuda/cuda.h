@@ -319,15 +319,16 @@ int cuda_sdpa(struct cuda *c, uint32_t windows, struct tensor q, struct tensor k
               struct tensor out, struct err *err);
 void cuda_sdpa_free(struct cuda *c);
 
-/* A convolution in float32 (cudnn/convolve.c). x: [images * height * width][in], y: [images *
- * out_height * out_width][out], w: [out][kernel_h][kernel_w][in], all dense, bias [out] or NULL. */
+/* A convolution in float32, TF32 or float16 (cudnn/convolve.c). x: [images * height * width][in],
+ * y: [images * out_height * out_width][out], w: [out][kernel_h][kernel_w][in], all dense and of
+ * precision_type; bias: [out] float32, dense_bias the same of precision_type, both NULL: none. */
 struct convolution {
     const struct conv2d_spec *spec;
-    bool tf32; /* products of TF32; else of float32 */
+    enum precision precision;
     uint32_t images;
     int64_t height, width, out_height, out_width;
     enum epilogue epilogue;
-    void *x, *w, *bias, *y;
+    void *x, *w, *bias, *dense_bias, *y;
     bool timed; /* a new shape's engines against each other, in a rehearsal */
 };
 

@@ -1,6 +1,7 @@
-/* Convolution over images, channels last: in float32 and TF32 by cuDNN (cudnn/convolve.c), and what
- * it has no kernel for, or of another type, as matrix products. In a rehearsal a layer's first call
- * runs both ways, and the layer keeps to the faster one: for few channels cuDNN's may be far off.
+/* Convolution over images, channels last: in float32, TF32 and float16 by cuDNN (cudnn/convolve.c),
+ * and what it has no kernel for, or of another type, or from float16 to float32, as matrix
+ * products. In a rehearsal a layer's first call runs both ways, and the layer keeps to the faster
+ * one: for few channels cuDNN's may be far off.
  *
  * What each output sees is copied out into a row of kernel_h kernel_w in numbers, some outputs of
  * all images at a time, and multiplied with the weights, repacked from [out][in][taps] to
@@ -38,7 +39,8 @@ struct conv2d {
     int64_t w_out;      /* out, rounded up; not of depthwise ones */
     void *w;            /* [w_out][wide] of the type; depthwise: [taps][in] float32 */
     void *bias;         /* [out] float32; NULL: none */
-    void *dense;        /* [out][seen] float32 for cuDNN: w where it lies so; NULL: never cuDNN */
+    void *dense;        /* [out][seen] for cuDNN: w where it lies so; NULL: never cuDNN */
+    void *dense_bias;   /* [out] of the type, for cuDNN: bias where it is that */
     enum way way;
     bool untimed; /* cuDNN's engines */
 };
@@ -88,7 +90,7 @@ static int put_dense(struct backend *be, struct conv2d *conv, float *packed, str
     conv->dense = NULL;
     for (int64_t o = 1; o < out; o++)
         memmove(packed + o * seen, packed + o * conv->wide, (size_t)seen * sizeof(*packed));
-    return put_rows(be, tensor_of(DTYPE_F32, NULL, out, seen), packed, &conv->dense, err);
+    return put_rows(be, tensor_of(conv->type, NULL, out, seen), packed, &conv->dense, err);
 }
 
 static int put_weights(struct backend *be, struct conv2d *conv, const float *w, const float *bias,
@@ -113,9 +115,12 @@ static int put_weights(struct backend *be, struct conv2d *conv, const float *w, 
     if (rc == 0 && cuda_convolves(cuda_of(be), s, conv->precision))
         rc = put_dense(be, conv, packed, err);
     free(packed);
-    if (rc != 0 || !bias)
-        return rc;
-    return put_rows(be, tensor_of(DTYPE_F32, NULL, 1, s->out), bias, &conv->bias, err);
+    if (rc == 0 && bias)
+        rc = put_rows(be, tensor_of(DTYPE_F32, NULL, 1, s->out), bias, &conv->bias, err);
+    conv->dense_bias = conv->bias;
+    if (rc == 0 && bias && conv->dense && conv->type != DTYPE_F32)
+        rc = put_rows(be, tensor_of(conv->type, NULL, 1, s->out), bias, &conv->dense_bias, err);
+    return rc;
 }
 
 /* What was asked for, for measuring. */
@@ -172,6 +177,8 @@ void cuda_conv2d_free(struct backend *be, struct conv2d *conv)
         return;
     if (conv->dense != conv->w)
         cuda_release(be, conv->dense);
+    if (conv->dense_bias != conv->bias)
+        cuda_release(be, conv->dense_bias);
     cuda_release(be, conv->w);
     cuda_release(be, conv->bias);
     free(conv);
@@ -295,7 +302,7 @@ static int run_by_cudnn(struct cuda *c, const struct images *j, struct err *err)
 {
     const struct conv2d *conv = j->conv;
     const struct convolution v = {.spec = &conv->spec,
-                                  .tf32 = conv->precision == PRECISION_TF32,
+                                  .precision = conv->precision,
                                   .images = j->count,
                                   .height = j->g.height,
                                   .width = j->g.width,
@@ -305,6 +312,7 @@ static int run_by_cudnn(struct cuda *c, const struct images *j, struct err *err)
                                   .x = j->x.data,
                                   .w = conv->dense,
                                   .bias = conv->bias,
+                                  .dense_bias = conv->dense_bias,
                                   .y = j->y.data,
                                   .timed = c->rehearsing && !conv->untimed};
 
@@ -370,7 +378,7 @@ static int choose_way(struct cuda *c, const struct images *j, struct err *err)
 static int run_either(struct cuda *c, const struct images *j, struct err *err)
 {
     struct conv2d *conv = j->conv;
-    bool either = conv->dense && !sees_itself(j);
+    bool either = conv->dense && !sees_itself(j) && j->y.type == conv->type;
     int rc = either && conv->way == WAY_ANY && c->rehearsing ? choose_way(c, j, err) : 0;
 
     if (rc != 0)

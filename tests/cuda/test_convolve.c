@@ -30,14 +30,20 @@ static struct backend *open_device(bool deterministic)
     return be;
 }
 
-static struct tensor tensor_new(struct backend *be, int64_t rows, int64_t cols, const float *x)
+static struct tensor tensor_of_type(struct backend *be, enum dtype type, int64_t rows, int64_t cols,
+                                    const float *x)
 {
-    struct tensor t = tensor_of(DTYPE_F32, NULL, rows, cols);
+    struct tensor t = tensor_of(type, NULL, rows, cols);
     struct err e;
 
     assert_ok(be->ops->alloc(be, (size_t)(rows * cols) * sizeof(float), &t.data, &e), e);
     assert_ok(be->ops->put(be, t, x, &e), e);
     return t;
+}
+
+static struct tensor tensor_new(struct backend *be, int64_t rows, int64_t cols, const float *x)
+{
+    return tensor_of_type(be, DTYPE_F32, rows, cols, x);
 }
 
 struct sample {
@@ -71,8 +77,9 @@ static float *convolved(struct backend *be, const struct sample *s, enum precisi
     int64_t rows = s->images * tall * wide;
     float *x = values((size_t)(pixels * p->in), 1), *y = malloc((size_t)(rows * p->out) * 4);
     float *w = values((size_t)(p->out * p->in * p->kernel_h * p->kernel_w), 2);
-    struct tensor tx = tensor_new(be, pixels, p->in, x);
-    struct tensor ty = tensor_new(be, rows, p->out, before);
+    enum dtype type = precision_type(precision);
+    struct tensor tx = tensor_of_type(be, type, pixels, p->in, x);
+    struct tensor ty = tensor_of_type(be, type, rows, p->out, before);
     struct conv2d *c;
     struct err e;
 
@@ -151,6 +158,52 @@ static void test_tf32(void **state)
         assert_true(d > 2e-5 && d < 1e-3); /* what 8 bits of bf16 would do is 3e-3 */
         assert_int_equal(cuda.count("cudnn runs") - runs, pieces(samples[i].images));
     }
+    backend_close(be);
+}
+
+/* Images, weights and results are rounded, sums are not; an engine of 16 bits would show as bf16
+ * does. */
+static void test_half(void **state)
+{
+    struct backend *be = open_device(false);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+        for (int biased = 0; biased < 2; biased++) {
+            for (int e = EPILOGUE_NONE; e <= EPILOGUE_RELU; e++) {
+                int64_t runs = cuda.count("cudnn runs");
+                double d = off(be, &samples[i], PRECISION_F16, biased, (enum epilogue)e);
+
+                assert_true(d > 5e-5 && d < 1.2e-3);
+                assert_int_equal(cuda.count("cudnn runs") - runs, pieces(samples[i].images));
+            }
+        }
+    }
+    backend_close(be);
+}
+
+/* What is too large for 16 bits is infinite, and is not lost behind ReLU. */
+static void test_half_overflows(void **state)
+{
+    static const float w[9] = {0, 0, 0, 0, 1000, 0, 0, 0, 0};
+    const struct conv2d_spec spec = {
+        .in = 1, .out = 1, KERNEL(3, 3), STRIDE(1, 1), AROUND(1, 1, 1, 1)};
+    float x[25] = {[3] = 66, [7] = 65, [20] = -66}, y[25];
+    struct backend *be = open_device(false);
+    struct tensor tx = tensor_of_type(be, DTYPE_F16, 25, 1, x);
+    struct tensor ty = tensor_of_type(be, DTYPE_F16, 25, 1, x);
+    struct conv2d *c;
+    struct err e;
+
+    (void)state;
+    assert_ok(be->ops->conv2d_new(be, PRECISION_F16, &spec, w, NULL, &c, &e), e);
+    assert_ok(be->ops->conv2d(be, c, 1, 5, 5, tx, EPILOGUE_RELU, ty, &e), e);
+    assert_ok(be->ops->get(be, y, ty, &e), e);
+    assert_true(isinf(y[3]) && y[3] > 0.0f);
+    assert_true(y[7] > 64900.0f && y[7] < 65100.0f && y[20] == 0.0f);
+    be->ops->conv2d_free(be, c);
+    be->ops->release(be, tx.data);
+    be->ops->release(be, ty.data);
     backend_close(be);
 }
 
@@ -281,7 +334,8 @@ struct outcome {
 
 /* A layer's second call; the first one was made in a rehearsal. cudnn: what engine 1 (TF32) and 5
  * (float32) take; product: what one by cuBLASLt takes, ms. */
-static struct outcome chosen(const char *cudnn, const char *product, bool rehearsed)
+static struct outcome chosen(enum precision precision, const char *cudnn, const char *product,
+                             bool rehearsed)
 {
     struct sample four = samples[2], *s = &four;
     struct backend *be = open_device(false);
@@ -302,11 +356,11 @@ static struct outcome chosen(const char *cudnn, const char *product, bool rehear
     y = malloc(n * sizeof(*y));
     assert_non_null(y);
     want = convolved(host, s, PRECISION_F32, bias, EPILOGUE_ADD, before);
-    tx = tensor_new(be, (int64_t)pixels, p->in, x);
-    ty = tensor_new(be, (int64_t)n / p->out, p->out, before);
+    tx = tensor_of_type(be, precision_type(precision), (int64_t)pixels, p->in, x);
+    ty = tensor_of_type(be, precision_type(precision), (int64_t)n / p->out, p->out, before);
     setenv("NIGHTSHIFT_EMULATED_CUDNN_MS", cudnn, 1);
     setenv("NIGHTSHIFT_EMULATED_CUBLASLT_MS", product, 1);
-    assert_ok(be->ops->conv2d_new(be, PRECISION_TF32, p, w, bias, &c, &e), e);
+    assert_ok(be->ops->conv2d_new(be, precision, p, w, bias, &c, &e), e);
     if (rehearsed)
         assert_ok(be->ops->rehearse(be, true, &e), e);
     assert_ok(be->ops->conv2d(be, c, s->images, s->height, s->width, tx, EPILOGUE_ADD, ty, &e), e);
@@ -340,16 +394,19 @@ static struct outcome chosen(const char *cudnn, const char *product, bool rehear
 /* Which engine ran is seen by what it rounds; that it was none, by their runs. */
 static void test_fastest(void **state)
 {
-    struct outcome o = chosen("0,4,0,0,0,2", "99", false);
+    struct outcome o = chosen(PRECISION_TF32, "0,4,0,0,0,2", "99", false);
 
     (void)state;
     assert_true(o.runs == 1 && o.off > 2e-5 && o.off < 1e-3);
-    o = chosen("0,4,0,0,0,2", "99", true);
+    o = chosen(PRECISION_TF32, "0,4,0,0,0,2", "99", true);
     assert_true(o.runs == 1 && o.off < 2e-6);
-    o = chosen("0,4,0,0,0,3.95", "3.95", true); /* not clearly */
+    o = chosen(PRECISION_TF32, "0,4,0,0,0,3.95", "3.95", true); /* not clearly */
     assert_true(o.runs == 1 && o.off > 2e-5 && o.off < 1e-3);
-    o = chosen("0,4,0,0,0,2", "1", true);
+    o = chosen(PRECISION_TF32, "0,4,0,0,0,2", "1", true);
     assert_true(o.runs == 0 && o.off > 2e-5 && o.off < 1e-3);
+    /* in 16 bits neither one that sums in them, nor Winograd's */
+    o = chosen(PRECISION_F16, "0,4,1,1,0,4", "99", true);
+    assert_true(o.runs == 1 && o.off > 5e-5 && o.off < 1.2e-3);
 }
 
 /* For measuring, one way is asked for. */
@@ -360,16 +417,16 @@ static void test_asked_for(void **state)
 
     (void)state;
     setenv("NIGHTSHIFT_CUDA_CONVOLVE", "product", 1);
-    assert_int_equal(chosen("0,1", "9", true).runs, 0);
+    assert_int_equal(chosen(PRECISION_TF32, "0,1", "9", true).runs, 0);
     be = open_device(false);
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++)
         assert_true(off(be, &samples[i], PRECISION_F32, true, EPILOGUE_RELU) < 2e-6);
     backend_close(be);
     setenv("NIGHTSHIFT_CUDA_CONVOLVE", "cudnn", 1);
-    o = chosen("0,9,0,0,0,4", "1", true);
+    o = chosen(PRECISION_TF32, "0,9,0,0,0,4", "1", true);
     assert_true(o.runs == 1 && o.off < 2e-6);
     setenv("NIGHTSHIFT_CUDA_CONVOLVE", "first", 1);
-    o = chosen("0,9,0,0,0,4", "1", true);
+    o = chosen(PRECISION_TF32, "0,9,0,0,0,4", "1", true);
     assert_true(o.runs == 1 && o.off > 2e-5);
     unsetenv("NIGHTSHIFT_CUDA_CONVOLVE");
 }
@@ -385,6 +442,7 @@ static void test_nothing_is_left(void **state)
     assert_ok(be->ops->fork(be, &fork, &e), e);
     assert_true(off(be, &samples[0], PRECISION_F32, true, EPILOGUE_ADD) < 2e-6);
     assert_true(off(fork, &samples[0], PRECISION_TF32, true, EPILOGUE_ADD) < 1e-3);
+    assert_true(off(be, &samples[0], PRECISION_F16, true, EPILOGUE_ADD) < 1e-3);
     backend_close(fork);
     backend_close(be);
     assert_int_equal(emulated_held(&cuda), held);
@@ -394,11 +452,18 @@ static void test_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_the_host),     cmocka_unit_test(test_tf32),
-        cmocka_unit_test(test_plans),           cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_pixels),
-        cmocka_unit_test(test_deterministic),   cmocka_unit_test(test_nan_stays),
-        cmocka_unit_test(test_fastest),         cmocka_unit_test(test_asked_for),
+        cmocka_unit_test(test_as_the_host),
+        cmocka_unit_test(test_tf32),
+        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_half_overflows),
+        cmocka_unit_test(test_plans),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_pixels),
+        cmocka_unit_test(test_deterministic),
+        cmocka_unit_test(test_nan_stays),
+        cmocka_unit_test(test_fastest),
+        cmocka_unit_test(test_asked_for),
         cmocka_unit_test(test_nothing_is_left),
     };
     struct err e;

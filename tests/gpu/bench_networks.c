@@ -5,11 +5,11 @@
  * DEVICE: cpu (the default), or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Weights are random,
  * of the published sizes; -q: small ones, to see that it runs. Precisions that the device does not
  * have are left out, and where a network has no choice only one is what a run takes (fp32, and of
- * ResNet's convolutions tf32 where there is any): its row in the other is printed where that is
- * asked for, and says so. AT_ONCE: windows in a call (four times as
- * many patches or texts); of several the fastest is reported. Nothing but the network's own calls
- * is measured, as a stage makes them: what the host does before them (filter banks, log-mel,
- * tokens) is in them. Medians of ROUNDS. */
+ * ResNet's convolutions fp16 or tf32 where there is any): its row in the others is printed where
+ * that is asked for, and says so. AT_ONCE: windows in a call (four times as many patches or texts);
+ * of several the fastest is reported. Nothing but the network's own calls is measured, as a stage
+ * makes them: what the host does before them (filter banks, log-mel, tokens) is in them. Medians of
+ * ROUNDS. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +184,7 @@ static int open_net(const struct net *net, const struct options *o, enum precisi
                                     .items = at_once,
                                     .at_once = at_once};
 
-    return net->open(&setup, be, ret, err);
+    return net_open(net, &setup, be, ret, err);
 }
 
 /* The first call makes what is made at first use. */
@@ -298,7 +298,7 @@ static int measure(const struct net *net, const struct options *o, enum precisio
 
     if (rc == 0)
         rc = add_peak(o, p, &r->peak, err);
-    watch_install(be, taken(net, p) ? PRECISION_AUTO : p);
+    watch_install(be, taken(net, p) || net->narrow ? PRECISION_AUTO : p);
     if (rc == 0)
         rc = open_net(net, o, p, r->at_once, &m, err);
     if (rc == 0) {
@@ -360,8 +360,7 @@ static int one(const struct net *net, const struct options *o, struct result *re
     int rc = 0;
 
     net->make(&setup);
-    for (int p = PRECISION_F32; rc == 0 && p < (net->choice ? PRECISION_COUNT : PRECISION_F16);
-         p++) {
+    for (int p = PRECISION_F32; rc == 0 && p <= (int)net_last(net); p++) {
         if (!(o->precisions & be->info.have & 1u << p))
             continue;
         rc = measure(net, o, (enum precision)p, &ret[p], err);
@@ -390,7 +389,7 @@ static int all(const struct options *o, struct err *err)
         rc = one(nets[i], o, results[i], err);
         if (nets[i] != &net_resnet)
             continue;
-        for (int p = PRECISION_F32; rc == 0 && p <= PRECISION_TF32; p++)
+        for (int p = PRECISION_F32; rc == 0 && p <= PRECISION_F16; p++)
             print_diarization((enum precision)p, &results[i - 1][PRECISION_F32], &results[i][p]);
     }
     return rc;

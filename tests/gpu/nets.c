@@ -22,7 +22,28 @@ const char *net_name(const struct net *n, bool published)
 
 enum precision net_takes(const struct net *n, const struct backend *be)
 {
-    return n->tf32 && (be->info.have & 1u << PRECISION_TF32) ? PRECISION_TF32 : PRECISION_F32;
+    if (!n->narrow || !(be->info.have & 1u << PRECISION_TF32))
+        return PRECISION_F32;
+    return be->info.have & 1u << PRECISION_F16 && !be->info.deterministic ? PRECISION_F16
+                                                                          : PRECISION_TF32;
+}
+
+enum precision net_last(const struct net *n)
+{
+    return n->choice ? PRECISION_COUNT - 1 : n->narrow ? PRECISION_F16 : PRECISION_TF32;
+}
+
+int net_open(const struct net *n, const struct net_setup *s, struct backend *be,
+             struct net_model **ret, struct err *err)
+{
+    const precision_set have = be->info.have;
+    int rc;
+
+    for (int p = PRECISION_F16; n->narrow && p > (int)s->precision && p > PRECISION_F32; p--)
+        be->info.have &= ~(1u << p);
+    rc = n->open(s, be, ret, err);
+    be->info.have = have;
+    return rc;
 }
 
 void net_clean(void)

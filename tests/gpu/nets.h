@@ -31,7 +31,7 @@ struct net {
     const char *items;             /* what they are: "windows" */
     double seconds;                /* of a recording for each item; 0: a text */
     bool choice;                   /* of precisions; without one it is float32 */
-    bool tf32;                     /* without one: its convolutions are TF32 where there is any */
+    bool narrow; /* without one: its convolutions are float16, or else TF32, where there is any */
     /* Writes the weights; once for any number of models. */
     void (*make)(const struct net_setup *s);
     int (*open)(const struct net_setup *s, struct backend *be, struct net_model **ret,
@@ -55,9 +55,15 @@ extern const struct net net_bert, net_bert_base, net_xlmr, net_clap_text; /* net
 #define NETS 9
 extern const struct net *const nets[NETS];
 
-/* Which precision a network without a choice takes on a device: TF32 of its convolutions, or none
- * but float32. */
+/* Which precision a network without a choice takes on a device: float16 or TF32 of its
+ * convolutions, or none but float32. */
 enum precision net_takes(const struct net *n, const struct backend *be);
+/* As n->open in s->precision. One without a choice whose convolutions may be narrow has them in at
+ * most that: what is better is kept from it. */
+int net_open(const struct net *n, const struct net_setup *s, struct backend *be,
+             struct net_model **ret, struct err *err);
+/* The last precision, in their order, that a network is tried in. */
+enum precision net_last(const struct net *n);
 /* NULL: not in that size, or not asked for, with part of a name in $NIGHTSHIFT_GPU_NETWORK. */
 const char *net_name(const struct net *n, bool published);
 /* Where make() writes, in the current folder: a file, or a folder. */

@@ -169,7 +169,7 @@ static int voices_run(struct net_model *m, uint32_t first, uint32_t n, float *re
 const struct net net_resnet = {
     .small = "ResNet, 4 channels",
     .published = "ResNet34, 3 voices a window",
-    .tf32 = true,
+    .narrow = true,
     .items = "windows",
     .seconds = 1.0,
     .make = resnet_make,

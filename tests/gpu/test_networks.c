@@ -4,10 +4,10 @@
  * may have, with what they cost.
  *
  * What tells voices apart (PyanNet, the voiceprints) and YAMNet ask for float32 and nothing else,
- * but for ResNet's convolutions, which are TF32 where there is any: that is checked, not believed.
- * How far the others would be off in tf32 is printed, for whoever wants to decide otherwise;
- * nothing takes it. The rest has a choice, and bounds of the relative L2 error of an item's vector,
- * which leave some eight times what the small networks show in the emulator.
+ * but for ResNet's convolutions, which are float16 or else TF32 where there is any: that is
+ * checked, not believed. How far the others would be off in tf32 is printed, for whoever wants to
+ * decide otherwise; nothing takes it. The rest has a choice, and bounds of the relative L2 error of
+ * an item's vector, which leave some eight times what the small networks show in the emulator.
  *
  * $NIGHTSHIFT_GPU_NETWORKS: "small", "published" (the published sizes) or both, the default. */
 #include "tests/common/test.h"
@@ -19,6 +19,7 @@
 #include "tests/gpu/device.h"
 #include "tests/gpu/nets.h"
 #include "tests/gpu/watch.h"
+#include "tests/parity/diarization/networks.h"
 
 #define BOUND 1e-3
 
@@ -55,7 +56,7 @@ static void lie_down(struct bed *b, struct backend *be, enum precision precision
 
     b->be = be;
     b->setup.precision = precision;
-    assert_ok(b->net->open(&b->setup, be, &b->model, &e), e);
+    assert_ok(net_open(b->net, &b->setup, be, &b->model, &e), e);
     b->values = b->model->values;
 }
 
@@ -134,7 +135,8 @@ static void asks_for(precision_set asked, const struct bed *b)
 {
     assert_true(asked != 0);
     if (!b->net->choice) /* ResNet's last layer is float32 */
-        assert_int_equal(asked, 1u << PRECISION_F32 | 1u << net_takes(b->net, b->be));
+        assert_int_equal(asked,
+                         1u << PRECISION_F32 | (b->net->narrow ? 1u << b->setup.precision : 0));
     assert_false(asked & 1u << PRECISION_AUTO);
 }
 
@@ -161,8 +163,8 @@ static void in_precision(struct bed *b, struct backend *be, enum precision p, co
     struct errors e;
     float *got;
 
-    watch_install(be, taken ? PRECISION_AUTO : p);
-    lie_down(b, be, b->net->choice ? p : PRECISION_F32);
+    watch_install(be, taken || b->net->narrow ? PRECISION_AUTO : p);
+    lie_down(b, be, p);
     asks_for(watch_take().asked, b);
     got = values_in(b, b->setup.items);
     e = compare(b, got, want);
@@ -183,7 +185,10 @@ static void without_company(struct bed *b, enum precision p)
     size_t bytes;
 
     assert_true(be->info.deterministic);
-    lie_down(b, be, p);
+    watch_install(be, PRECISION_AUTO);
+    lie_down(b, be, b->net->choice ? p : PRECISION_F16); /* nothing is kept from it */
+    if (b->net->narrow)
+        assert_int_equal(watch_take().asked, 1u << PRECISION_F32 | 1u << net_takes(b->net, be));
     bytes = (size_t)b->setup.items * b->values * sizeof(float);
     alone = values_in(b, 1);
     some = values_in(b, 2);
@@ -194,6 +199,7 @@ static void without_company(struct bed *b, enum precision p)
     free(some);
     free(all);
     get_up(b);
+    watch_remove(be);
     backend_close(be);
 }
 
@@ -223,13 +229,13 @@ static void one(const struct net *net, bool published)
     net->make(&b.setup);
     want = host_values(&b);
     be = gpu_open(NULL);
-    watch_install(be, net->tf32 ? PRECISION_F32 : PRECISION_AUTO);
+    watch_install(be, PRECISION_AUTO);
     lie_down(&b, be, PRECISION_F32);
     asks_for(watch_take().asked, &b);
     in_float32(&b, want);
     get_up(&b);
     watch_remove(be);
-    for (int p = PRECISION_TF32; p < (net->choice ? PRECISION_COUNT : PRECISION_TF32 + 1); p++)
+    for (int p = PRECISION_TF32; p <= (int)net_last(net); p++)
         if (gpu_wants(be, (enum precision)p))
             in_precision(&b, be, (enum precision)p, want);
     without_company(&b, PRECISION_F32);
@@ -253,6 +259,44 @@ TEST(networks)
     for (int published = 0; published < 2; published++)
         for (size_t i = 0; i < NETS && size_wanted(published ? "published" : "small"); i++)
             one(nets[i], published);
+}
+
+/* A ResNet whose images float16 has no room for: silence leaves them small, noise does not. */
+static void make_large(void)
+{
+    struct network *n = network_resnet("speck");
+    struct network_tensor *t = network_find(n, "resnet.bn1.weight");
+
+    for (size_t i = 0; i < t->count; i++)
+        t->value[i] *= 1e5f;
+    network_write(n, NET_FILE, 0);
+    network_free(n);
+}
+
+TEST(too_large_for_float16)
+{
+    struct bed b = {.net = &net_resnet, .setup = {.items = 3, .at_once = 3}};
+    struct backend *be;
+    precision_set asked = 1u << PRECISION_F32;
+    float *want, *got;
+
+    make_large();
+    want = host_values(&b);
+    be = gpu_open(NULL);
+    if (net_takes(b.net, be) == PRECISION_F16)
+        asked |= 1u << PRECISION_F16 | 1u << PRECISION_TF32;
+    watch_install(be, PRECISION_AUTO);
+    lie_down(&b, be, PRECISION_F16);
+    if (asked != 1u << PRECISION_F32)
+        assert_int_equal(watch_take().asked, asked);
+    got = values_in(&b, 3);
+    assert_true(compare(&b, got, want).l2 <= bound(PRECISION_TF32));
+    get_up(&b);
+    watch_remove(be);
+    backend_close(be);
+    free(want);
+    free(got);
+    net_clean();
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* Convolutions of float32 by cuDNN, channels last: the image goes in as it lies, and nothing is
- * copied out for it. What follows belongs to the same kernel:
+/* Convolutions of float32 and float16 by cuDNN, channels last: the image goes in as it lies, and
+ * nothing is copied out for it. What follows belongs to the same kernel:
  *
  *   NONE, RELU  y = r + bias, max(r + bias, 0)    one graph of the convolution and up to two more
  *   ADD         y = y + r                         the convolution's own beta, in place; a graph
@@ -11,6 +11,11 @@
  * cuDNN's engines are told apart by what they say about their numbers: in float32 none is taken
  * that goes through tensor cores (they round to 10 bits of fraction), in another type, or by
  * Winograd's or Fourier's way round; in TF32 the first two become welcome, but not another type.
+ * In float16 all that is in memory is of that type, and sums, with bias and ReLU, are float32 until
+ * they are written. A graph's bias, too: with one of float32 cuDNN has but kernels that it compiles
+ * for each shape. The bias behind ADD is float32, but is added to what was rounded. An engine that
+ * sums in 16 bits is not taken, nor one that goes a way round: what that makes of an image need not
+ * fit into 16 bits.
  *
  * Of the engines that remain it is the first proposal, or, of a shape that is met first in a
  * rehearsal, the fastest of the first TIMED; on the largest piece alone. The first may be far off:
@@ -40,7 +45,7 @@ enum { UID_X = 1, UID_W, UID_BIAS, UID_Y, UID_SUM, UID_BIASED };
 struct convolve_key {
     int64_t images, height, width, out_height, out_width, in, out;
     uint32_t kernel_h, kernel_w, stride_h, stride_w, top, bottom, left, right;
-    int32_t tf32, add, biased, relu, x_align, y_align;
+    int32_t tf32, half, add, biased, relu, x_align, y_align;
 };
 
 struct convolve_plan {
@@ -51,7 +56,8 @@ struct convolve_plan {
 bool cuda_convolves(const struct cuda *c, const struct conv2d_spec *spec, enum precision precision)
 {
     return c->dnn && !c->deterministic && !spec->depthwise &&
-           (precision == PRECISION_F32 || precision == PRECISION_TF32);
+           (precision == PRECISION_F32 || precision == PRECISION_TF32 ||
+            precision == PRECISION_F16);
 }
 
 static void free_plans(struct cuda *c)
@@ -70,15 +76,24 @@ void cuda_convolve_free(struct cuda *c)
     c->convolve = NULL;
 }
 
+/* Of an image's number. */
+static int64_t number_bytes(const struct convolve_key *k) { return k->half ? 2 : 4; }
+
 /* --- the graph ----------------------------------------------------------------------------- */
 
+/* What one operation hands to the next is float32. */
+static cudnnDataType_t type_of(const struct convolve_key *k, int64_t uid)
+{
+    return k->half && uid < UID_SUM ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
+
 /* [n][channels][h][w] that lies channels last. */
-static cudnnStatus_t make_tensor(struct cuda *c, struct graph *g, int64_t uid, int64_t n,
-                                 int64_t channels, int64_t h, int64_t w, int64_t alignment,
-                                 cudnnBackendDescriptor_t *ret)
+static cudnnStatus_t make_tensor(struct cuda *c, struct graph *g, const struct convolve_key *k,
+                                 int64_t uid, int64_t n, int64_t channels, int64_t h, int64_t w,
+                                 int64_t alignment, cudnnBackendDescriptor_t *ret)
 {
     const struct graph_tensor t = {.uid = uid,
-                                   .type = CUDNN_DATA_FLOAT,
+                                   .type = type_of(k, uid),
                                    .kind = uid >= UID_SUM ? GRAPH_INNER : GRAPH_DATA,
                                    .dims = {n, channels, h, w},
                                    .strides = {channels * h * w, 1, w * channels, channels},
@@ -185,7 +200,8 @@ static cudnnStatus_t make_pointwise(struct cuda *c, struct graph *g, cudnnBacken
 static cudnnStatus_t make_result(struct cuda *c, struct graph *g, const struct convolve_key *k,
                                  int64_t uid, cudnnBackendDescriptor_t *ret)
 {
-    return make_tensor(c, g, uid, k->images, k->out, k->out_height, k->out_width, k->y_align, ret);
+    return make_tensor(c, g, k, uid, k->images, k->out, k->out_height, k->out_width, k->y_align,
+                       ret);
 }
 
 /* The convolution, the bias, ReLU: each hands over to the next, the last writes y. */
@@ -195,16 +211,17 @@ static cudnnStatus_t make_operations(struct cuda *c, struct graph *g, const stru
     cudnnBackendDescriptor_t x = NULL, w = NULL, bias = NULL, from = NULL, to = NULL;
     cudnnStatus_t s;
 
-    s = make_tensor(c, g, UID_X, k->images, k->in, k->height, k->width, k->x_align, &x);
+    s = make_tensor(c, g, k, UID_X, k->images, k->in, k->height, k->width, k->x_align, &x);
     if (s == CUDNN_STATUS_SUCCESS)
-        s = make_tensor(c, g, UID_W, k->out, k->in, k->kernel_h, k->kernel_w, GRAPH_ALIGNMENT, &w);
+        s = make_tensor(c, g, k, UID_W, k->out, k->in, k->kernel_h, k->kernel_w, GRAPH_ALIGNMENT,
+                        &w);
     if (s == CUDNN_STATUS_SUCCESS)
         s = make_result(c, g, k, k->biased || k->relu ? UID_SUM : UID_Y, &to);
     if (s == CUDNN_STATUS_SUCCESS)
         s = make_convolution(c, g, k, x, w, to, &operations[(*count)++]);
     if (s == CUDNN_STATUS_SUCCESS && k->biased) {
         from = to;
-        s = make_tensor(c, g, UID_BIAS, 1, k->out, 1, 1, GRAPH_ALIGNMENT, &bias);
+        s = make_tensor(c, g, k, UID_BIAS, 1, k->out, 1, 1, GRAPH_ALIGNMENT, &bias);
         if (s == CUDNN_STATUS_SUCCESS)
             s = make_result(c, g, k, k->relu ? UID_BIASED : UID_Y, &to);
         if (s == CUDNN_STATUS_SUCCESS)
@@ -237,7 +254,9 @@ static int run_piece(void *arg, struct err *err)
     const struct convolve_key *k = p->key;
     int64_t x_at = p->first * k->height * k->width * k->in;
     int64_t y_at = p->first * k->out_height * k->out_width * k->out;
-    void *const data[] = {(float *)p->v->x + x_at, p->v->w, (float *)p->v->y + y_at, p->v->bias};
+    int64_t size = number_bytes(k);
+    void *const data[] = {(char *)p->v->x + x_at * size, p->v->w, (char *)p->v->y + y_at * size,
+                          p->v->dense_bias};
 
     return graph_run(p->c, p->plan, uids, data, k->biased ? 4 : 3, "convolving", err);
 }
@@ -287,9 +306,11 @@ static int prepare(struct cuda *c, struct convolve_plan *p, const struct convolu
 {
     const unsigned other = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                            1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
-    const unsigned around = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE |
-                            1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
-    const struct graph_wish wish = {.without = p->key.tf32 ? other : other | around,
+    const unsigned around = 1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    const unsigned rounded = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    const struct graph_wish wish = {.without = p->key.tf32   ? other
+                                               : p->key.half ? other | around
+                                                             : other | around | rounded,
                                     .most_bytes = WORKSPACE_BYTES,
                                     .engines = GRAPH_ENGINES};
     struct graph g = {.count = 0};
@@ -358,12 +379,12 @@ static int find(struct cuda *c, const struct convolve_key *key, const struct con
 
 /* --- running ------------------------------------------------------------------------------- */
 
-/* Bytes that every pointer into a piece is a multiple of: 16, 8 or 4. */
-static int32_t alignment_of(const void *p, int64_t image_floats)
+/* Bytes that every pointer into a piece is a multiple of: 16, 8, 4 or 2. */
+static int32_t alignment_of(const void *p, int64_t image_bytes)
 {
-    uintptr_t at = (uintptr_t)p | (uintptr_t)image_floats * sizeof(float);
+    uintptr_t at = (uintptr_t)p | (uintptr_t)image_bytes;
 
-    return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : 4;
+    return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : at % 4 == 0 ? 4 : 2;
 }
 
 static struct convolve_key key_of(const struct convolution *v)
@@ -388,21 +409,22 @@ static struct convolve_key key_of(const struct convolution *v)
         .bottom = s->bottom,
         .left = s->left,
         .right = s->right,
-        .tf32 = v->tf32,
+        .tf32 = v->precision == PRECISION_TF32,
+        .half = v->precision == PRECISION_F16,
         .add = add,
         .biased = v->bias && !add,
         .relu = v->epilogue == EPILOGUE_RELU,
-        .x_align = alignment_of(v->x, v->height * v->width * s->in),
-        .y_align = alignment_of(v->y, v->out_height * v->out_width * s->out),
     };
+    k.x_align = alignment_of(v->x, v->height * v->width * s->in * number_bytes(&k));
+    k.y_align = alignment_of(v->y, v->out_height * v->out_width * s->out * number_bytes(&k));
     return k;
 }
 
 /* Images of the largest piece: a power of two. */
 static int64_t piece_of(const struct convolve_key *k, int64_t images)
 {
-    int64_t each = (k->height * k->width * k->in + k->out_height * k->out_width * k->out) *
-                   (int64_t)sizeof(float);
+    int64_t each =
+        (k->height * k->width * k->in + k->out_height * k->out_width * k->out) * number_bytes(k);
     int64_t piece = 1;
 
     while (2 * piece <= images && 2 * piece * each <= PIECE_BYTES)
@@ -413,8 +435,8 @@ static int64_t piece_of(const struct convolve_key *k, int64_t images)
 /* What the graph leaves over. */
 static int finish(struct cuda *c, const struct convolution *v, struct err *err)
 {
-    struct tensor y =
-        tensor_of(DTYPE_F32, v->y, v->images * v->out_height * v->out_width, v->spec->out);
+    struct tensor y = tensor_of(precision_type(v->precision), v->y,
+                                v->images * v->out_height * v->out_width, v->spec->out);
 
     if (v->epilogue == EPILOGUE_GELU)
         return cuda_status(err, k_epilogue(c->work, y, NULL, EPILOGUE_GELU, y), "GELU");

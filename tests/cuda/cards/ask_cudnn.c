@@ -5,9 +5,10 @@
  * cuDNN takes a card's description instead of a device (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION),
  * for which a stub of libcuda is enough. A line for each: the question, then the engines' numbers,
  * best first, or why there are none; with `build` also how long the first plan took that could be
- * compiled. Of a convolution it says which engine gpu/cuda/cudnn/convolve.c would take in float32
- * and in TF32, with its workspace. What is then still missing is loading it into a driver, which
- * fails without one, after it was compiled. Exit status: 0 all have an engine, 1 some have none. */
+ * compiled. Of a convolution it says which engine gpu/cuda/cudnn/convolve.c would take, with its
+ * workspace: of one of float32 in that and in TF32. What is then still missing is loading it into a
+ * driver, which fails without one, after it was compiled. Exit status: 0 all have an engine, 1 some
+ * have none. */
 #include <cudnn.h>
 
 #include <stdbool.h>
@@ -199,12 +200,15 @@ static bool answer(const char *line, desc properties, bool builds)
 struct question {
     int64_t images, in, height, width, out, kernel[2], stride[2], before[2], after[2], outputs[2];
     int64_t add, biased, relu, x_align, y_align;
+    bool half;
 };
 
-static desc image(int64_t id, int64_t n, int64_t c, int64_t h, int64_t w, int64_t alignment)
+/* id: 1 x, 2 w, 3 y, 4 bias, more: between two operations. */
+static desc image(const struct question *q, int64_t id, int64_t n, int64_t c, int64_t h, int64_t w,
+                  int64_t alignment)
 {
     const int64_t dims[4] = {n, c, h, w}, strides[4] = {c * h * w, 1, w * c, c};
-    const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    const cudnnDataType_t type = q->half && id < 5 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
     const bool inner = id > 4;
     desc d = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
 
@@ -225,8 +229,8 @@ static desc convolution(const struct question *q, desc y)
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const cudnnDataType_t type = CUDNN_DATA_FLOAT;
     const float alpha = 1.0f, beta = (float)q->add;
-    desc x = image(1, q->images, q->in, q->height, q->width, q->x_align);
-    desc w = image(2, q->out, q->in, q->kernel[0], q->kernel[1], 16);
+    desc x = image(q, 1, q->images, q->in, q->height, q->width, q->x_align);
+    desc w = image(q, 2, q->out, q->in, q->kernel[0], q->kernel[1], 16);
     desc how = make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
     desc op = make(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
 
@@ -274,7 +278,7 @@ static desc pointwise(desc x, desc b, desc y)
 
 static desc result(const struct question *q, bool last, int64_t inner)
 {
-    return image(last ? 3 : inner, q->images, q->out, q->outputs[0], q->outputs[1], q->y_align);
+    return image(q, last ? 3 : inner, q->images, q->out, q->outputs[0], q->outputs[1], q->y_align);
 }
 
 static desc convolution_graph(const struct question *q)
@@ -287,7 +291,7 @@ static desc convolution_graph(const struct question *q)
     if (q->biased) {
         from = to;
         to = result(q, !q->relu, 6);
-        ops[n++] = pointwise(from, image(4, 1, q->out, 1, 1, 16), to);
+        ops[n++] = pointwise(from, image(q, 4, 1, q->out, 1, 1, 16), to);
     }
     if (q->relu) {
         from = to;
@@ -341,29 +345,35 @@ static bool answer_convolution(const char *line, desc properties)
 {
     const unsigned other = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                            1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
-    const unsigned around = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE |
-                            1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    const unsigned around = 1u << CUDNN_NUMERICAL_NOTE_FFT | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    const unsigned rounded = 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     struct question q;
+    char type[8];
     desc configs[PLENTY] = {NULL};
     bool good;
     int64_t n;
 
-    if (sscanf(line,
-               "convolution %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld "
-               "%ld %ld %ld",
-               &q.images, &q.in, &q.height, &q.width, &q.out, &q.kernel[0], &q.kernel[1],
-               &q.stride[0], &q.stride[1], &q.before[0], &q.before[1], &q.after[0], &q.after[1],
-               &q.outputs[0], &q.outputs[1], &q.add, &q.biased, &q.relu, &q.x_align,
-               &q.y_align) != 20)
+    if (sscanf(
+            line,
+            "convolution %7s %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld %ld "
+            "%ld %ld %ld",
+            type, &q.images, &q.in, &q.height, &q.width, &q.out, &q.kernel[0], &q.kernel[1],
+            &q.stride[0], &q.stride[1], &q.before[0], &q.before[1], &q.after[0], &q.after[1],
+            &q.outputs[0], &q.outputs[1], &q.add, &q.biased, &q.relu, &q.x_align, &q.y_align) != 21)
         return false;
+    q.half = strcmp(type, "f16") == 0;
     why[0] = '\0';
     n = propose(convolution_graph(&q), properties, PLENTY, configs);
     printf("%ld images %ldx%ldx%ld -> %ld, kernel %ldx%ld, stride %ld%s%s%s:", (long)q.images,
            (long)q.height, (long)q.width, (long)q.in, (long)q.out, (long)q.kernel[0],
            (long)q.kernel[1], (long)q.stride[1], q.add ? ", added" : "", q.biased ? ", bias" : "",
            q.relu ? ", ReLU" : "");
-    good = chosen(configs, n, properties, other | around, "fp32");
-    good = chosen(configs, n, properties, other, "tf32") && good;
+    if (q.half) {
+        good = chosen(configs, n, properties, other | around, "fp16");
+    } else {
+        good = chosen(configs, n, properties, other | around | rounded, "fp32");
+        good = chosen(configs, n, properties, other, "tf32") && good;
+    }
     for (int i = 0; i < PLENTY; i++)
         if (configs[i])
             cudnnBackendDestroyDescriptor(configs[i]);

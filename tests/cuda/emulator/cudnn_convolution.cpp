@@ -1,12 +1,12 @@
 /* tests/cuda/emulator/cudnn_convolution.cpp - convolution over two dimensions, forward, of float32
- * that lies channels last, as gpu/cuda/cudnn/convolve.c builds it: alone (into y, or onto what is
- * there), or with a bias and ReLU behind it.
+ * or float16 that lies channels last, as gpu/cuda/cudnn/convolve.c builds it: alone (into y, or
+ * onto what is there), or with a bias and ReLU behind it, of the same type; sums are float32.
  *
  * What the real library has not been asked for is refused. Its proposals are like those for an
  * A100: kernels of the tensor cores first, which round as those do and want a copy of the images in
  * their workspace; then one that computes in 16 bits and one by Winograd's way, both roughly, so
  * that it shows where they are taken; one in float32 that wants more workspace than there is; and
- * one in float32 at last. */
+ * one in float32 at last. Of float16 the one in 16 bits is one that sums in them. */
 #include <algorithm>
 #include <cmath>
 
@@ -41,13 +41,14 @@ int64_t outputs(const convolution &c, int i)
     return (c.x.dims[2 + i] + c.g.before[i] + c.g.after[i] - c.w.dims[2 + i]) / c.g.strides[i] + 1;
 }
 
-bool channels_last(const tensor4 &t)
+bool channels_last(const tensor4 &t, cudaDataType_t type)
 {
     const int64_t *d = t.dims, by[4] = {d[1] * d[2] * d[3], 1, d[3] * d[1], d[1]};
 
-    return t.type == CUDA_R_32F && std::all_of(d, d + 4, [](int64_t n) { return n > 0; }) &&
+    return t.type == type && std::all_of(d, d + 4, [](int64_t n) { return n > 0; }) &&
            std::equal(by, by + 4, t.strides) &&
-           (t.alignment == 4 || t.alignment == 8 || t.alignment == 16);
+           (t.alignment == (int64_t)number_size(type) || t.alignment == 4 || t.alignment == 8 ||
+            t.alignment == 16);
 }
 
 cudnnStatus_t read_geometry(const descriptor &d, geometry *ret)
@@ -128,7 +129,7 @@ cudnnStatus_t read_pointwise(const descriptor &d, pointwise *ret)
 /* The whole graph: y = relu(x * w + bias), or parts of it. */
 struct convolving : dnn_work {
     convolution c;
-    bool biased = false, relu = false, keeps_nan = false;
+    bool biased = false, relu = false, keeps_nan = false, rounds_between = false;
     tensor4 bias, y; /* y: what the last operation writes */
 
     void ask() const override;
@@ -137,15 +138,15 @@ struct convolving : dnn_work {
     cudnnStatus_t run(cudnnHandle_t handle, const descriptor &pack, int engine,
                       std::function<void()> before) const override;
     cudnnStatus_t follow(const pointwise &p);
-    void compute(const float *x, const float *w, const float *b, float *to, int engine) const;
+    void compute(const void *x, const void *w, const void *b, void *to, int engine) const;
     float finished(float sum, float bias_of_it) const;
 };
 
-/* "convolution IMAGES IN HEIGHT WIDTH OUT KERNEL_H KERNEL_W STRIDE_H STRIDE_W TOP LEFT BOTTOM RIGHT
- * OUT_HEIGHT OUT_WIDTH ADD BIAS RELU X_ALIGNMENT Y_ALIGNMENT" */
+/* "convolution f16|f32 IMAGES IN HEIGHT WIDTH OUT KERNEL_H KERNEL_W STRIDE_H STRIDE_W TOP LEFT
+ * BOTTOM RIGHT OUT_HEIGHT OUT_WIDTH ADD BIAS RELU X_ALIGNMENT Y_ALIGNMENT" */
 void convolving::ask() const
 {
-    std::string line = "convolution";
+    std::string line = c.x.type == CUDA_R_16F ? "convolution f16" : "convolution f32";
 
     for (int64_t n :
          {c.x.dims[0],     c.x.dims[1],     c.x.dims[2],    c.x.dims[3],    c.w.dims[0],
@@ -160,11 +161,17 @@ cudnnStatus_t convolving::takes(const device &) const
 {
     if (c.x.inner || c.w.inner || y.inner || c.x.by_value || c.w.by_value || y.by_value)
         return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "images and weights are in memory");
-    if (!channels_last(c.x) || !channels_last(c.w) || !channels_last(y))
+    if (c.x.type != CUDA_R_32F && c.x.type != CUDA_R_16F)
+        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "images of this type");
+    if (!channels_last(c.x, c.x.type) || !channels_last(c.w, c.x.type) ||
+        !channels_last(y, c.x.type))
         return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "tensors that do not lie channels last");
-    if (biased && (bias.dims[0] != 1 || bias.dims[1] != y.dims[1] || bias.dims[2] != 1 ||
-                   bias.dims[3] != 1 || !channels_last(bias) || bias.inner || bias.by_value))
+    if (biased &&
+        (bias.dims[0] != 1 || bias.dims[1] != y.dims[1] || bias.dims[2] != 1 || bias.dims[3] != 1 ||
+         !channels_last(bias, c.x.type) || bias.inner || bias.by_value))
         return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "a bias that is not one for each channel");
+    if (rounds_between)
+        return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "what is handed on in 16 bits");
     if (c.beta != 0.0f && (biased || relu))
         return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "more behind a convolution that adds");
     return CUDNN_STATUS_SUCCESS;
@@ -172,11 +179,14 @@ cudnnStatus_t convolving::takes(const device &) const
 
 std::vector<dnn_engine> convolving::engines() const
 {
-    int64_t copy = c.x.dims[0] * c.x.strides[0] * (int64_t)sizeof(float);
+    int64_t copy = c.x.dims[0] * c.x.strides[0] * (int64_t)number_size(c.x.type);
+    cudnnBackendNumericalNote_t halves = c.x.type == CUDA_R_16F
+                                             ? CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION
+                                             : CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
 
     return {{{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, 0},
             {{CUDNN_NUMERICAL_NOTE_TENSOR_CORE}, copy},
-            {{CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}, 0},
+            {{halves}, 0},
             {{CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4}, 0},
             {{}, (int64_t)1 << 40},
             {{}, 0}};
@@ -189,6 +199,7 @@ cudnnStatus_t convolving::follow(const pointwise &p)
         return dnn_refuse(CUDNN_STATUS_BAD_PARAM, "operations that do not hand over");
     if (relu || (p.mode == CUDNN_POINTWISE_ADD && biased))
         return dnn_refuse(CUDNN_STATUS_NOT_SUPPORTED, "more operations than that");
+    rounds_between = rounds_between || y.type != CUDA_R_32F;
     if (p.mode == CUDNN_POINTWISE_ADD) {
         biased = true;
         bias = p.b;
@@ -221,7 +232,7 @@ float as_seen(float v, int engine)
 }
 
 /* Row of [kernel_h][kernel_w][in] that output `at` of all images sees. */
-void unfold(const convolution &c, const float *x, int64_t at, float *row)
+void unfold(const convolution &c, const void *x, int64_t at, float *row)
 {
     const int64_t in = c.x.dims[1], height = c.x.dims[2], width = c.x.dims[3];
     const int64_t each = outputs(c, 0) * outputs(c, 1), within = at % each;
@@ -232,19 +243,26 @@ void unfold(const convolution &c, const float *x, int64_t at, float *row)
         for (int64_t j = left; j < left + c.w.dims[3]; j++, row += in) {
             bool there = i >= 0 && i < height && j >= 0 && j < width;
 
-            for (int64_t k = 0; k < in; k++)
-                row[k] = there ? x[((at / each * height + i) * width + j) * in + k] : 0.0f;
+            if (there)
+                to_float(row,
+                         (const char *)x + (size_t)((at / each * height + i) * width + j) *
+                                               (size_t)in * number_size(c.x.type),
+                         c.x.type, (size_t)in, 1);
+            else
+                std::fill(row, row + in, 0.0f);
         }
 }
 
-void convolving::compute(const float *x, const float *w, const float *b, float *to,
-                         int engine) const
+void convolving::compute(const void *x, const void *w, const void *b, void *to, int engine) const
 {
     const int64_t out = c.w.dims[0], seen = c.w.strides[0];
     const int64_t all = y.dims[0] * y.dims[2] * y.dims[3];
-    std::vector<float> weights(w, w + out * seen), rows((size_t)(PIECE * seen));
-    std::vector<float> sums((size_t)(PIECE * out));
+    std::vector<float> weights((size_t)(out * seen)), rows((size_t)(PIECE * seen));
+    std::vector<float> sums((size_t)(PIECE * out)), biases((size_t)out);
 
+    to_float(weights.data(), w, c.w.type, weights.size(), 1);
+    if (b)
+        to_float(biases.data(), b, bias.type, biases.size(), 1);
     for (float &v : weights)
         v = as_seen(v, engine);
     for (int64_t first = 0; first < all; first += PIECE) {
@@ -256,9 +274,12 @@ void convolving::compute(const float *x, const float *w, const float *b, float *
             v = as_seen(v, engine);
         product(weights.data(), rows.data(), sums.data(), out, n, seen);
         for (int64_t i = 0; i < n * out; i++) {
-            float &old = to[first * out + i], sum = sums[(size_t)i];
+            const size_t at = (size_t)(first * out + i);
+            float sum = sums[(size_t)i];
 
-            old = finished(c.beta != 0.0f ? old + sum : sum, b ? b[i % out] : 0.0f);
+            if (c.beta != 0.0f)
+                sum += one_to_float(to, y.type, at);
+            from_float(to, y.type, at, finished(sum, biases[(size_t)(i % out)]));
         }
     }
 }
@@ -267,16 +288,16 @@ bool apart(const tensor4 &a, const void *pa, const tensor4 &b, const void *pb)
 {
     const char *ca = (const char *)pa, *cb = (const char *)pb;
 
-    return ca + a.dims[0] * a.strides[0] * 4 <= cb || cb + b.dims[0] * b.strides[0] * 4 <= ca;
+    return ca + (size_t)(a.dims[0] * a.strides[0]) * number_size(a.type) <= cb ||
+           cb + (size_t)(b.dims[0] * b.strides[0]) * number_size(b.type) <= ca;
 }
 
 cudnnStatus_t convolving::run(cudnnHandle_t handle, const descriptor &pack, int engine,
                               std::function<void()> before) const
 {
-    const float *x = (const float *)data_of(pack, c.x.uid);
-    const float *w = (const float *)data_of(pack, c.w.uid);
-    const float *b = biased ? (const float *)data_of(pack, bias.uid) : nullptr;
-    float *to = (float *)data_of(pack, y.uid);
+    const void *x = data_of(pack, c.x.uid), *w = data_of(pack, c.w.uid);
+    const void *b = biased ? data_of(pack, bias.uid) : nullptr;
+    void *to = data_of(pack, y.uid);
     const convolving all = *this;
 
     if (!x || !w || !to || (biased && !b))
@@ -290,7 +311,7 @@ cudnnStatus_t convolving::run(cudnnHandle_t handle, const descriptor &pack, int 
         touch_tensor(all.c.x, x, false);
         touch_tensor(all.c.w, w, false);
         if (b)
-            touch(b, (size_t)all.bias.dims[1] * sizeof(float), false);
+            touch(b, (size_t)all.bias.dims[1] * number_size(all.bias.type), false);
         touch_tensor(all.y, to, true);
         before();
         all.compute(x, w, b, to, engine);

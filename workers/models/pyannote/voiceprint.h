@@ -6,8 +6,8 @@
  *     weighted mean and deviation over time -> linear -> 256 values;
  *   GE2E (Resemblyzer): 40 mel bins -> 3 LSTM layers (256) -> linear, ReLU -> 256 values of length
  * 1, the mean over partial windows of 1.6 s. float32, but for the convolutions of ResNet, which are
- * TF32 on a GPU that has it. A result does not depend on what shared a call (bit for bit on the
- * host). */
+ * float16 on a GPU that has that and TF32, unless the weights want more range, and then TF32. A
+ * result does not depend on what shared a call (bit for bit on the host). */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_VOICEPRINT_H
 #define NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_VOICEPRINT_H
 

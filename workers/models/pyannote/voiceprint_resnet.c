@@ -11,8 +11,12 @@
  *   layer 4             125 x 10 x 256
  *   per mask            2 x 10 x 256 -> 256
  *
- * The convolutions, nearly all of the work, are TF32 where a GPU has it: that changes no turn of
- * the conversations that it was tried on (docs/benchmarks.md). The rest is float32.
+ * The convolutions, nearly all of the work, are float16 where a GPU has that and TF32, and images
+ * are then kept in it: what TF32 sees of a number is what float16 keeps, and neither changes a turn
+ * of the conversations that they were tried on (docs/benchmarks.md). What float16 lacks is range:
+ * weights that are too large for it, with silence or noise as loud as can be, are found out when
+ * they are loaded, and go in TF32. A value that is too large later becomes infinite, and the vector
+ * no number, which is an error. The rest is float32.
  *
  * A block reads one of three buffers, and its convolutions write the other two. Windows that no
  * mask wants are not computed. A group's vectors are taken when the next one's operations have been
@@ -60,7 +64,8 @@ struct block {
 struct voice_resnet {
     struct backend *be; /* borrowed */
     uint32_t group;
-    enum precision convolving; /* TF32 where the device has it, else float32 */
+    enum precision convolving;
+    enum dtype type; /* of images */
     struct conv2d *begin;
     uint32_t channels;    /* of begin's output */
     uint32_t block_count; /* of all four layers */
@@ -68,7 +73,7 @@ struct voice_resnet {
     uint32_t size, pooled; /* of a vector; of a frame behind the last block */
     struct linear *last;
 
-    float *buffer[3];                 /* device memory */
+    void *buffer[3];                  /* device memory */
     float *weights, *stats, *vectors; /* device memory, of `many` masks each */
     uint32_t many;
     uint32_t pending; /* masks whose vectors are computed, and not yet taken */
@@ -127,22 +132,23 @@ static int prepare(struct voice_resnet *r, const struct resnet_weights *w, struc
 
 static uint32_t halved(uint32_t n) { return (n - 1) / 2 + 1; }
 
-/* Values of the largest image of one window. */
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* Bytes of what is largest of one window: an image, or what lies there in float32, which is what it
+ * hears (the filter bank is smaller) and what the pool sees. */
 static size_t largest(const struct voice_resnet *r)
 {
     uint32_t frames = MAX_FRAMES, bins = BINS;
-    size_t most = (size_t)frames * bins * r->channels;
+    size_t values = (size_t)frames * bins * r->channels, each = dtype_size(r->type);
+    size_t most = larger(values * each, VOICE_MAX_SAMPLES * sizeof(float));
 
-    most = most > VOICE_MAX_SAMPLES ? most : VOICE_MAX_SAMPLES; /* what it hears lies there, too */
     for (uint32_t i = 0; i < r->block_count; i++) {
-        size_t values;
-
         frames = r->block[i].stride == 2 ? halved(frames) : frames;
         bins = r->block[i].stride == 2 ? halved(bins) : bins;
         values = (size_t)frames * bins * r->block[i].out;
-        most = values > most ? values : most;
+        most = larger(most, values * each);
     }
-    return most;
+    return larger(most, values * sizeof(float));
 }
 
 static int take_memory(struct voice_resnet *r, struct err *err)
@@ -151,15 +157,14 @@ static int take_memory(struct voice_resnet *r, struct err *err)
     const struct {
         float **ret;
         size_t count;
-    } want[] = {{&r->buffer[0], image},
-                {&r->buffer[1], image},
-                {&r->buffer[2], image},
-                {&r->weights, many * MAX_FRAMES},
+    } want[] = {{&r->weights, many * MAX_FRAMES},
                 {&r->stats, many * 2 * r->pooled},
                 {&r->vectors, many * r->size}};
     void *p = NULL;
     int rc = 0;
 
+    for (int i = 0; rc == 0 && i < 3; i++)
+        rc = r->be->ops->alloc(r->be, image, &r->buffer[i], err);
     for (size_t i = 0; rc == 0 && i < sizeof(want) / sizeof(want[0]); i++) {
         rc = r->be->ops->alloc(r->be, want[i].count * sizeof(float), &p, err);
         if (rc == 0)
@@ -211,7 +216,8 @@ void voice_resnet_free(struct voice_resnet *r)
 
 uint32_t voice_resnet_size(const struct voice_resnet *r) { return r->size; }
 
-/* ResNet34: 3, 4, 6, 3 blocks of 32, 64, 128, 256 channels. */
+/* ResNet34: 3, 4, 6, 3 blocks of 32, 64, 128, 256 channels. In float32, which is twice what float16
+ * takes: it may turn out to need that. */
 uint64_t voice_resnet_predict_bytes(uint32_t group)
 {
     static const uint64_t blocks[RESNET_LAYERS] = {3, 4, 6, 3};
@@ -239,7 +245,7 @@ struct images {
 
 static struct tensor tensor_of_images(const struct voice_resnet *r, const struct images *i)
 {
-    return tensor_of(DTYPE_F32, r->buffer[i->buffer], (int64_t)i->n * i->frames * i->bins,
+    return tensor_of(r->type, r->buffer[i->buffer], (int64_t)i->n * i->frames * i->bins,
                      i->channels);
 }
 
@@ -297,23 +303,51 @@ static int put_samples(struct voice_resnet *r, const struct voice_job *job, uint
     return rc;
 }
 
-/* Of the n windows r->used: what the last block leaves. */
+/* The filter bank of the n windows r->used, to the second buffer. */
+static int hear(struct voice_resnet *r, const struct voice_job *job, uint32_t n, uint32_t frames,
+                struct err *err)
+{
+    int64_t rows = (int64_t)n * frames;
+    struct tensor image = tensor_of(r->type, r->buffer[1], rows, BINS);
+    struct tensor bank =
+        r->type == DTYPE_F32 ? image : tensor_of(DTYPE_F32, r->buffer[0], rows, BINS);
+    size_t there = 0;
+    int rc = put_samples(r, job, n, &there, err);
+
+    if (rc == 0)
+        rc = r->be->ops->filter_bank(r->be, r->bank,
+                                     tensor_of(DTYPE_F32, r->buffer[2], 1, (int64_t)there), r->at,
+                                     n, job->samples, bank, err);
+    return rc == 0 && bank.data != image.data ? r->be->ops->copy(r->be, image, bank, err) : rc;
+}
+
+/* *x in float32, as the pool wants it. */
+static int widen(struct voice_resnet *r, struct images *x, struct err *err)
+{
+    struct tensor from = tensor_of_images(r, x), to = from;
+
+    if (r->type == DTYPE_F32)
+        return 0;
+    x->buffer = (x->buffer + 1) % 3;
+    to.type = DTYPE_F32;
+    to.data = r->buffer[x->buffer];
+    return r->be->ops->copy(r->be, to, from, err);
+}
+
+/* Of the n windows r->used: what the last block leaves, float32. */
 static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t n,
                    struct images *ret, struct err *err)
 {
     uint32_t frames = (uint32_t)filter_bank_frames(&voice_resnet_bank, job->samples);
     struct images x = {n, frames, BINS, 1, 1}, y = {n, frames, BINS, r->channels, 0};
-    size_t there = 0;
-    int rc = put_samples(r, job, n, &there, err);
+    int rc = hear(r, job, n, frames, err);
 
-    if (rc == 0)
-        rc = r->be->ops->filter_bank(
-            r->be, r->bank, tensor_of(DTYPE_F32, r->buffer[2], 1, (int64_t)there), r->at, n,
-            job->samples, tensor_of(DTYPE_F32, r->buffer[1], (int64_t)n * frames, BINS), err);
     if (rc == 0)
         rc = convolve(r, r->begin, &x, EPILOGUE_RELU, &y, err);
     for (uint32_t i = 0; rc == 0 && i < r->block_count; i++)
         rc = run_block(r, &r->block[i], &y, err);
+    if (rc == 0)
+        rc = widen(r, &y, err);
     *ret = y;
     return rc;
 }
@@ -459,24 +493,36 @@ int voice_resnet_run(struct voice_resnet *r, const struct voice_job *job, struct
 
 /* ---- at last */
 
-struct silence {
+struct trial {
     struct voice_resnet *r;
     struct voice_job job;
 };
 
-static int hear_silence(void *arg, struct err *err)
+static int hear_trial(void *arg, struct err *err)
 {
-    const struct silence *s = arg;
+    const struct trial *s = arg;
 
     return voice_resnet_run(s->r, &s->job, err);
 }
 
+/* White noise as loud as can be. */
+static void make_noise(float *pcm, size_t n)
+{
+    uint32_t seed = 1;
+
+    for (size_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        pcm[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
+    }
+}
+
 /* A whole group of silence with all its masks: what the device takes for that is taken now, and
- * what it has several ways of is tried. */
+ * what it has several ways of is tried. In float16 noise, too: ERR_MODEL where it has no room for
+ * what the network makes of either. */
 static int warm(struct voice_resnet *r, struct err *err)
 {
     static const float heard = 1.0f;
-    struct silence s = {
+    struct trial s = {
         r, {.samples = VOICE_MAX_SAMPLES, .windows = r->group, .mask_count = r->many, .frames = 1}};
     float *pcm = calloc((size_t)r->group * VOICE_MAX_SAMPLES, sizeof(*pcm));
     float *vectors = calloc((size_t)r->many * r->size, sizeof(*vectors));
@@ -489,19 +535,30 @@ static int warm(struct voice_resnet *r, struct err *err)
     for (uint32_t i = 0; masks && i < r->many; i++)
         masks[i] = (struct voice_mask){i % r->group, &heard};
     if (pcm && vectors && masks)
-        rc = backend_rehearse(r->be, hear_silence, &s, err);
+        rc = backend_rehearse(r->be, hear_trial, &s, err);
     if (rc == 0)
-        rc = hear_silence(&s, err);
+        rc = hear_trial(&s, err);
+    if (rc == 0 && r->convolving == PRECISION_F16) {
+        make_noise(pcm, (size_t)r->group * VOICE_MAX_SAMPLES);
+        rc = hear_trial(&s, err);
+    }
     free(pcm);
     free(vectors);
     free(masks);
     return rc;
 }
 
-int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t group,
-                      struct voice_resnet **ret, struct err *err)
+/* Where images of float16 are as good as TF32 sees those of float32. */
+static bool has_half(const struct backend *be)
 {
-    struct resnet_weights *w = NULL;
+    const precision_set both = 1u << PRECISION_F16 | 1u << PRECISION_TF32;
+
+    return (be->info.have & both) == both && !be->info.deterministic;
+}
+
+static int load_in(enum precision precision, const struct resnet_weights *w, struct backend *be,
+                   uint32_t group, struct voice_resnet **ret, struct err *err)
+{
     struct voice_resnet *r = calloc(1, sizeof(*r));
     int rc;
 
@@ -509,12 +566,10 @@ int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t g
         return err_set(err, ERR_NOMEM, "no memory for the speaker encoder");
     r->be = be;
     r->group = group;
-    r->convolving = be->info.have & 1u << PRECISION_TF32 ? PRECISION_TF32 : PRECISION_F32;
+    r->convolving = precision;
+    r->type = precision_type(precision);
     r->many = group * MASKS_OF_WINDOW;
-    rc = resnet_weights_read(file, &w, err);
-    if (rc == 0)
-        rc = prepare(r, w, err);
-    resnet_weights_free(w);
+    rc = prepare(r, w, err);
     if (rc == 0)
         rc = take_memory(r, err);
     if (rc == 0)
@@ -525,4 +580,20 @@ int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t g
     }
     *ret = r;
     return 0;
+}
+
+int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t group,
+                      struct voice_resnet **ret, struct err *err)
+{
+    bool tf32 = be->info.have & 1u << PRECISION_TF32;
+    struct resnet_weights *w = NULL;
+    int rc = resnet_weights_read(file, &w, err);
+
+    if (rc != 0)
+        return rc;
+    rc = has_half(be) ? load_in(PRECISION_F16, w, be, group, ret, err) : ERR_MODEL;
+    if (rc == ERR_MODEL)
+        rc = load_in(tf32 ? PRECISION_TF32 : PRECISION_F32, w, be, group, ret, err);
+    resnet_weights_free(w);
+    return rc;
 }
