@@ -161,12 +161,15 @@ int cli_length(const char *option, const char *value, int64_t min_ms, int64_t ma
                struct err *err)
 {
     int64_t v = text_parse_length(value, max_ms);
+    const bool bare = value[strspn(value, "0.")] && !value[strspn(value, "0123456789.")];
     char low[TEXT_LEN], high[TEXT_LEN];
 
     if (v < min_ms)
         return err_set(err, ERR_USAGE,
-                       "%s wants a length of time such as 90s, 5m or 1h30m (%s to %s), not '%s'",
-                       option, text_length(min_ms, low), text_length(max_ms, high), value);
+                       "%s wants a length of time such as 90s, 5m or 1h30m (%s%s%s), not '%s'%s",
+                       option, min_ms == 1 ? "more than 0" : text_length(min_ms, low),
+                       min_ms == 1 ? ", at most " : " to ", text_length(max_ms, high), value,
+                       bare ? ", which without a unit is seconds" : "");
     *ret = v;
     return 0;
 }
