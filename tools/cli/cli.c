@@ -142,6 +142,19 @@ int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc,
     return -1;
 }
 
+char *cli_command_line(int argc, char **argv)
+{
+    struct buf b = BUF_INIT;
+    char *ret;
+
+    buf_printf(&b, "nightshift");
+    for (int i = 0; i < argc && b.len < 4000; i++)
+        buf_printf(&b, " %s", argv[i]);
+    ret = b.failed ? NULL : utf8_display(b.data, b.len);
+    buf_free(&b);
+    return ret;
+}
+
 int cli_u32(const char *option, const char *value, uint32_t min, uint32_t max, uint32_t *ret,
             struct err *err)
 {

@@ -110,6 +110,7 @@ struct wanted {
     struct option passed[CMD_ENQUEUE_OPTIONS];
     char **words; /* for `enqueue`: its options, and the paths; owned */
     size_t word_count, option_words;
+    char *line;      /* as it was given; owned */
     struct watcher { /* pid 0: none */
         pid_t pid;
         int file; /* it ends with this */
@@ -642,7 +643,7 @@ static void all_options(struct wanted *w, bool completing, struct option *ret)
 /* 0: go on, also where some of the paths are not there: *missing. Else the status to leave with. */
 static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
 {
-    struct cli sub = {.command = "enqueue", .quiet = cli->quiet || cli->json};
+    struct cli sub = {.command = "enqueue", .quiet = cli->quiet || cli->json, .said = w->line};
     struct err err = {0};
     char **argv = calloc(w->word_count + 2, sizeof(*argv));
     int status;
@@ -671,17 +672,18 @@ static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
 /* Its `enqueue --watch`, with the words that `enqueue` had. */
 static int start_watcher(const struct cli *cli, struct wanted *w, struct err *err)
 {
-    const char **argv = calloc(w->word_count + 6, sizeof(*argv));
+    const char **argv = calloc(w->word_count + 7, sizeof(*argv));
     int ends[2] = {-1, -1}, rc = 0;
 
     if (!argv)
         return err_set(err, ERR_NOMEM, "out of memory");
     argv[0] = "nightshift";
     argv[1] = "watcher";
-    argv[2] = "--quiet";
-    argv[3] = "--catalog";
-    argv[4] = cli->catalog;
-    memcpy(argv + 5, w->words, w->word_count * sizeof(*argv));
+    argv[2] = w->line;
+    argv[3] = "--quiet";
+    argv[4] = "--catalog";
+    argv[5] = cli->catalog;
+    memcpy(argv + 6, w->words, w->word_count * sizeof(*argv));
     if (pipe2(ends, O_CLOEXEC) != 0)
         rc = errno;
     if (rc == 0)
@@ -763,7 +765,11 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     int status;
 
     all_options(&w, cli->complete, all);
-    status = cli_parse(cli, &spec, &w, argc, argv);
+    w.line = cli_command_line(argc, argv); /* before getopt sorts it */
+    if (!w.line)
+        status = cli_no_memory("run");
+    else
+        status = cli_parse(cli, &spec, &w, argc, argv);
     w.option_words = w.word_count;
     if (status < 0 && optind < argc && add_word(&w, &err, "--", "", "") == 0)
         for (; optind < argc && err.code == 0; optind++)
@@ -775,6 +781,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     for (size_t i = 0; i < w.word_count; i++)
         free(w.words[i]);
     free(w.words);
+    free(w.line);
     for (size_t i = 0; i < CMD_ENQUEUE_OPTIONS; i++)
         free((char *)w.passed[i].name);
     return status;
