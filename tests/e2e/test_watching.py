@@ -16,7 +16,7 @@ class Paths(night.Night):
         answer = self.run_to_end("--model", "whisper-nano", "--priority=low", self.archive)
         self.assertIn("1 recording done", answer.out)
         self.assertEqual([("done", -1)], self.sql("SELECT state, priority FROM task"))
-        self.assertIn(f" low priority run --model whisper-nano --priority=low {self.archive}",
+        self.assertIn(f" low priority run --model=whisper-nano --priority=low {self.archive}",
                       " ".join(self.nightshift("status", "--jobs", status=0).out.split()))
         self.assertIn("Nothing was waiting", self.run_to_end(self.archive).out)  # and that is no error
         self.assertEqual([], [line for line in self.run_to_end("--json", self.archive).out.splitlines()
@@ -136,14 +136,14 @@ class Watch(night.Night):
         self.assertEqual([(1,)], self.sql("SELECT priority FROM task"))
 
     def test_a_run_that_watches(self):
-        run = self.watch("--no-progress", self.archive, command="run")
+        run = self.watch("--no-progress", "--on-finish", "echo secret", self.archive, command="run")
         self.wait_for("the run is on", lambda: os.path.exists(self.catalog + ".sock"), run)
         self.bring(FARMER, "a.wav")
         self.wait_for("it is done", lambda: self.rows("SELECT state FROM task") == [("done",)], run)
         others = [pid for pid, _ in night.descendants(run.process.pid)]
         self.end(run)
         self.wait_for("nobody is left", lambda: not any(os.path.exists(f"/proc/{pid}") for pid in others))
-        self.assertEqual({(f"nightshift run --watch --settled=100ms --poll=200ms --no-progress {self.archive}",)},
+        self.assertEqual({(f"nightshift run --watch --settled=100ms --poll=200ms {self.archive}",)},
                          set(self.sql("SELECT command FROM job")))
 
 

@@ -110,7 +110,7 @@ struct wanted {
     struct option passed[CMD_ENQUEUE_OPTIONS];
     char **words; /* for `enqueue`: its options, and the paths; owned */
     size_t word_count, option_words;
-    char *line;      /* as it was given; owned */
+    char *line;      /* what the jobs of its paths show; owned */
     struct watcher { /* pid 0: none */
         pid_t pid;
         int file; /* it ends with this */
@@ -640,16 +640,37 @@ static void all_options(struct wanted *w, bool completing, struct option *ret)
     ret[n] = (struct option){0};
 }
 
+/* Of the command what is about its paths: the catalog is handed on, and --on-finish may hold a
+ * password. NULL: out of memory. */
+static char *line_of(const struct wanted *w)
+{
+    char **argv = calloc(w->word_count + 2, sizeof(*argv)), *ret;
+    int n = 0;
+
+    if (!argv)
+        return NULL;
+    argv[n++] = (char *)"run";
+    if (w->o.watch)
+        argv[n++] = (char *)"--watch";
+    for (size_t i = 0; i < w->word_count; i++)
+        if (i != w->option_words) /* the "--" before the paths */
+            argv[n++] = w->words[i];
+    ret = cli_command_line(n, argv);
+    free(argv);
+    return ret;
+}
+
 /* 0: go on, also where some of the paths are not there: *missing. Else the status to leave with. */
 static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
 {
-    struct cli sub = {.command = "enqueue", .quiet = cli->quiet || cli->json, .said = w->line};
+    struct cli sub = {.command = "enqueue", .quiet = cli->quiet || cli->json};
     struct err err = {0};
     char **argv = calloc(w->word_count + 2, sizeof(*argv));
     int status;
 
+    sub.said = w->line = line_of(w);
     sub.catalog = cli->catalog ? strdup(cli->catalog) : NULL;
-    if (!argv || (cli->catalog && !sub.catalog)) {
+    if (!argv || !w->line || (cli->catalog && !sub.catalog)) {
         free(argv);
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("enqueue", &err, NULL);
@@ -765,11 +786,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     int status;
 
     all_options(&w, cli->complete, all);
-    w.line = cli_command_line(argc, argv); /* before getopt sorts it */
-    if (!w.line)
-        status = cli_no_memory("run");
-    else
-        status = cli_parse(cli, &spec, &w, argc, argv);
+    status = cli_parse(cli, &spec, &w, argc, argv);
     w.option_words = w.word_count;
     if (status < 0 && optind < argc && add_word(&w, &err, "--", "", "") == 0)
         for (; optind < argc && err.code == 0; optind++)
