@@ -8,6 +8,8 @@
 
 #include "base/utf8.h"
 
+static bool too_many_files(int errnum) { return errnum == EMFILE || errnum == ENFILE; }
+
 static int code_of(int rc, int system_errno)
 {
     switch (rc & 0xFF) {
@@ -23,6 +25,8 @@ static int code_of(int rc, int system_errno)
     case SQLITE_AUTH:
         return ERR_DENIED;
     case SQLITE_CANTOPEN:
+        if (too_many_files(system_errno))
+            return ERR_NOMEM;
         return system_errno == ENOENT ? ERR_MISSING : ERR_DENIED;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -66,6 +70,10 @@ int db_error_of(int rc, int system_errno, const char *text, const char *what, st
 
     switch (code) {
     case ERR_NOMEM:
+        if ((rc & 0xFF) == SQLITE_CANTOPEN)
+            return err_set(err, code, "%s: %s may not open more files%s", what,
+                           system_errno == ENFILE ? "this machine" : "this process",
+                           system_errno == ENFILE ? "" : ": raise its limit (ulimit -n)");
         return err_set(err, code, "%s: out of memory", what);
     case ERR_FULL:
         return err_set(err, code,

@@ -146,9 +146,9 @@ static int run_command(struct cli *cli, int argc, char **argv)
         cli->command = c->name;
         return c->main(cli, argc, argv);
     }
-    if (strcmp(argv[0], "watcher") == 0) { /* hidden, too */
+    if (strcmp(argv[0], "watcher") == 0 || strcmp(argv[0], "watched") == 0) { /* hidden, too */
         cli->command = "enqueue";
-        return cmd_watcher(cli, argc, argv);
+        return (strcmp(argv[0], "watcher") == 0 ? cmd_watcher : cmd_watched)(cli, argc, argv);
     }
     if (strcmp(argv[0], "help") == 0 && argc > 1) {
         c = find(argv[1]);

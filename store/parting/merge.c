@@ -39,10 +39,11 @@ static int check_length(struct merge *m, struct err *err)
     int rc = err->code;
 
     if (rc == 0 && (!here || !there || strcmp(here, there) != 0))
-        rc = err_set(err, ERR_INPUT,
-                     "'%s' has checkpoints every %.20s ms, the catalog every %.20s: its results do "
-                     "not fit",
-                     m->part->path, there ? there : "?", here ? here : "?");
+        rc = err_set(
+            err, ERR_INPUT,
+            "it has checkpoints every %.20s ms, the catalog every %.20s: its results do not "
+            "fit",
+            there ? there : "?", here ? here : "?");
     free(here);
     free(there);
     return rc;
@@ -57,8 +58,7 @@ static int check_origin(struct merge *m, struct err *err)
     if (rc == 0)
         rc = parting_origin(m->to, here, err);
     if (rc == 0 && strcmp(here, about.origin) != 0)
-        rc = err_set(err, ERR_INPUT, "'%s' is a part of another catalog than '%s'", m->part->path,
-                     m->to->path);
+        rc = err_set(err, ERR_INPUT, "it is a part of another catalog than '%s'", m->to->path);
     return rc == 0 ? check_length(m, err) : rc;
 }
 

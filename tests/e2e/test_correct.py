@@ -170,6 +170,24 @@ class Words(Correct):
         self.one_sentence(self.correct("-y", "--replace", "a", "b", "/nowhere", status=night.NOINPUT), "no recording")
         self.healthy()
 
+    def test_a_catalog_that_cannot_be_written(self):
+        """Nothing is shown as if it changed; what only shows, does."""
+        before = self.reads("")
+        lock = self.catalog + ".lock"
+        if os.path.exists(lock):
+            os.remove(lock)
+        os.mkdir(lock)  # which holds root off, too
+        path, _ = self.export("tsv")
+        mended = self.file("mended.tsv", open(path, encoding="utf-8").read().replace("friday april", "Friday"))
+        for args in (["--at", "0:11.5", LONG, "apple"], ["-y", "--replace", "tuesday", "Tuesday"], [LONG, mended]):
+            answer = self.nightshift("correct", *args)
+            self.one_sentence(answer, "cannot correct it")
+            self.assertEqual("", answer.out)
+            self.assertIn("would be corrected", self.correct("-n", *args).out)
+        self.assertIn("[Tuesday", self.correct("--replace", "tuesday", "Tuesday", status=night.USAGE).out)
+        os.rmdir(lock)
+        self.assertEqual(before, self.reads(""))
+
     def test_asked_on_a_terminal(self):
         for typed, said, left in (("n", "would be corrected", 2), ("y", "corrected", 0)):
             ours, theirs = pty.openpty()

@@ -112,6 +112,11 @@ class Lists(Describe):
 
     def test_lists_that_are_none(self):
         for text, words in ((b"", "is empty"), (b"\n\n", "is empty"), (b"a,b\n1,2\n", "names no column path"),
+                            (b"path,date,Path\na.wav,1990,b.wav\n", "columns 1 and 3 are both called 'path'"),
+                            (b"File Name;x;file_name\na.wav;1;b.wav\n", "columns 1 and 3 are both called 'file name'"),
+                            (b"media_id,x,media_id\n1,2,3\n", "both called 'media_id'"),
+                            (b"recording,x,recording\n1,2,3\n", "both called 'recording'"),
+                            (b"path,member,x,member\na,b,c,d\n", "both called 'member'"),
                             (b"path\na.wav\n", "no column beside"), (b"path,x\na,\xff\n", "line 2 is no UTF-8"),
                             (b"\xff\xfep\0", "UTF-16"), (b"path,x\n1990/a.wav,1\n\"b,2\n", "line 3 begins a quote"),
                             (b"path,x\n\0\n", "no text"), (b"path," + b"x" * 200, "more than 128 bytes")):

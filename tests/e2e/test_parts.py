@@ -349,6 +349,7 @@ class Parts(night.Night):
         before = self.rows()
         said = self.nightshift("merge", self.catalog, path, status=night.DATA)
         self.assertIn(sentence, said.err)
+        self.assertEqual(1, said.err.count(f"'{path}'"), said.err)
         self.assertEqual(before, self.rows())
 
     def test_strangers(self):

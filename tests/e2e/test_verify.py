@@ -84,6 +84,52 @@ class Verify(night.Night):
         self.assertEqual([], self.changed())
         self.one_sentence(self.nightshift("verify", "/nowhere", status=night.NOINPUT), "no file at or below")
 
+    def add(self, folder, count):
+        """So many short recordings more."""
+        os.makedirs(os.path.join(self.archive, folder))
+        frames = media_kit.wav_frames(os.path.join(night.SAMPLES, "01_en_short.wav"))
+        for i in range(count):
+            media_kit.wav(os.path.join(self.archive, folder, f"{i:02}.wav"), bytes(320 * i) + frames[:3200])
+        self.enqueue()
+
+    def test_a_disk_that_is_not_mounted(self):
+        """Twenty are named, and where the others are."""
+        self.add("disk/1990", 13)
+        self.add("disk/1991", 12)
+        self.verify()
+        disk = os.path.join(self.archive, "disk")
+        os.rename(disk, self.archive + "/away")
+        said = self.verify(status=night.NOINPUT)
+        self.assertEqual(20, said.count("': it is not there"), said)
+        self.assertIn(f"5 more not there, all 25 of them below '{disk}', which is not there itself", said)
+        self.assertIn("3 as before, 25 not there.", said)
+        self.assertIn("5 more not there", self.verify("--quiet", status=night.NOINPUT))
+        os.makedirs(os.path.join(disk, "1990"))
+        os.makedirs(os.path.join(disk, "1991"))
+        said = self.verify(status=night.NOINPUT)
+        self.assertRegex(said, f"(?m)5 more not there, all 25 of them below '{disk}'$")
+        for name in ("a.wav", "b.wav"):
+            self.flip(name)
+        os.remove(os.path.join(self.archive, "box.tar"))
+        said = self.verify(status=night.DATA)
+        self.assertRegex(said, f"(?m)6 more not there, all 26 of them below '{self.archive}'$")
+        self.assertEqual(2, said.count("other bytes than before"), said)
+
+    def test_what_changed_is_named_all(self):
+        self.add("many", 22)
+        self.verify()
+        for i in range(22):
+            self.flip(f"many/{i:02}.wav")
+        said = self.verify(status=night.DATA)
+        self.assertEqual(22, said.count("other bytes than before"), said)
+        self.assertNotIn(" more ", said)
+        for i in range(22):
+            with open(os.path.join(self.archive, f"many/{i:02}.wav"), "ab") as file:
+                file.write(b"more")
+        said = self.verify(status=night.NOINPUT)
+        self.assertEqual(20, said.count("': its size or time is another one"), said)
+        self.assertRegex(said, "(?m)2 more with another size or time, all 22 of them below '.*/many': enqueue them again$")
+
 
 if __name__ == "__main__":
     night.main()

@@ -16,6 +16,8 @@ class Paths(night.Night):
         answer = self.run_to_end("--model", "whisper-nano", "--priority=low", self.archive)
         self.assertIn("1 recording done", answer.out)
         self.assertEqual([("done", -1)], self.sql("SELECT state, priority FROM task"))
+        self.assertIn(f" low priority run --model=whisper-nano --priority=low {self.archive}",
+                      " ".join(self.nightshift("status", "--jobs", status=0).out.split()))
         self.assertIn("Nothing was waiting", self.run_to_end(self.archive).out)  # and that is no error
         self.assertEqual([], [line for line in self.run_to_end("--json", self.archive).out.splitlines()
                               if not line.startswith("{")])
@@ -72,6 +74,9 @@ class Watch(night.Night):
         os.rename(os.path.join(self.archive, ".d.wav.Zk3x9q"), os.path.join(self.archive, "d.wav"))
         self.await_present(run, "a.wav", "b.wav", "c.wav", "d.wav")
         self.end(run)
+        jobs = self.sql("SELECT command FROM job")
+        self.assertGreaterEqual(len(jobs), 5)
+        self.assertEqual({(f"nightshift enqueue --watch --settled=100ms --poll=200ms {self.archive}",)}, set(jobs))
         self.healthy()
 
     def test_a_root_that_vanishes_and_returns(self):
@@ -131,13 +136,15 @@ class Watch(night.Night):
         self.assertEqual([(1,)], self.sql("SELECT priority FROM task"))
 
     def test_a_run_that_watches(self):
-        run = self.watch("--no-progress", self.archive, command="run")
+        run = self.watch("--no-progress", "--on-finish", "echo secret", self.archive, command="run")
         self.wait_for("the run is on", lambda: os.path.exists(self.catalog + ".sock"), run)
         self.bring(FARMER, "a.wav")
         self.wait_for("it is done", lambda: self.rows("SELECT state FROM task") == [("done",)], run)
         others = [pid for pid, _ in night.descendants(run.process.pid)]
         self.end(run)
         self.wait_for("nobody is left", lambda: not any(os.path.exists(f"/proc/{pid}") for pid in others))
+        self.assertEqual({(f"nightshift run --watch --settled=100ms --poll=200ms {self.archive}",)},
+                         set(self.sql("SELECT command FROM job")))
 
 
 if __name__ == "__main__":

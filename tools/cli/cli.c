@@ -142,6 +142,19 @@ int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc,
     return -1;
 }
 
+char *cli_command_line(int argc, char **argv)
+{
+    struct buf b = BUF_INIT;
+    char *ret;
+
+    buf_printf(&b, "nightshift");
+    for (int i = 0; i < argc && b.len < 4000; i++)
+        buf_printf(&b, " %s", argv[i]);
+    ret = b.failed ? NULL : utf8_display(b.data, b.len);
+    buf_free(&b);
+    return ret;
+}
+
 int cli_u32(const char *option, const char *value, uint32_t min, uint32_t max, uint32_t *ret,
             struct err *err)
 {
@@ -161,12 +174,15 @@ int cli_length(const char *option, const char *value, int64_t min_ms, int64_t ma
                struct err *err)
 {
     int64_t v = text_parse_length(value, max_ms);
+    const bool bare = value[strspn(value, "0.")] && !value[strspn(value, "0123456789.")];
     char low[TEXT_LEN], high[TEXT_LEN];
 
     if (v < min_ms)
         return err_set(err, ERR_USAGE,
-                       "%s wants a length of time such as 90s, 5m or 1h30m (%s to %s), not '%s'",
-                       option, text_length(min_ms, low), text_length(max_ms, high), value);
+                       "%s wants a length of time such as 90s, 5m or 1h30m (%s%s%s), not '%s'%s",
+                       option, min_ms == 1 ? "more than 0" : text_length(min_ms, low),
+                       min_ms == 1 ? ", at most " : " to ", text_length(max_ms, high), value,
+                       bare ? ", which without a unit is seconds" : "");
     *ret = v;
     return 0;
 }

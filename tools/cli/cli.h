@@ -19,6 +19,7 @@ struct cli {
     const char *command; /* "status"; borrowed */
     char *catalog; /* owned; absolute once cli_catalog returned 0, before as the user gave it */
     bool json, quiet, verbose;
+    const char *said; /* what the user gave, of whom this command is a helper; NULL: itself */
     struct complete *complete; /* borrowed; not NULL: the command is not meant, what it knows is */
 };
 void cli_free(struct cli *cli);
@@ -44,6 +45,10 @@ int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc,
  * one is near), or several begin with it. Without a full stop. */
 #define CLI_OPTION_LEN 500
 char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN]);
+
+/* The command as it was given, behind "nightshift" and cut at some 4,000 bytes, for people to read;
+ * argv from its name on. Newly allocated; NULL: out of memory. */
+char *cli_command_line(int argc, char **argv);
 
 /* Settles cli->catalog: --catalog, else $NIGHTSHIFT_CATALOG, else nightshift.db in
  * $XDG_DATA_HOME/nightshift (made when `create`). */
@@ -103,9 +108,11 @@ int cli_make_directories(const char *path, struct err *err);
 
 /* The subcommands. */
 int cmd_enqueue(struct cli *cli, int argc, char **argv);
-/* Hidden: `nightshift watcher`, the `enqueue --watch` of a run that has enqueued just now, with
- * which it ends. */
+/* Hidden: `nightshift watcher LINE WORD...`, the `enqueue --watch` of a run that has enqueued just
+ * now, with which it ends; and `nightshift watched LINE WORD...`, the `enqueue WORD...` of a watch
+ * that something has come to. LINE is the command that the user gave, which their jobs show. */
 int cmd_watcher(struct cli *cli, int argc, char **argv);
+int cmd_watched(struct cli *cli, int argc, char **argv);
 /* The long options of `enqueue`, which `run PATH` passes on. Returns how many; *ret has max. Their
  * names are the caller's, to be freed; fewer where memory is short. */
 #define CMD_ENQUEUE_OPTIONS 200

@@ -142,10 +142,25 @@ static const char *made_by(const struct wanted *w)
 
 /* ------------------------------------------------------------------------------------- applying */
 
+static int open_writer(const struct task *t, struct writer **ret, struct err *err)
+{
+    return writer_open(t->cli->catalog, "correct", 10000, t->cli->quiet, ret, err);
+}
+
+/* Before anything is shown as if it changed. The catalog is let go again while people read. */
+static int check_writable(const struct task *t, struct err *err)
+{
+    struct writer *writer = NULL;
+    int rc = open_writer(t, &writer, err);
+
+    writer_close(writer);
+    return rc;
+}
+
 static int apply(struct task *t, struct err *err)
 {
     struct writer *writer = NULL;
-    int rc = writer_open(t->cli->catalog, "correct", 10000, t->cli->quiet, &writer, err);
+    int rc = open_writer(t, &writer, err);
 
     if (rc == 0)
         rc = changes_apply(&t->changes, writer, made_by(t->w), t->source, &t->affected, err);
@@ -225,11 +240,11 @@ static void print_sum(const struct task *t, bool applied)
 }
 
 /* Of many at once by a word it is asked; a file is the decision itself. */
+static bool asks(const struct task *t) { return t->w->replace && !t->w->yes; }
+
 static bool may_apply(const struct task *t)
 {
-    if (!t->w->replace || t->w->yes)
-        return true;
-    return cli_can_ask(t->cli) && cli_confirmed("Replace them?");
+    return !asks(t) || (cli_can_ask(t->cli) && cli_confirmed("Replace them?"));
 }
 
 /* Shows the changes, applies them and says so. */
@@ -239,6 +254,8 @@ static int finish(struct task *t)
     bool go = t->changes.count > 0 && !t->w->dry_run;
     const int status = t->edited.refused.count > 0 ? EX_DATAERR : EX_OK;
 
+    if (go && (!asks(t) || cli_can_ask(t->cli)) && check_writable(t, &err) != 0)
+        return cli_fail("correct it", &err, NULL);
     if (!t->cli->json && !t->cli->quiet &&
         preview_changes(&t->changes, t->w->replace != NULL, &err) != 0)
         return cli_fail("show what changes", &err, NULL);

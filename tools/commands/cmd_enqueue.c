@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "base/spawn.h"
-#include "base/utf8.h"
 #include "scheduler/control/control.h"
 #include "tools/cli/cli.h"
 #include "tools/enqueue/enqueue.h"
@@ -180,20 +179,6 @@ static void values(const struct complete *c, int option, void *arg)
 }
 
 /* ------------------------------------------------------------------------------- the command */
-
-static char *command_line(int argc, char **argv)
-{
-    struct buf b = BUF_INIT;
-    char *shown, *ret = NULL;
-
-    buf_printf(&b, "nightshift");
-    for (int i = 0; i < argc && b.len < 4000; i++)
-        buf_printf(&b, " %s", argv[i]);
-    shown = b.failed ? NULL : utf8_display(b.data, b.len);
-    ret = shown;
-    buf_free(&b);
-    return ret;
-}
 
 /* One descriptor is open for each folder on the way down. */
 static void allow_deep_folders(void)
@@ -423,7 +408,8 @@ static const char **words_of(const struct enqueuing *e, char settled[32])
         return NULL;
     snprintf(settled, 32, "--settled=%.3fs", (double)w->settled_ms / 1000);
     v[n++] = "nightshift";
-    v[n++] = "enqueue";
+    v[n++] = "watched";
+    v[n++] = e->line;
     v[n++] = settled;
     v[n++] = "--catalog";
     v[n++] = e->cli->catalog;
@@ -518,7 +504,8 @@ static int enqueue(struct cli *cli, int argc, char **argv, bool of_run)
     int status;
 
     enqueue_wish_init(&w.wish);
-    e.line = line = command_line(argc, argv); /* before getopt sorts it */
+    e.line = line =
+        cli->said ? strdup(cli->said) : cli_command_line(argc, argv); /* before getopt sorts it */
     w.argc = argc;
     w.argv = argv;
     status = parse(cli, &w, argc, argv);
@@ -539,9 +526,23 @@ static int enqueue(struct cli *cli, int argc, char **argv, bool of_run)
 
 int cmd_enqueue(struct cli *cli, int argc, char **argv) { return enqueue(cli, argc, argv, false); }
 
+/* argv[1] is the line that the user gave, and stands where getopt expects the command's name. */
+static int enqueue_said(struct cli *cli, int argc, char **argv, bool of_run)
+{
+    if (argc < 2)
+        return cli_usage(cli, "this is started by `nightshift enqueue --watch` alone");
+    cli->said = argv[1];
+    return enqueue(cli, argc - 1, argv + 1, of_run);
+}
+
 int cmd_watcher(struct cli *cli, int argc, char **argv)
 {
-    return spawn_begun(STDIN_FILENO) ? enqueue(cli, argc, argv, true) : EX_UNAVAILABLE;
+    return spawn_begun(STDIN_FILENO) ? enqueue_said(cli, argc, argv, true) : EX_UNAVAILABLE;
+}
+
+int cmd_watched(struct cli *cli, int argc, char **argv)
+{
+    return enqueue_said(cli, argc, argv, false);
 }
 
 size_t cmd_enqueue_options(struct option *ret, size_t max)

@@ -110,6 +110,7 @@ struct wanted {
     struct option passed[CMD_ENQUEUE_OPTIONS];
     char **words; /* for `enqueue`: its options, and the paths; owned */
     size_t word_count, option_words;
+    char *line;      /* what the jobs of its paths show; owned */
     struct watcher { /* pid 0: none */
         pid_t pid;
         int file; /* it ends with this */
@@ -639,6 +640,26 @@ static void all_options(struct wanted *w, bool completing, struct option *ret)
     ret[n] = (struct option){0};
 }
 
+/* Of the command what is about its paths: the catalog is handed on, and --on-finish may hold a
+ * password. NULL: out of memory. */
+static char *line_of(const struct wanted *w)
+{
+    char **argv = calloc(w->word_count + 2, sizeof(*argv)), *ret;
+    int n = 0;
+
+    if (!argv)
+        return NULL;
+    argv[n++] = (char *)"run";
+    if (w->o.watch)
+        argv[n++] = (char *)"--watch";
+    for (size_t i = 0; i < w->word_count; i++)
+        if (i != w->option_words) /* the "--" before the paths */
+            argv[n++] = w->words[i];
+    ret = cli_command_line(n, argv);
+    free(argv);
+    return ret;
+}
+
 /* 0: go on, also where some of the paths are not there: *missing. Else the status to leave with. */
 static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
 {
@@ -647,8 +668,9 @@ static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
     char **argv = calloc(w->word_count + 2, sizeof(*argv));
     int status;
 
+    sub.said = w->line = line_of(w);
     sub.catalog = cli->catalog ? strdup(cli->catalog) : NULL;
-    if (!argv || (cli->catalog && !sub.catalog)) {
+    if (!argv || !w->line || (cli->catalog && !sub.catalog)) {
         free(argv);
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("enqueue", &err, NULL);
@@ -671,17 +693,18 @@ static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
 /* Its `enqueue --watch`, with the words that `enqueue` had. */
 static int start_watcher(const struct cli *cli, struct wanted *w, struct err *err)
 {
-    const char **argv = calloc(w->word_count + 6, sizeof(*argv));
+    const char **argv = calloc(w->word_count + 7, sizeof(*argv));
     int ends[2] = {-1, -1}, rc = 0;
 
     if (!argv)
         return err_set(err, ERR_NOMEM, "out of memory");
     argv[0] = "nightshift";
     argv[1] = "watcher";
-    argv[2] = "--quiet";
-    argv[3] = "--catalog";
-    argv[4] = cli->catalog;
-    memcpy(argv + 5, w->words, w->word_count * sizeof(*argv));
+    argv[2] = w->line;
+    argv[3] = "--quiet";
+    argv[4] = "--catalog";
+    argv[5] = cli->catalog;
+    memcpy(argv + 6, w->words, w->word_count * sizeof(*argv));
     if (pipe2(ends, O_CLOEXEC) != 0)
         rc = errno;
     if (rc == 0)
@@ -775,6 +798,7 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     for (size_t i = 0; i < w.word_count; i++)
         free(w.words[i]);
     free(w.words);
+    free(w.line);
     for (size_t i = 0; i < CMD_ENQUEUE_OPTIONS; i++)
         free((char *)w.passed[i].name);
     return status;

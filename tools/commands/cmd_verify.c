@@ -20,6 +20,7 @@
 #define BATCH_FILES 256
 #define PATIENCE_MS 60000 /* with another command that has the catalog */
 #define BATCH_BYTES ((uint64_t)4 << 30)
+#define NAMED 20 /* of a kind; of a disk that is not mounted every file is missing */
 
 static const char help[] =
     "Usage: nightshift verify [OPTION]... [PATH]...\n"
@@ -28,7 +29,8 @@ static const char help[] =
     "first verify. A file with other bytes, though its size and time are the same, is\n"
     "in the catalog's view `failures` as changed. Those that were never verified come\n"
     "first, then whichever was so longest ago; an interrupted verify goes on there.\n"
-    "Also while a run is on.\n"
+    "Each that changed is named; of those that are missing, unreadable or replaced,\n"
+    "the first 20. Also while a run is on.\n"
     "\n"
     "      --json           the outcome as JSON\n"
     "  -c, --catalog=FILE   the catalog\n"
@@ -75,6 +77,7 @@ struct verify {
     struct request_verified batch[BATCH_FILES];
     uint32_t batched;
     uint64_t batched_bytes, bytes, counts[OUTCOMES];
+    char *below[OUTCOMES]; /* owned: the folder that all of a kind are below, "" the root's */
 };
 
 /* ---- which */
@@ -168,6 +171,76 @@ static enum outcome look_at(struct verify *v, const struct file *f, uint8_t hash
     return is == SAME && memcmp(hash, f->hash, sizeof(f->hash)) != 0 ? CHANGED : is;
 }
 
+/* ---- what is wrong with them */
+
+static void narrow(char **below, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = *below;
+    size_t n = 0;
+
+    if (!folder) {
+        *below = strndup(path, slash ? (size_t)(slash - path) : 0);
+        return;
+    }
+    while (folder[n] && folder[n] == path[n])
+        n++;
+    if (folder[n] == 0 && path[n] == '/')
+        return;
+    while (n > 0 && folder[--n] != '/')
+        ;
+    folder[n] = 0;
+}
+
+/* Those with other bytes are what it is for: they are named all. */
+static void say(struct verify *v, const struct file *f, enum outcome is)
+{
+    char *shown = NULL;
+
+    narrow(&v->below[is], f->path);
+    if (is != CHANGED && v->counts[is] > NAMED)
+        return;
+    shown = utf8_display(f->path, strlen(f->path));
+    cli_note("'%s': %s", shown ? shown : "", outcomes[is].problem);
+    free(shown);
+}
+
+/* Cuts the folder behind the first of its parts that is not there. */
+static bool cut_where_absent(char *folder)
+{
+    struct stat st;
+
+    for (char *end = folder; *end;) {
+        const char cut = *(end = strchrnul(end + 1, '/'));
+
+        *end = 0;
+        if (stat(folder, &st) != 0 && errno == ENOENT)
+            return true;
+        *end = cut;
+    }
+    return false;
+}
+
+static void say_more(const struct verify *v, enum outcome is)
+{
+    char more[TEXT_LEN], all[TEXT_LEN], *folder = v->below[is], *shown;
+    const char *then = is == STALE ? ": enqueue them again" : "";
+
+    if (v->counts[is] <= NAMED)
+        return;
+    text_count(v->counts[is] - NAMED, more);
+    text_count(v->counts[is], all);
+    if (folder && is == MISSING && cut_where_absent(folder))
+        then = ", which is not there itself: is its disk mounted?";
+    shown = folder && *folder ? utf8_display(folder, strlen(folder)) : NULL;
+    if (shown)
+        cli_note("%s more %s, all %s of them below '%s'%s", more, outcomes[is].said, all, shown,
+                 then);
+    else
+        cli_note("%s more %s%s", more, outcomes[is].said, then);
+    free(shown);
+}
+
 /* ---- all of them */
 
 /* The catalog is held for this moment alone: reading may take all night. */
@@ -195,12 +268,8 @@ static int verify_one(struct verify *v, const struct file *f, struct err *err)
     struct request_verified *to = &v->batch[v->batched];
 
     v->counts[is]++;
-    if (outcomes[is].problem) {
-        char *shown = utf8_display(f->path, strlen(f->path));
-
-        cli_note("'%s': %s", shown ? shown : "", outcomes[is].problem);
-        free(shown);
-    }
+    if (outcomes[is].problem)
+        say(v, f, is);
     if (is > CHANGED)
         return 0;
     *to = (struct request_verified){.path = f->path,
@@ -266,6 +335,8 @@ static int verify(struct verify *v, int argc, char **argv)
         rc = verify_one(v, &v->files[i], &err);
     if (rc == 0)
         rc = flush(v, &err);
+    for (enum outcome is = STALE; is < OUTCOMES; is++)
+        say_more(v, is);
     if (rc != 0)
         return cli_fail("verify the files", &err, NULL);
     print_outcome(v);
@@ -294,6 +365,8 @@ int cmd_verify(struct cli *cli, int argc, char **argv)
     for (size_t i = 0; i < v->count; i++)
         free(v->files[i].path);
     free(v->files);
+    for (int i = 0; i < OUTCOMES; i++)
+        free(v->below[i]);
     free(v);
     return cli_flush(status);
 }

@@ -60,13 +60,13 @@ static char *clean(char *text, bool keep_lines)
 
 /* ---- the header */
 
+static char fold(char c) { return c == ' ' || c == '-' ? '_' : (char)tolower((unsigned char)c); }
+
 static bool is_called(const char *header, const char *name)
 {
-    for (; *header && *name; header++, name++) {
-        char c = (char)tolower((unsigned char)*header);
-
-        if ((c == ' ' || c == '-' ? '_' : c) != *name)
-            return false;
+    while (*header && fold(*header) == fold(*name)) {
+        header++;
+        name++;
     }
     return *header == *name;
 }
@@ -78,6 +78,18 @@ static size_t column_of(const struct reading *r, const char *const *names)
             if (r->keys[i] && is_called(r->keys[i], *names))
                 return i;
     return NONE;
+}
+
+/* Of a tag both are kept; of two that name the recording nobody knows which one does. */
+static int check_once(const struct reading *r, size_t column, struct err *err)
+{
+    for (size_t i = column + 1; column != NONE && i < r->columns; i++)
+        if (r->keys[i] && is_called(r->keys[i], r->keys[column]))
+            return err_set(err, ERR_INPUT,
+                           "its columns %zu and %zu are both called '%s', which names the "
+                           "recording: leave one of them out, or give it another name",
+                           column + 1, i + 1, r->keys[column]);
+    return 0;
 }
 
 /* Which columns name the recording, and so are no tags. */
@@ -98,6 +110,9 @@ static int find_names(struct reading *r, struct err *err)
         return err_set(err, ERR_INPUT,
                        "its first line names no column path, file, filename, media_id, recording "
                        "or number");
+    if (check_once(r, r->number, err) != 0 || check_once(r, r->path, err) != 0 ||
+        check_once(r, r->member, err) != 0)
+        return err->code;
     for (size_t i = 0; i < 3; i++)
         if (used[i] != NONE)
             r->keys[used[i]] = NULL;

@@ -2,6 +2,7 @@
  * writer. */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -109,6 +110,42 @@ TEST(a_new_catalog_is_what_the_migrations_come_to)
     sqlite3_finalize(tables);
     sqlite3_close(db);
     unlink("old.db");
+}
+
+/* With room for `room` files more. */
+static int open_within(enum store_mode mode, int room, struct err *e)
+{
+    int lowest = dup(STDIN_FILENO), rc;
+    struct store *st = NULL;
+    struct rlimit was, few;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    few = was;
+    few.rlim_cur = (rlim_t)(lowest + room);
+    close(lowest);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    rc = store_open(CATALOG, mode, &st, e);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    store_close(st);
+    return rc;
+}
+
+/* Whichever file it is that is one too many: it is no matter of permissions. */
+TEST(no_more_files_may_be_opened)
+{
+    catalog_close(catalog_new());
+    for (int mode = STORE_READ; mode <= STORE_WRITE; mode++) {
+        struct err e = {0};
+        int room = 0;
+
+        while (open_within((enum store_mode)mode, room, &e) != 0) {
+            if (e.code != ERR_NOMEM || !strstr(e.msg, "may not open more files: raise its limit"))
+                fail_msg("%d, with %d: '%s'", mode, room, e.msg);
+            e = (struct err){0};
+            assert_true(++room < 10);
+        }
+        assert_true(room >= 2);
+    }
 }
 
 TEST(not_a_catalog)

@@ -98,6 +98,13 @@ TEST(numbers_are_checked)
     assert_int_equal(v, 10);
     assert_int_equal(cli_length("--shard", "-5", 1, 1000, &ms, &err), ERR_USAGE);
     assert_int_equal(cli_length("--shard", "2s", 1, 1000, &ms, &err), ERR_USAGE);
+    assert_non_null(strstr(err.msg, "(more than 0, at most 1.0 s), not '2s'"));
+    assert_int_equal(err.msg[strlen(err.msg) - 1], '\'');
+    assert_int_equal(cli_length("--gap", "500", 0, 2000, &ms, &err), ERR_USAGE);
+    assert_non_null(strstr(err.msg, "(0.0 s to 2.0 s), not '500', which without a unit is sec"));
+    assert_int_equal(cli_length("--shard", "0", 30000, 60000, &ms, &err), ERR_USAGE);
+    assert_non_null(strstr(err.msg, "(30 s to 1 min 00 s), not '0'"));
+    assert_null(strstr(err.msg, "unit"));
     assert_int_equal(ms, 42);
     assert_ok(cli_length("--shard", "1s", 1, 1000, &ms, &err), err);
     assert_int_equal(ms, 1000);

@@ -516,7 +516,8 @@ class Words(Searching):
                             (["--within", "5s", "market OR fair"], "there must be two things at least"),
                             (["--within", "5s", " ".join("abcdefghijklmnopqrstuvwxyz123456")], "32 things within"),
                             (["--within", "5s", "market NOT fair"], "there must be two things at least"),
-                            (["--within", "0", "a b"], "--within wants a length of time"),
+                            (["--within", "0", "a b"], "(more than 0, at most 24 h 00 min), not '0'. Try"),
+                            (["--within", "90000", "a b"], "not '90000', which without a unit is seconds"),
                             (["--within", "soon", "a b"], "--within wants a length of time"),
                             (["--within", "25h", "a b"], "--within wants a length of time")):
             self.assertIn(words, " ".join(self.run_it("search", *args, status=64).err.split()))
