@@ -26,6 +26,25 @@ int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err),
     return rc;
 }
 
+static uint32_t bits_of(uint32_t first, uint32_t count) { return ((1u << count) - 1u) << first; }
+
+int backend_take_boxes(struct backend *be, uint32_t count, uint32_t *first, struct err *err)
+{
+    for (uint32_t i = 0; be->ops->post && i + count <= BACKEND_BOXES; i++) {
+        if ((be->boxes & bits_of(i, count)) == 0) {
+            be->boxes |= bits_of(i, count);
+            *first = i;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_DEVICE, "%s has no %u boxes left", be->info.name, count);
+}
+
+void backend_give_boxes(struct backend *be, uint32_t first, uint32_t count)
+{
+    be->boxes &= ~bits_of(first, count);
+}
+
 /* "fp32 and bf16" */
 static void names(precision_set set, char *out, size_t cap)
 {

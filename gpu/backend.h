@@ -169,7 +169,7 @@ struct candidate {
     double logprob; /* natural logarithm, at temperature 1 */
 };
 
-#define BACKEND_BOXES 2
+#define BACKEND_BOXES 16
 #define BACKEND_BOX_BYTES ((size_t)4 << 20)
 #define BACKEND_MAX_TOP 33 /* candidates of a row */
 
@@ -425,7 +425,7 @@ struct backend_ops {
                 const struct choice_ask *asks, const struct choice *choices, uint32_t n,
                 struct token_tail *tails, struct err *err);
     /* A copy of device memory on its way to the host, after what was asked for before and while
-     * what comes later runs: into box < BACKEND_BOXES, at most BACKEND_BOX_BYTES; of 0 bytes it is
+     * what comes later runs: into a box that was taken, at most BACKEND_BOX_BYTES; of 0 bytes it is
      * a mark of how far `be` is. collect: sleeps until it is there; dst: host memory. posted: *ret:
      * whether it is there; waits for nothing. What others are asked for once it is known to be
      * there comes after all that it came after. Recorded sequences hold none of the three. */
@@ -480,7 +480,14 @@ struct backend {
     /* Set by a model that warms up: operations prepare what they prepare at first use, and need not
      * compute, so that what they leave behind means nothing. */
     bool rehearsing;
+    uint32_t boxes; /* bits of those that are taken */
 };
+
+/* Boxes that nobody else has, *first and those behind it; given back by who took them. What is
+ * posted into one is overwritten by the next post: so each of several models on a device has its
+ * own. ERR_DEVICE: so many are not left, or the device has none. */
+int backend_take_boxes(struct backend *be, uint32_t count, uint32_t *first, struct err *err);
+void backend_give_boxes(struct backend *be, uint32_t first, uint32_t count);
 
 /* The processor itself. threads 0: as many as this process may run on. Closed with
  * backend_close. */

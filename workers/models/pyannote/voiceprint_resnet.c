@@ -33,7 +33,6 @@
 #define BINS VOICE_RESNET_BINS
 #define MAX_FRAMES 998    /* of 10 s */
 #define MASKS_OF_WINDOW 4 /* that share a call of the device */
-#define BOX 0             /* by which vectors come */
 
 /* As Kaldi's (and torchaudio's) with a Hamming window and no dither; samples count as those of 16
  * bits do. */
@@ -76,6 +75,8 @@ struct voice_resnet {
     void *buffer[3];                  /* device memory */
     float *weights, *stats, *vectors; /* device memory, of `many` masks each */
     uint32_t many;
+    bool boxed; /* vectors come by `box`; else they wait for all that was asked for by then */
+    uint32_t box;
     uint32_t pending; /* masks whose vectors are computed, and not yet taken */
 
     struct filter_bank *bank;
@@ -172,6 +173,10 @@ static int take_memory(struct voice_resnet *r, struct err *err)
     }
     if (rc == 0)
         rc = r->be->ops->filter_bank_new(r->be, &voice_resnet_bank, &r->bank, err);
+    if (rc == 0 && r->be->ops->post && many * r->size * sizeof(float) <= BACKEND_BOX_BYTES) {
+        rc = backend_take_boxes(r->be, 1, &r->box, err);
+        r->boxed = rc == 0;
+    }
     if (rc != 0)
         return rc;
     r->stretched = malloc(many * MAX_FRAMES * sizeof(float));
@@ -192,6 +197,8 @@ void voice_resnet_free(struct voice_resnet *r)
     if (!r)
         return;
     ops = r->be->ops;
+    if (r->boxed)
+        backend_give_boxes(r->be, r->box, 1);
     ops->conv2d_free(r->be, r->begin);
     for (uint32_t i = 0; i < RESNET_LAYERS * RESNET_MAX_BLOCKS; i++) {
         ops->conv2d_free(r->be, r->block[i].first);
@@ -352,12 +359,6 @@ static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t
     return rc;
 }
 
-/* Whether vectors come by a box: without it they wait for all that was asked for by then. */
-static bool by_box(const struct voice_resnet *r)
-{
-    return r->be->ops->post && (size_t)r->many * r->size * sizeof(float) <= BACKEND_BOX_BYTES;
-}
-
 /* The vectors that are pending, if any: of the masks r->to. */
 static int take_vectors(struct voice_resnet *r, float *ret, struct err *err)
 {
@@ -368,8 +369,8 @@ static int take_vectors(struct voice_resnet *r, float *ret, struct err *err)
     r->pending = 0;
     if (masks == 0)
         return 0;
-    if (by_box(r))
-        rc = r->be->ops->collect(r->be, BOX, r->staged, values * sizeof(float), err);
+    if (r->boxed)
+        rc = r->be->ops->collect(r->be, r->box, r->staged, values * sizeof(float), err);
     else
         rc = r->be->ops->get(r->be, r->staged, tensor_of(DTYPE_F32, r->vectors, masks, r->size),
                              err);
@@ -399,8 +400,8 @@ static int pool_masks(struct voice_resnet *r, const struct images *x, uint32_t m
         rc = ops->weighted_stats(r->be, x->n, all, r->of, weights, stats, err);
     if (rc == 0)
         rc = ops->linear(r->be, r->last, stats, EPILOGUE_NONE, vectors, err);
-    if (rc == 0 && by_box(r))
-        rc = ops->post(r->be, BOX, r->vectors, (size_t)masks * r->size * sizeof(float), err);
+    if (rc == 0 && r->boxed)
+        rc = ops->post(r->be, r->box, r->vectors, (size_t)masks * r->size * sizeof(float), err);
     r->pending = rc == 0 ? masks : 0;
     return rc;
 }

@@ -213,12 +213,12 @@ static int check_windows(struct whisper_session *s, const struct whisper_window 
 static bool under_way(const struct whisper_session *s) { return s->waves_begun != s->waves_there; }
 
 /* The place of a wave, and of the mark behind it. */
-static uint32_t box_of(uint64_t number) { return (uint32_t)(number % WHISPER_WAVES); }
+static uint32_t place_of(uint64_t number) { return (uint32_t)(number % WHISPER_WAVES); }
 
 /* The oldest wave is there. */
 static uint32_t land(struct whisper_session *s)
 {
-    const struct wave *w = &s->wave[box_of(s->waves_there++)];
+    const struct wave *w = &s->wave[place_of(s->waves_there++)];
     int64_t now = clock_mono_ns();
 
     s->times.encode_ns += now - (w->start > s->there_at ? w->start : s->there_at);
@@ -241,9 +241,9 @@ int whisper_encoded(struct whisper_session *s, bool wait, uint32_t *ret, struct 
     if (be == s->w->be)
         rc = be->ops->sync(be, err);
     else if (wait)
-        rc = be->ops->collect(be, box_of(s->waves_there), NULL, 0, err);
+        rc = be->ops->collect(be, s->wave_box + place_of(s->waves_there), NULL, 0, err);
     else
-        rc = be->ops->posted(be, box_of(s->waves_there), &there, err);
+        rc = be->ops->posted(be, s->wave_box + place_of(s->waves_there), &there, err);
     if (rc == 0 && there)
         *ret = land(s);
     return rc;
@@ -270,7 +270,7 @@ static int encode_wave(struct whisper_session *s, struct wave *w,
         at += k;
     }
     if (rc == 0 && be != s->w->be)
-        rc = be->ops->post(be, box_of(s->waves_begun), NULL, 0, err);
+        rc = be->ops->post(be, s->wave_box + place_of(s->waves_begun), NULL, 0, err);
     if (rc == 0)
         s->peek = w->slots[n - 1];
     return rc;
@@ -286,7 +286,7 @@ int whisper_encode_begin(struct whisper_session *s, const struct whisper_window 
     rc = check_windows(s, windows, n, err);
     if (rc != 0 || n == 0)
         return rc;
-    rc = encode_wave(s, &s->wave[box_of(s->waves_begun)], windows, n, err);
+    rc = encode_wave(s, &s->wave[place_of(s->waves_begun)], windows, n, err);
     if (rc == 0)
         s->waves_begun++;
     return rc;

@@ -274,9 +274,34 @@ static int make_memory(struct whisper_session *s, struct err *err)
     return rc;
 }
 
-_Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS && WHISPER_AHEAD <= BACKEND_BOXES &&
-                   WHISPER_WAVES <= BACKEND_BOXES,
-               "rows that follow, windows under way");
+_Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS, "rows that follow");
+
+/* Steps' answers come by boxes of the session's own where they come later; and so do marks of how
+ * far its windows are, on a fork. */
+static int take_boxes(struct whisper_session *s, struct err *err)
+{
+    struct backend *be = s->w->be, *encoder = s->w->encoder_be;
+    bool ahead = s->records && be->ops->follow && s->shape.branches == 1 &&
+                 s->rows_max * sizeof(*s->choices) <= BACKEND_BOX_BYTES;
+    int rc = 0;
+
+    if (ahead)
+        rc = backend_take_boxes(be, WHISPER_AHEAD, &s->answer_box, err);
+    s->ahead = ahead && rc == 0;
+    if (rc == 0 && encoder != be) {
+        rc = backend_take_boxes(encoder, WHISPER_WAVES, &s->wave_box, err);
+        s->marks = rc == 0;
+    }
+    return rc;
+}
+
+static void give_boxes(struct whisper_session *s)
+{
+    if (s->ahead)
+        backend_give_boxes(s->w->be, s->answer_box, WHISPER_AHEAD);
+    if (s->marks)
+        backend_give_boxes(s->w->encoder_be, s->wave_box, WHISPER_WAVES);
+}
 
 static int check_shape(struct whisper_shape shape, struct err *err)
 {
@@ -309,11 +334,11 @@ int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct wh
     s->w = w;
     size_session(s, settle_shape(w, shape));
     s->records = w->be->ops->record_begin != NULL;
-    s->ahead = s->records && w->be->ops->follow && s->shape.branches == 1 &&
-               s->rows_max * sizeof(*s->choices) <= BACKEND_BOX_BYTES;
     s->staged = w->be->info.threads != 0; /* the host's operations have run when they return */
     s->peek = -1;
-    rc = make_arrays(s, err);
+    rc = take_boxes(s, err);
+    if (rc == 0)
+        rc = make_arrays(s, err);
     if (rc == 0)
         rc = make_memory(s, err);
     if (rc == 0 && s->shape.windows > 1)
@@ -366,6 +391,7 @@ void whisper_session_free(struct whisper_session *s)
     if (!s)
         return;
     be = s->w->be;
+    give_boxes(s);
     free_recordings(s);
     be->ops->rules_free(be, s->rules);
     s->w->encoder_be->ops->mel_free(s->w->encoder_be, s->mel);

@@ -55,9 +55,11 @@ struct whisper_session {
     bool *encoded;    /* [slots] */
     struct wave wave[WHISPER_WAVES];   /* wave i in place i % WHISPER_WAVES, */
     uint64_t waves_begun, waves_there; /*   for i from waves_there to waves_begun - 1 */
-    int64_t there_at;                  /* clock_mono_ns */
-    struct branch *branch;             /* [slots * branches] */
-    uint64_t calls;                    /* that named branches */
+    bool marks;                        /* on a fork: of how far they are, from this box on */
+    uint32_t wave_box;
+    int64_t there_at;      /* clock_mono_ns */
+    struct branch *branch; /* [slots * branches] */
+    uint64_t calls;        /* that named branches */
     struct whisper_times times;
     struct mel *mel;
     struct rules *rules;
@@ -65,7 +67,8 @@ struct whisper_session {
     bool staged; /* the stages of the encoder are timed one by one */
     struct bucket bucket[WHISPER_BUCKETS];
     bool records; /* the device records steps, and has had memory for it so far */
-    bool ahead;   /* steps may follow each other without the host */
+    bool ahead;   /* steps may follow each other without the host, answers by boxes from this on */
+    uint32_t answer_box;
     struct under_way under_way[WHISPER_AHEAD]; /* step i in place i % WHISPER_AHEAD, */
     uint64_t begun, ended;                     /*   for i from `ended` to begun - 1 */
     int64_t ended_at;                          /* clock_mono_ns */

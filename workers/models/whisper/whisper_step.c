@@ -387,7 +387,8 @@ int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *ro
     rc = recorded || s->ahead ? choose_recorded(s, rows, asks, n, err)
                               : choose_plain(s, rows, asks, n, u.answered, top, err);
     if (rc == 0 && s->ahead)
-        rc = be->ops->post(be, place_of(s->begun), s->choices, n * sizeof(*s->choices), err);
+        rc = be->ops->post(be, s->answer_box + place_of(s->begun), s->choices,
+                           n * sizeof(*s->choices), err);
     if (rc != 0) {
         s->ended = s->begun;
         return rc;
@@ -406,7 +407,7 @@ int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct can
 
     if (s->begun == s->ended || (top && !u->top))
         return err_set(err, ERR_DEVICE, "choices that nobody asked for");
-    rc = s->ahead ? be->ops->collect(be, place_of(s->ended), s->from_choices,
+    rc = s->ahead ? be->ops->collect(be, s->answer_box + place_of(s->ended), s->from_choices,
                                      u->n * sizeof(*s->from_choices), err)
                   : read_answers(s, u->answered, u->top, err);
     s->ended++;
