@@ -11,7 +11,7 @@
  * As bytes (recall, learn): head, then key and algorithm of each. The head names the library's
  * version and the device's kind, for an algorithm means nothing to another. The bytes come from
  * outside: a length that does not fit is refused, and each algorithm is put before the library's
- * own check, for the very product, before it is run. Learning has not yet run on a GPU. */
+ * own check, for the very product, before it is run. */
 #include "gpu/cuda/matmul.h"
 
 #include <stdlib.h>

@@ -256,6 +256,8 @@ int k_depthwise(cudaStream_t s, struct tensor x, const float *w, const float *bi
 {
     if (is_empty(y))
         return 0;
+    if (epilogue == EPILOGUE_ADD_RELU)
+        return (int)cudaErrorInvalidValue;
     if (in_packs(x, 4) && in_packs(y, 4) && is_aligned(w) && is_aligned(bias))
         return depthwise_by<4>(s, x, w, bias, *g, epilogue, y);
     return depthwise_by<1>(s, x, w, bias, *g, epilogue, y);

@@ -17,8 +17,8 @@ namespace
 constexpr int WARPS = 4;    /* rows of a block, a warp each */
 constexpr int MOST = 12;    /* packs of four of a lane's column: 12 * 4 * 32 = 1536 values */
 constexpr int LARGE = 1280; /* values of a row of Whisper's large models */
-constexpr int FEW = 2048;   /* rows up to which a block each is faster (an H200: 5.2 us for 9.8 of
-                               256, 7.7 for 10.4 of 768) */
+constexpr int FEW = 2048;   /* rows up to which a block has each: an H200 took 5.2 us for 9.8 with
+                               256 and 7.7 for 10.4 with 768, whose lines meet here */
 constexpr int SOFTMAX_THREADS = 128;
 constexpr int SOFTMAX_VALUES = BACKEND_MAX_KEYS / SOFTMAX_THREADS;
 static_assert(SOFTMAX_VALUES * SOFTMAX_THREADS == BACKEND_MAX_KEYS, "a row is held whole");
@@ -52,8 +52,16 @@ __device__ inline pack<U, N> normed(const pack<float, N> &x, float mean, float s
 
 #pragma unroll
     for (int j = 0; j < N; j++)
-        y.v[j] = number<U>::from((x.v[j] - mean) * scale * gamma[j] + beta[j]);
+        y.v[j] = number<U>::from(fmaf(__fmul_rn(x.v[j] - mean, scale), gamma[j], beta[j]));
     return y;
+}
+
+/* Of the distances from the mean. Named, as in normed, so that every kernel rounds alike. */
+__device__ inline float squares(const pack<float, 4> &x, float mean)
+{
+    const float a = x.v[0] - mean, b = x.v[1] - mean, c = x.v[2] - mean, d = x.v[3] - mean;
+
+    return fmaf(a, a, __fmul_rn(b, b)) + fmaf(c, c, __fmul_rn(d, d));
 }
 
 /* Lane l of the row's warps holds packs l, l + 32, ... of it, one after the other in one warp or
@@ -118,17 +126,9 @@ __global__ __launch_bounds__(32 * (ACROSS > 1 ? ACROSS : WARPS)) void norm_held(
     }
     mean = over_row<false, ACROSS>(sum, shared[0]) / (float)x.cols;
 #pragma unroll
-    for (int i = 0; i < HELD; i++) {
-        if (holds(i)) {
-            float from[4];
-
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                from[j] = v[i].v[j] - mean;
-            spread +=
-                (from[0] * from[0] + from[1] * from[1]) + (from[2] * from[2] + from[3] * from[3]);
-        }
-    }
+    for (int i = 0; i < HELD; i++)
+        if (holds(i))
+            spread += squares(v[i], mean);
     spread = over_row<false, ACROSS>(spread, shared[ACROSS > 1 ? 1 : 0]);
     scale = 1.0f / sqrtf(spread / (float)x.cols + epsilon);
 #pragma unroll

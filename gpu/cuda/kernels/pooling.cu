@@ -6,8 +6,7 @@
  * which are put together (Chan, Golub and LeVeque 1979) where they are applied. One column alone, a
  * window's samples, has its rows' neighbours in a warp's lanes. What statistics are taken of is
  * read once and stays in registers, which windows of up to 128 rows do. Pools: a thread for a
- * column, or four, row after row. Nothing depends on other windows. Norms in parts, statistics of
- * what stays in registers, pools of magnitudes, and by four columns, have not yet run on a GPU. */
+ * column, or four, row after row. Nothing depends on other windows. */
 #include "gpu/cuda/kernels/values.h"
 
 namespace
@@ -107,8 +106,8 @@ __global__ __launch_bounds__(32 * WARPS) void norm_parts(struct tensor x, int64_
 
 /* From the parts of a column of one window: what x is multiplied with behind `centre`. */
 template <bool ONE>
-__device__ inline float scale_of(const struct moments *all, int64_t cols, int64_t n, int parts,
-                                 float gamma, float epsilon, float *centre)
+__device__ inline float norm_scale(const struct moments *all, int64_t cols, int64_t n, int parts,
+                                   float gamma, float epsilon, float *centre)
 {
     const int64_t most = ONE ? PART * 32 : PART;
     double sum = 0.0, spread = 0.0;
@@ -131,18 +130,19 @@ __device__ inline float scale_of(const struct moments *all, int64_t cols, int64_
 
 /* Every thread writes only what it alone has read. */
 template <bool ONE>
-__global__ __launch_bounds__(32 * WARPS) void norm_rows(struct tensor x, int64_t n, int parts,
-                                                        const struct moments *all,
-                                                        const float *gamma, const float *beta,
-                                                        float epsilon, struct tensor y)
+__global__ __launch_bounds__(32 * WARPS) void apply_norm(struct tensor x, int64_t n, int parts,
+                                                         const struct moments *all,
+                                                         const float *gamma, const float *beta,
+                                                         float epsilon, struct tensor y)
 {
     __shared__ float centres[32], scales[32];
     const part<ONE> p(n, parts);
     const bool there = p.column < x.cols;
 
     if (threadIdx.y == 0 && there)
-        scales[threadIdx.x] = scale_of<ONE>(all + p.window * parts * x.cols + p.column, x.cols, n,
-                                            parts, gamma[p.column], epsilon, &centres[threadIdx.x]);
+        scales[threadIdx.x] =
+            norm_scale<ONE>(all + p.window * parts * x.cols + p.column, x.cols, n, parts,
+                            gamma[p.column], epsilon, &centres[threadIdx.x]);
     __syncthreads();
     if (!there)
         return;
@@ -289,14 +289,14 @@ __global__ __launch_bounds__(THREADS) void pool_spans(enum pool kind, const uint
 }
 
 template <bool ONE>
-int norm_by(cudaStream_t s, uint32_t windows, const struct tensor &x, const float *gamma,
-            const float *beta, float epsilon, struct moments *all, const struct tensor &y)
+int norm_windows(cudaStream_t s, uint32_t windows, const struct tensor &x, const float *gamma,
+                 const float *beta, float epsilon, struct moments *all, const struct tensor &y)
 {
     const int64_t n = x.rows / windows;
     const int parts = parts_of(n, ONE);
     const dim3 grid((unsigned)((int64_t)windows * parts), (unsigned)((x.cols + 31) / 32));
     auto sum = norm_parts<ONE>;
-    auto apply = norm_rows<ONE>;
+    auto apply = apply_norm<ONE>;
 
     LAUNCH(sum, grid, dim3(32, WARPS), 0, s)(x, n, parts, all);
     if (int rc = launched())
@@ -322,8 +322,8 @@ int k_instance_norm(cudaStream_t s, uint32_t windows, struct tensor x, const flo
 
     if (is_empty(x) || windows == 0)
         return 0;
-    return is_one(x) ? norm_by<true>(s, windows, x, gamma, beta, epsilon, all, y)
-                     : norm_by<false>(s, windows, x, gamma, beta, epsilon, all, y);
+    return is_one(x) ? norm_windows<true>(s, windows, x, gamma, beta, epsilon, all, y)
+                     : norm_windows<false>(s, windows, x, gamma, beta, epsilon, all, y);
 }
 
 int k_max_pool(cudaStream_t s, uint32_t windows, uint32_t size, bool magnitudes, struct tensor x,

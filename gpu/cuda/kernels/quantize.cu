@@ -290,6 +290,8 @@ int k_dequantize(cudaStream_t s, const void *acc, bool whole, int64_t acc_stride
 {
     if (is_empty(y))
         return 0;
+    if (epilogue == EPILOGUE_ADD_RELU)
+        return (int)cudaErrorInvalidValue;
     return whole ? dequantize_by(s, static_cast<const int32_t *>(acc), acc_stride, row_scales,
                                  column_scales, bias, epilogue, y)
                  : dequantize_by(s, static_cast<const float *>(acc), acc_stride, row_scales,

@@ -31,6 +31,7 @@ template <> struct number<__nv_bfloat16> {
 template <class Q> struct eight;
 template <> struct eight<int8_t> {
     static constexpr float most = 127.0f;
+    static constexpr bool pairs = false; /* two come by one instruction */
     static __device__ inline float magnitude(float v)
     {
         const float a = fabsf(v);
@@ -46,6 +47,7 @@ template <> struct eight<int8_t> {
 };
 template <> struct eight<uint8_t> {
     static constexpr float most = 448.0f;
+    static constexpr bool pairs = true;
     static __device__ inline float magnitude(float v) { return fabsf(v); }
     static __device__ inline uint8_t from(float v)
     {
@@ -82,13 +84,13 @@ template <class Q, int N> __device__ inline float highest_of(const pack<float, N
     return high;
 }
 
-/* v * factor. To e4m3 two at once, which takes an instruction as one does. */
+/* v * factor. */
 template <class Q, int N>
 __device__ inline pack<Q, N> in_eight(const pack<float, N> &v, float factor)
 {
     pack<Q, N> q;
 
-    if constexpr (N % 2 == 0 && eight<Q>::most == 448.0f) {
+    if constexpr (eight<Q>::pairs && N % 2 == 0) {
 #pragma unroll
         for (int j = 0; j < N; j += 2) {
             const __nv_fp8x2_storage_t two = __nv_cvt_float2_to_fp8x2(

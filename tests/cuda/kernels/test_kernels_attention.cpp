@@ -200,8 +200,9 @@ TEST(test_attention)
         problem cross(type, 3, 1500, {1500, 1500}, true, 1.0f);
         problem longest(type, 1, 1536, {1536, 1025, 512, 513}, false, 1.0f);
         problem few(type, 1, 100, {100, 3}, false, 1.0f), odd(type, 2, 1499, {1499}, true, 3.0f);
+        problem heads(type, 6, 100, {17, 1}, false, 1.0f); /* more than a block has */
 
-        for (const problem *p : {&own, &sharp, &cross, &longest, &few, &odd})
+        for (const problem *p : {&own, &sharp, &cross, &longest, &few, &odd, &heads})
             assert_near(p->run(p->rows.size(), p == &own ? 5 : 0), p->expected(),
                         precision_of(type), p == &sharp ? 4e-5 : 2e-6, TYPE_NAMES[type]);
     }
@@ -262,10 +263,11 @@ TEST(test_attention_where_keys_lie)
 
     for (enum dtype type : ALL_TYPES)
         for (uint32_t way : {1u, 3u, 50u}) {
-            problem own(type, 2, 448, counts, false, 1.0f);
-            caches spread(type, 2, 448, 7);
+            const uint32_t heads = 5;
+            problem own(type, heads, 448, counts, false, 1.0f);
+            caches spread(type, heads, 448, 7);
             std::vector<uint16_t> table(7 * 448, UINT16_MAX);
-            matrix q(type, 6, 2 * HEAD, own.q), out(type, 6, 2 * HEAD);
+            matrix q(type, 6, heads * HEAD, own.q), out(type, 6, heads * HEAD);
 
             for (uint32_t r = 0; r < 6; r++)
                 for (uint32_t p = 0; p < (uint32_t)counts[r]; p++) {
@@ -273,7 +275,7 @@ TEST(test_attention_where_keys_lie)
                     const uint32_t slot = 6 - r, from = (slot + p / way) % 7;
 
                     table[slot * 448 + p] = (uint16_t)from;
-                    for (uint32_t h = 0; h < 2; h++)
+                    for (uint32_t h = 0; h < heads; h++)
                         for (bool value : {false, true})
                             for (size_t d = 0; d < (size_t)HEAD; d++)
                                 spread.values[spread.at(from, h, value, p) + d] =

@@ -447,6 +447,7 @@ TEST(test_e4m3_corners)
     std::vector<uint8_t> b = q.get();
     assert_true(from_fp8(b[0]) == 448.0 && from_fp8(b[1]) == -0.5 && from_fp8(b[2]) == 16.0);
     assert_true(got[0] == 1.0f && std::isnan(from_fp8(b[5])) && got[3] == 0.0f);
+    assert_true(got[1] == 3.0f / 448.0f && from_fp8(b[7]) == 448.0);
     assert_true(std::isnan(got[4]));
     for (size_t i = 8; i < 16; i++)
         assert_true(fabs(from_fp8(b[i]) * (double)got[i / 4]) <= 1e-40);
@@ -553,6 +554,18 @@ TEST(test_read)
             got += w;
         assert_int_equal(got, want);
     }
+}
+
+/* The ReLU of a sum is nobody's here: refused, not forgotten. */
+TEST(test_no_relu_of_a_sum)
+{
+    matrix x(DTYPE_F32, 2, 8);
+
+    assert_int_equal(k_epilogue(nullptr, x.tensor(), nullptr, EPILOGUE_ADD_RELU, x.tensor()),
+                     cudaErrorInvalidValue);
+    assert_int_equal(k_dequantize(nullptr, x.tensor().data, false, 8, nullptr, nullptr, nullptr,
+                                  EPILOGUE_ADD_RELU, x.tensor()),
+                     cudaErrorInvalidValue);
 }
 
 /* Nothing to do is well, and no launch without blocks. */
