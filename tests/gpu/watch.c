@@ -134,6 +134,11 @@ static int put(struct backend *be, struct tensor dst, const float *src, struct e
     TIMED(real->put(be, dst, src, err));
 }
 
+static int collect(struct backend *be, uint32_t box, void *dst, size_t bytes, struct err *err)
+{
+    TIMED(real->collect(be, box, dst, bytes, err));
+}
+
 static int get(struct backend *be, float *dst, struct tensor src, struct err *err)
 {
     TIMED(real->get(be, dst, src, err));
@@ -239,6 +244,8 @@ void watch_install(struct backend *be, enum precision instead)
     ops.sync = sync;
     ops.put = put;
     ops.get = get;
+    if (real->collect)
+        ops.collect = collect;
     ops.write = put_bytes;
     ops.read = get_bytes;
     ops.copy = copy;
