@@ -48,7 +48,7 @@ HOT = [
     ("lstm_stepsILi4E", 128, 2250, 5, 0),
     ("mel_frames", 56, 1300, 0, 0),
     ("norm_partsI", 40, 500, 0, 0),
-    ("norm_rowsI", 64, 1200, 0, 0),
+    ("apply_normI", 64, 1200, 0, 0),
     ("stats_columns", 100, 1700, 0, 0),
     ("read_all", 64, 520, 20, 0),
 ]
