@@ -1,12 +1,12 @@
 /* Convolutions of float32 and float16 by cuDNN, channels last: the image goes in as it lies, and
  * nothing is copied out for it. What follows belongs to the same kernel:
  *
- *   NONE, RELU  y = r + bias, max(r + bias, 0)    one graph of the convolution and up to two more
- *   ADD         y = y + r                         the convolution's own beta, in place; a graph
- *   ADD_RELU    y = max(y + r, 0)                 that adds another tensor may use y for itself
- *                                                 before it has read it
+ *   NONE, RELU     y = r + bias, max(r + bias, 0)  one graph of the convolution and up to two more
+ *   ADD, ADD_RELU  y = y + r                       the convolution's own beta, in place; a graph
+ *                                                  that adds another tensor may use y for itself
+ *                                                  before it has read it
  *
- * Behind ADD and ADD_RELU bias and ReLU are one kernel of ours, as is GELU.
+ * Bias and ReLU behind a sum are one kernel of ours; GELU is another.
  *
  * cuDNN's engines are told apart by what they say about their numbers: in float32 none is taken
  * that goes through tensor cores (they round to 10 bits of fraction), in another type, or by

@@ -365,8 +365,8 @@ static int no_number(const struct voice_resnet *r, struct err *err)
 {
     if (r->convolving == PRECISION_F16)
         return err_set(err, ERR_LIMIT,
-                       "a voice's image has no room in float16: the speaker encoder computed "
-                       "something that is no number");
+                       "a voice's image has no room in float16, and its vector is no number: try "
+                       "--deterministic");
     return err_set(err, ERR_MODEL, "the speaker encoder computed something that is no number");
 }
 
