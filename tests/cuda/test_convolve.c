@@ -170,7 +170,7 @@ static void test_half(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         for (int biased = 0; biased < 2; biased++) {
-            for (int e = EPILOGUE_NONE; e <= EPILOGUE_RELU; e++) {
+            for (int e = EPILOGUE_NONE; e <= EPILOGUE_ADD_RELU; e++) {
                 int64_t runs = cuda.count("cudnn runs");
                 double d = off(be, &samples[i], PRECISION_F16, biased, (enum epilogue)e);
 
@@ -182,28 +182,43 @@ static void test_half(void **state)
     backend_close(be);
 }
 
-/* What is too large for 16 bits is infinite, and is not lost behind ReLU. */
-static void test_half_overflows(void **state)
+/* An image of 5 x 5 by weights that take each pixel times `by`, onto `before`. */
+static void scaled(struct backend *be, enum precision precision, float by, const float *bias,
+                   enum epilogue epilogue, const float *x, const float *before, float *y)
 {
-    static const float w[9] = {0, 0, 0, 0, 1000, 0, 0, 0, 0};
+    const float w[9] = {[4] = by};
     const struct conv2d_spec spec = {
         .in = 1, .out = 1, KERNEL(3, 3), STRIDE(1, 1), AROUND(1, 1, 1, 1)};
-    float x[25] = {[3] = 66, [7] = 65, [20] = -66}, y[25];
-    struct backend *be = open_device(false);
-    struct tensor tx = tensor_of_type(be, DTYPE_F16, 25, 1, x);
-    struct tensor ty = tensor_of_type(be, DTYPE_F16, 25, 1, x);
+    struct tensor tx = tensor_of_type(be, precision_type(precision), 25, 1, x);
+    struct tensor ty = tensor_of_type(be, precision_type(precision), 25, 1, before);
     struct conv2d *c;
     struct err e;
 
-    (void)state;
-    assert_ok(be->ops->conv2d_new(be, PRECISION_F16, &spec, w, NULL, &c, &e), e);
-    assert_ok(be->ops->conv2d(be, c, 1, 5, 5, tx, EPILOGUE_RELU, ty, &e), e);
+    assert_ok(be->ops->conv2d_new(be, precision, &spec, w, bias, &c, &e), e);
+    assert_ok(be->ops->conv2d(be, c, 1, 5, 5, tx, epilogue, ty, &e), e);
     assert_ok(be->ops->get(be, y, ty, &e), e);
-    assert_true(isinf(y[3]) && y[3] > 0.0f);
-    assert_true(y[7] > 64900.0f && y[7] < 65100.0f && y[20] == 0.0f);
     be->ops->conv2d_free(be, c);
     be->ops->release(be, tx.data);
     be->ops->release(be, ty.data);
+}
+
+static const enum epilogue with_relu[] = {EPILOGUE_RELU, EPILOGUE_ADD_RELU};
+
+/* What is too large for 16 bits is infinite, and is not lost behind ReLU; so is a sum. */
+static void test_half_overflows(void **state)
+{
+    static const float x[25] = {[3] = 66, [7] = 65, [12] = 60, [20] = -66};
+    static const float before[25] = {[12] = 6000};
+    struct backend *be = open_device(false);
+    float y[25];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        scaled(be, PRECISION_F16, 1000.0f, NULL, with_relu[i], x, before, y);
+        assert_true(isinf(y[3]) && y[3] > 0.0f);
+        assert_true(y[7] > 64900.0f && y[7] < 65100.0f && y[20] == 0.0f);
+        assert_int_equal(isinf(y[12]) != 0, epilogue_adds(with_relu[i]));
+    }
     backend_close(be);
 }
 
@@ -301,27 +316,24 @@ static void test_deterministic(void **state)
     backend_close(be);
 }
 
-/* A number that is none stays one behind ReLU, where it is found. */
+/* A number that is none stays one behind ReLU, where it is found; what was there before counts in a
+ * sum alone. */
 static void test_nan_stays(void **state)
 {
-    static const float w[9] = {0, 0, 0, 0, 1, 0, 0, 0, 0}, bias = 0.5f;
-    const struct conv2d_spec spec = {
-        .in = 1, .out = 1, KERNEL(3, 3), STRIDE(1, 1), AROUND(1, 1, 1, 1)};
-    float x[25] = {[7] = NAN, [20] = -3.0f}, y[25];
+    static const enum precision in[] = {PRECISION_F32, PRECISION_F16};
+    static const float x[25] = {[7] = NAN, [20] = -3.0f}, before[25] = {[22] = NAN}, bias = 0.5f;
     struct backend *be = open_device(false);
-    struct tensor tx = tensor_new(be, 25, 1, x), ty = tensor_new(be, 25, 1, x);
-    struct conv2d *c;
-    struct err e;
+    float y[25];
 
     (void)state;
-    assert_ok(be->ops->conv2d_new(be, PRECISION_F32, &spec, w, &bias, &c, &e), e);
-    assert_ok(be->ops->conv2d(be, c, 1, 5, 5, tx, EPILOGUE_RELU, ty, &e), e);
-    assert_ok(be->ops->get(be, y, ty, &e), e);
-    assert_true(isnan(y[7]));
-    assert_true(y[20] == 0.0f && y[24] == 0.5f);
-    be->ops->conv2d_free(be, c);
-    be->ops->release(be, tx.data);
-    be->ops->release(be, ty.data);
+    for (int i = 0; i < 4; i++) {
+        enum epilogue epilogue = with_relu[i % 2];
+
+        scaled(be, in[i / 2], 1.0f, &bias, epilogue, x, before, y);
+        assert_true(isnan(y[7]));
+        assert_true(y[20] == 0.0f && y[24] == 0.5f);
+        assert_int_equal(isnan(y[22]) != 0, epilogue_adds(epilogue));
+    }
     backend_close(be);
 }
 

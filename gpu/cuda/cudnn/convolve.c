@@ -1,21 +1,21 @@
 /* Convolutions of float32 and float16 by cuDNN, channels last: the image goes in as it lies, and
  * nothing is copied out for it. What follows belongs to the same kernel:
  *
- *   NONE, RELU  y = r + bias, max(r + bias, 0)    one graph of the convolution and up to two more
- *   ADD         y = y + r                         the convolution's own beta, in place; a graph
- *                                                 that adds another tensor may use y for itself
- *                                                 before it has read it
+ *   NONE, RELU     y = r + bias, max(r + bias, 0)  one graph of the convolution and up to two more
+ *   ADD, ADD_RELU  y = y + r                       the convolution's own beta, in place; a graph
+ *                                                  that adds another tensor may use y for itself
+ *                                                  before it has read it
  *
- * and the bias behind ADD, and GELU, are a kernel of ours.
+ * Bias and ReLU behind a sum are one kernel of ours; GELU is another.
  *
  * cuDNN's engines are told apart by what they say about their numbers: in float32 none is taken
  * that goes through tensor cores (they round to 10 bits of fraction), in another type, or by
  * Winograd's or Fourier's way round; in TF32 the first two become welcome, but not another type.
  * In float16 all that is in memory is of that type, and sums, with bias and ReLU, are float32 until
  * they are written. A graph's bias, too: with one of float32 cuDNN has but kernels that it compiles
- * for each shape. The bias behind ADD is float32, but is added to what was rounded. An engine that
- * sums in 16 bits is not taken, nor one that goes a way round: what that makes of an image need not
- * fit into 16 bits.
+ * for each shape. The bias behind a sum is float32, but is added to what was rounded. An engine
+ * that sums in 16 bits is not taken, nor one that goes a way round: what that makes of an image
+ * need not fit into 16 bits.
  *
  * Of the engines that remain it is the first proposal, or, of a shape that is met first in a
  * rehearsal, the fastest of the first TIMED; on the largest piece alone. The first may be far off:

@@ -38,7 +38,7 @@ uint64_t voiceprint_predict_bytes(uint32_t windows);
  * strictly ascending; at NULL: one behind another. One vector for each mask, not normalised (but
  * GE2E's), to ret [masks][size]; a mask that covers too little for a vector (none of the network's
  * frames; GE2E: less than 0.4 s, or silence) gives NaNs. frames: of every mask. Errors as of
- * pyannet_run. */
+ * pyannet_run; ERR_LIMIT: a sound that convolutions in float16 have no room for. */
 int voiceprint_run(struct voiceprint *v, const float *pcm, const size_t *at, size_t samples,
                    uint32_t n, const struct voice_mask *masks, uint32_t mask_count, uint32_t frames,
                    float *ret, struct err *err);

@@ -14,9 +14,9 @@
  * The convolutions, nearly all of the work, are float16 where a GPU has that and TF32, and images
  * are then kept in it: what TF32 sees of a number is what float16 keeps, and neither changes a turn
  * of the conversations that they were tried on (docs/benchmarks.md). What float16 lacks is range:
- * weights that are too large for it, with silence or noise as loud as can be, are found out when
- * they are loaded, and go in TF32. A value that is too large later becomes infinite, and the vector
- * no number, which is an error. The rest is float32.
+ * weights that are too large for it, with silence or bursts of noise, are found out when they are
+ * loaded, and go in TF32. A value that is too large later becomes infinite, and the vector no
+ * number: an error of what was heard, as in TF32 it is one of the weights. The rest is float32.
  *
  * A block reads one of three buffers, and its convolutions write the other two. Windows that no
  * mask wants are not computed. A group's vectors are taken when the next one's operations have been
@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "gpu/backend.h"
 #include "workers/models/pyannote/voiceprint_net.h"
 #include "workers/models/pyannote/voiceprint_weights.h"
@@ -359,7 +360,17 @@ static int forward(struct voice_resnet *r, const struct voice_job *job, uint32_t
     return rc;
 }
 
-/* The vectors that are pending, if any: of the masks r->to. */
+/* float16 did without infinities when the weights were tried: this sound alone wants more. */
+static int no_number(const struct voice_resnet *r, struct err *err)
+{
+    if (r->convolving == PRECISION_F16)
+        return err_set(err, ERR_LIMIT,
+                       "a voice's image has no room in float16, and its vector is no number: try "
+                       "--deterministic");
+    return err_set(err, ERR_MODEL, "the speaker encoder computed something that is no number");
+}
+
+/* The vectors that are pending, if any: of the masks r->to. ERR_LIMIT: float16 has no room. */
 static int take_vectors(struct voice_resnet *r, float *ret, struct err *err)
 {
     uint32_t masks = r->pending;
@@ -376,8 +387,7 @@ static int take_vectors(struct voice_resnet *r, float *ret, struct err *err)
                              err);
     for (size_t i = 0; rc == 0 && i < values && !r->be->rehearsing; i++)
         if (!isfinite(r->staged[i]))
-            return err_set(err, ERR_MODEL,
-                           "the speaker encoder computed something that is no number");
+            return no_number(r, err);
     for (uint32_t i = 0; rc == 0 && i < masks; i++)
         for (uint32_t k = 0; k < r->size; k++)
             ret[(size_t)r->to[i] * r->size + k] = r->staged[(size_t)i * r->size + k];
@@ -506,21 +516,27 @@ static int hear_trial(void *arg, struct err *err)
     return voice_resnet_run(s->r, &s->job, err);
 }
 
-/* White noise as loud as can be. */
-static void make_noise(float *pcm, size_t n)
+/* White noise with zeros behind it, more of it in each window. The bank is logarithmic and centred,
+ * so how loud a sound is all along does not show in it: far from 0 are a short burst in silence and
+ * a short silence behind a long one. */
+static void make_bursts(float *pcm, uint32_t windows)
 {
     uint32_t seed = 1;
 
-    for (size_t i = 0; i < n; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        pcm[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
+    for (uint32_t w = 0; w < windows; w++, pcm += VOICE_MAX_SAMPLES) {
+        size_t n = (size_t)VOICE_MAX_SAMPLES * (w + 1) / (windows + 1);
+
+        for (size_t i = 0; i < n; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            pcm[i] = (float)(seed >> 8) / 8388608.0f - 1.0f;
+        }
     }
 }
 
 /* A whole group of silence with all its masks: what the device takes for that is taken now, and
- * what it has several ways of is tried. In float16 noise, too: ERR_MODEL where it has no room for
- * what the network makes of either. */
-static int warm(struct voice_resnet *r, struct err *err)
+ * what it has several ways of is tried. In float16 bursts of noise, too. *fits: false where float16
+ * has no room for what the network makes of either. */
+static int warm(struct voice_resnet *r, bool *fits, struct err *err)
 {
     static const float heard = 1.0f;
     struct trial s = {
@@ -540,13 +556,14 @@ static int warm(struct voice_resnet *r, struct err *err)
     if (rc == 0)
         rc = hear_trial(&s, err);
     if (rc == 0 && r->convolving == PRECISION_F16) {
-        make_noise(pcm, (size_t)r->group * VOICE_MAX_SAMPLES);
+        make_bursts(pcm, r->group);
         rc = hear_trial(&s, err);
     }
     free(pcm);
     free(vectors);
     free(masks);
-    return rc;
+    *fits = rc != ERR_LIMIT;
+    return *fits ? rc : 0;
 }
 
 /* Where images of float16 are as good as TF32 sees those of float32. */
@@ -557,10 +574,12 @@ static bool has_half(const struct backend *be)
     return (be->info.have & both) == both && !be->info.deterministic;
 }
 
+/* *ret stays NULL, and nothing is wrong, where float16 has no room. */
 static int load_in(enum precision precision, const struct resnet_weights *w, struct backend *be,
                    uint32_t group, struct voice_resnet **ret, struct err *err)
 {
     struct voice_resnet *r = calloc(1, sizeof(*r));
+    bool fits = true;
     int rc;
 
     if (!r)
@@ -574,8 +593,8 @@ static int load_in(enum precision precision, const struct resnet_weights *w, str
     if (rc == 0)
         rc = take_memory(r, err);
     if (rc == 0)
-        rc = warm(r, err);
-    if (rc != 0) {
+        rc = warm(r, &fits, err);
+    if (rc != 0 || !fits) {
         voice_resnet_free(r);
         return rc;
     }
@@ -586,15 +605,23 @@ static int load_in(enum precision precision, const struct resnet_weights *w, str
 int voice_resnet_load(const struct weights *file, struct backend *be, uint32_t group,
                       struct voice_resnet **ret, struct err *err)
 {
-    bool tf32 = be->info.have & 1u << PRECISION_TF32;
+    bool tf32 = be->info.have & 1u << PRECISION_TF32, half = has_half(be);
     struct resnet_weights *w = NULL;
+    struct voice_resnet *r = NULL;
     int rc = resnet_weights_read(file, &w, err);
 
     if (rc != 0)
         return rc;
-    rc = has_half(be) ? load_in(PRECISION_F16, w, be, group, ret, err) : ERR_MODEL;
-    if (rc == ERR_MODEL)
-        rc = load_in(tf32 ? PRECISION_TF32 : PRECISION_F32, w, be, group, ret, err);
+    if (half)
+        rc = load_in(PRECISION_F16, w, be, group, &r, err);
+    if (rc == 0 && !r) {
+        if (half)
+            log_info("the speaker encoder's convolutions go in TF32: float16 has no room for what "
+                     "these weights make of sound");
+        rc = load_in(tf32 ? PRECISION_TF32 : PRECISION_F32, w, be, group, &r, err);
+    }
     resnet_weights_free(w);
+    if (rc == 0)
+        *ret = r;
     return rc;
 }
