@@ -8,6 +8,7 @@ is let go for so many windows, and stands still in the last of them.
 import json
 import os
 import re
+import time
 import unittest
 import wave
 
@@ -85,9 +86,19 @@ class Devices(night.Night):
     def let_each_work(self, run, count, slots=1):
         """Each device in turn does one recording, and stands still with others in its hands."""
         for i in range(count):
-            # Until all its slots are filled it may hold back what is done.
+            # Until all its slots are filled it may hold back what is done; and where recordings come slowly they are
+            # not filled by these: one more window then, until there is a result.
             self.say(i, f"hang in {slots + 2}")
-            self.wait_for(f"a result of device {i}", lambda i=i: self.shards_of(i) > 0, run)
+            self.more_at, self.more = time.monotonic() + 10, 1
+            self.wait_for(f"a result of device {i}", lambda i=i: self.has_worked(i), run)
+
+    def has_worked(self, index):
+        if self.shards_of(index) > 0:
+            return True
+        if time.monotonic() > self.more_at:
+            self.say(index, f"hang in {self.more}")  # another number is another command
+            self.more_at, self.more = time.monotonic() + 5, 3 - self.more
+        return False
 
     def hold(self, count):
         for i in range(count):
