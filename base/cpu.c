@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 static enum cpu_isa most_of_processor(void)
 {
@@ -30,6 +33,21 @@ enum cpu_isa cpu_isa(void)
         if (strcmp(asked, names[isa]) == 0)
             return isa;
     return most;
+}
+
+/* By the leaf itself: not every compiler's list of names has both. */
+bool cpu_has_vnni(void)
+{
+#if defined(__x86_64__)
+    enum cpu_isa isa = cpu_isa();
+    unsigned a = 0, b, c = 0, d;
+
+    if (isa >= CPU_AVX512)
+        return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_AVX512VNNI;
+    return isa == CPU_AVX2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & bit_AVXVNNI;
+#else
+    return false;
+#endif
 }
 
 uint32_t cpu_processors(void)

@@ -4,6 +4,7 @@
 #ifndef NIGHTSHIFT_BASE_CPU_H
 #define NIGHTSHIFT_BASE_CPU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Each has what those before it have: AVX2 and FMA; AVX-512 F, BW, VL and DQ; its BF16. */
@@ -27,6 +28,10 @@ enum cpu_isa cpu_isa(void);
 #ifndef CPU_ONE_THREAD
 #define CPU_ONE_THREAD 0
 #endif
+
+/* Whether it multiplies integers of 8 bits and adds up the products in registers of that set (VNNI:
+ * AVX-512's, or AVX2's own). */
+bool cpu_has_vnni(void);
 
 #define CPU_THREADS_MOST 4095u
 

@@ -65,15 +65,15 @@ int backend_precision(const struct backend *be, enum precision wanted, enum prec
 {
     char have[64];
 
-    if (wanted == PRECISION_AUTO)
-        wanted = precision_auto(be->info.have);
+    wanted = precision_settle(wanted, be->info.have);
     if (be->info.have & 1u << wanted) {
         *ret = wanted;
         return 0;
     }
     names(be->info.have, have, sizeof(have));
-    /* What int8 would gain there, for the words that change: docs/benchmarks.md. */
     return err_set(err, ERR_MODEL, "%.63s computes in %s, not in %s%s: take one of those",
                    be->info.name, have, precision_name(wanted),
-                   be->info.threads && wanted != PRECISION_BF16 ? ", which is for GPUs" : "");
+                   !be->info.threads || wanted == PRECISION_BF16 ? ""
+                   : wanted == PRECISION_INT8                    ? ", which wants VNNI"
+                                                                 : ", which is for GPUs");
 }

@@ -7,9 +7,10 @@ static const struct {
     enum dtype type;
     uint32_t weight_bytes;
 } precisions[PRECISION_COUNT] = {
-    [PRECISION_AUTO] = {"auto", DTYPE_F32, 4},  [PRECISION_F32] = {"fp32", DTYPE_F32, 4},
-    [PRECISION_TF32] = {"tf32", DTYPE_F32, 4},  [PRECISION_F16] = {"fp16", DTYPE_F16, 2},
-    [PRECISION_BF16] = {"bf16", DTYPE_BF16, 2}, [PRECISION_INT8] = {"int8", DTYPE_F16, 1},
+    [PRECISION_AUTO] = {"auto", DTYPE_F32, 4},     [PRECISION_F32] = {"fp32", DTYPE_F32, 4},
+    [PRECISION_TF32] = {"tf32", DTYPE_F32, 4},     [PRECISION_F16] = {"fp16", DTYPE_F16, 2},
+    [PRECISION_BF16] = {"bf16", DTYPE_BF16, 2},    [PRECISION_INT8] = {"int8", DTYPE_F16, 1},
+    [PRECISION_INT8_F32] = {"int8", DTYPE_F32, 1}, [PRECISION_INT8_BF16] = {"int8", DTYPE_BF16, 1},
     [PRECISION_FP8] = {"fp8", DTYPE_BF16, 1},
 };
 
@@ -20,6 +21,21 @@ enum dtype precision_type(enum precision p) { return precisions[p].type; }
 enum dtype precision_input(enum precision p)
 {
     return p == PRECISION_FP8 ? DTYPE_E4M3 : precision_type(p);
+}
+
+enum precision precision_fine(enum precision p)
+{
+    switch (p) {
+    case PRECISION_INT8:
+        return PRECISION_F16;
+    case PRECISION_INT8_F32:
+        return PRECISION_F32;
+    case PRECISION_INT8_BF16:
+    case PRECISION_FP8:
+        return PRECISION_BF16;
+    default:
+        return p;
+    }
 }
 
 enum precision precision_of_rows(enum precision p)
@@ -60,6 +76,16 @@ enum precision precision_auto(precision_set have)
     if (have & 1u << PRECISION_F16)
         return PRECISION_F16;
     return PRECISION_F32;
+}
+
+enum precision precision_settle(enum precision wish, precision_set have)
+{
+    if (wish == PRECISION_AUTO)
+        return precision_auto(have);
+    for (int p = PRECISION_INT8; p <= PRECISION_INT8_BF16; p++)
+        if (have & 1u << p && wish >= PRECISION_INT8 && wish <= PRECISION_INT8_BF16)
+            return (enum precision)p;
+    return wish;
 }
 
 static const char *const caches[CACHE_COUNT] = {

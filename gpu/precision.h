@@ -19,16 +19,18 @@ enum precision {
     PRECISION_BF16,
     PRECISION_INT8, /* weights of 8 bits, one scale an output; inputs of 8 bits, one scale a row;
                        float16 between the products */
-    PRECISION_FP8,  /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_89 and
-                       later), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
-                       bound by what is around a product, and gain nothing */
+    PRECISION_INT8_F32,  /* the same with float32 between them: what a processor takes for int8 */
+    PRECISION_INT8_BF16, /* or bfloat16, where it has that */
+    PRECISION_FP8, /* e4m3 weights, one scale an output, and inputs, one scale a row (sm_89 and
+                      later), bfloat16 between the products; LINEAR_ROWS as bf16: few rows are
+                      bound by what is around a product, and gain nothing */
     PRECISION_COUNT,
 };
 
 /* A set of them: bit (1u << PRECISION_...). */
 typedef uint32_t precision_set;
 
-/* "auto", "fp32", "tf32", "fp16", "bf16", "int8", "fp8". */
+/* "auto", "fp32", "tf32", "fp16", "bf16", "int8", "fp8"; all three of int8 have its name. */
 const char *precision_name(enum precision p);
 /* Also "", "f32", "f16"; ERR_USAGE names them all. */
 int precision_parse(const char *name, enum precision *ret, struct err *err);
@@ -36,6 +38,8 @@ int precision_parse(const char *name, enum precision *ret, struct err *err);
 enum dtype precision_type(enum precision p);
 /* The type that wide products read in the end: what only they read is best written in it. */
 enum dtype precision_input(enum precision p);
+/* Of 8 bits what lies between their products, else p: for what 8 bits would cost too much. */
+enum precision precision_fine(enum precision p);
 /* What few rows (LINEAR_ROWS) are multiplied in where p was asked for. */
 enum precision precision_of_rows(enum precision p);
 /* Bytes of one weight of a matrix product. */
@@ -61,5 +65,8 @@ enum dtype cache_precision_type(enum cache_precision settled, enum precision p);
 /* What AUTO means on a device that has `have`: the fastest that is safe everywhere: bf16 where the
  * device has it, else fp16, else fp32. int8 and fp8 are for those who ask. */
 enum precision precision_auto(precision_set have);
+/* What a wish comes to on such a device: AUTO and the three of int8 are what it has of them, others
+ * themselves. The result need not be in `have`. */
+enum precision precision_settle(enum precision wish, precision_set have);
 
 #endif

@@ -62,18 +62,17 @@ static inline float bf16_to_f32(uint16_t v)
     return f;
 }
 
-/* To the nearest, ties to even; a NaN stays one. */
+/* These without branches, so that loops over them become a few instructions for many. To the
+ * nearest, ties to even; a NaN stays one. */
 static inline uint16_t f32_to_bf16(float f)
 {
-    uint32_t bits;
+    uint32_t bits, rounded;
 
     memcpy(&bits, &f, sizeof(bits));
-    if ((bits & 0x7fffffffu) > 0x7f800000u)
-        return (uint16_t)((bits >> 16) | 0x40u);
-    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
 }
 
-/* Without branches, so that loops over it become a few instructions for many. */
 static inline float f16_to_f32(uint16_t v)
 {
     uint32_t sign = (uint32_t)(v & 0x8000u) << 16, size = v & 0x7fffu, bits;

@@ -181,9 +181,9 @@ static int run_model(struct backend *be, const struct options *o, const char *mo
         struct stage_bench_result result = {0};
         int rc;
 
-        if (o->precision_count > 1 && !(be->info.have & 1u << o->precisions[p]))
+        params.setup.precision = precision_settle(o->precisions[p], be->info.have);
+        if (o->precision_count > 1 && !(be->info.have & 1u << params.setup.precision))
             continue;
-        params.setup.precision = o->precisions[p];
         rc = stage_bench_run(be, &params, &result, err);
         if (rc == ERR_VRAM && o->markdown) {
             printf("| %s | %s | | | | does not fit | | | |\n", model,

@@ -194,6 +194,8 @@ void backend_host_info(struct backend_info *ret)
     ret->have = 1u << PRECISION_F32;
     if (k->rows_bf16)
         ret->have |= 1u << PRECISION_BF16;
+    if (k->rows_i8 && cpu_has_vnni())
+        ret->have |= 1u << (k->rows_bf16 ? PRECISION_INT8_BF16 : PRECISION_INT8_F32);
     snprintf(ret->features, sizeof(ret->features), "%s", k->name);
 }
 

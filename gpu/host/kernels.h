@@ -7,11 +7,12 @@
  *
  * Layout of packed row weights: blocks of 32 outputs, within a block [in][32] (float32, or float16
  * where no weight loses anything by that), for bf16
- * [in / 2][32][2]; missing outputs are zero. Layout of a head's keys: blocks of 16 keys, within a
- * block [64][16], for bf16 [32][16][2]. Layout of a head's values: [keys][64], for bf16
- * [keys / 2][64][2]. So that every inner loop reads memory in order, and bf16 pairs are adjacent as
- * its dot product wants them. Of a head of 8 bits both are as float32's, int8, and behind them are
- * the scales of its 64 dimensions: the keys', then the values', float32. */
+ * [in / 2][32][2]; missing outputs are zero. Of 8 bits [in / 4][32][4], each 128 more than it is:
+ * the dot product wants one of its sides without a sign. Layout of a head's keys: blocks of 16
+ * keys, within a block [64][16], for bf16 [32][16][2]. Layout of a head's values: [keys][64], for
+ * bf16 [keys / 2][64][2]. So that every inner loop reads memory in order, and bf16 pairs are
+ * adjacent as its dot product wants them. Of a head of 8 bits both are as float32's, int8, and
+ * behind them are the scales of its 64 dimensions: the keys', then the values', float32. */
 #ifndef NIGHTSHIFT_GPU_HOST_KERNELS_H
 #define NIGHTSHIFT_GPU_HOST_KERNELS_H
 
@@ -42,8 +43,19 @@ struct mel_tables {
     double *weight;                        /* the filters' weights, one after the other */
 };
 
+/* Inputs that products of 8 bits take at once: `in` is rounded up to a multiple of it. */
+#define KERNEL_INPUTS 16
+
+/* A row of 8 bits: it is its numbers times scale. */
+struct row8 {
+    float scale;
+    int32_t less; /* -128 times their sum: what the weights' 128 add */
+};
+
 struct row_job {
-    const void *x; /* [rows][in], float32 or bf16 as the weights */
+    const void *x;         /* [rows][in], float32, bf16 or 8 bits as the weights */
+    const struct row8 *x8; /* [rows], of 8 bits alone, as is what the weights are multiplied by */
+    const float *scales;   /* [32] */
     size_t x_stride;
     size_t rows, in;
     const void *w;     /* one packed block */
@@ -114,6 +126,11 @@ struct kernels {
      * not convert them. */
     void (*rows_f16)(const struct row_job *job);
     void (*rows_bf16)(const struct row_job *job); /* NULL: the processor has no bf16 */
+    /* Of 8 bits, whose sums are exact. Only where cpu_has_vnni; NULL: such a set has none. */
+    void (*rows_i8)(const struct row_job *job);
+    /* x [n], float32 or bf16, to 8 bits, the largest magnitude to 127; zeros up to a multiple of
+     * KERNEL_INPUTS. A row in which not all are numbers has a scale that is none. */
+    void (*to_i8)(const void *x, bool bf16, size_t n, int8_t *to, struct row8 *ret);
     /* Packs a whole block of 32 outputs, w [32][in], in % 8 = 0, as float16. False: not all of them
      * are such numbers, and what was packed is nothing. NULL as rows_f16. */
     bool (*pack_f16)(const float *w, size_t in, uint16_t *packed);

@@ -11,6 +11,8 @@
 #include <immintrin.h>
 #endif
 
+#include "gpu/tensor.h"
+
 #define INLINE static inline __attribute__((always_inline))
 /* What a kernel does after its inner loop: with sanitizers a function, whose many inlined copies
  * would take minutes to compile. */
@@ -81,6 +83,36 @@ INLINE vreg r_pick(ireg mask, vreg a, vreg b)
 }
 INLINE vreg r_max(vreg a, vreg b) { return r_pick(a > b, a, b); }
 INLINE vreg r_abs(vreg a) { return (vreg)((ireg)a & ((ireg){0} + 0x7fffffff)); }
+
+/* LANES numbers of bf16; stored to the nearest, ties to even, a NaN stays one (f32_to_bf16). */
+INLINE vreg r_load_bf16(const uint16_t *p)
+{
+#if LANES == 16
+    return (vreg)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)),
+                                   16);
+#elif LANES == 8
+    return (vreg)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)), 16);
+#else
+    return (vreg){bf16_to_f32(p[0]), bf16_to_f32(p[1]), bf16_to_f32(p[2]), bf16_to_f32(p[3])};
+#endif
+}
+INLINE void r_store_bf16(uint16_t *p, vreg v)
+{
+#if LANES >= 8
+    ireg bits = (ireg)v, rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    ireg r = (ireg)r_pick(v != v, (vreg)(bits >> 16 | 0x40), (vreg)rounded) & 0xffff;
+
+#if LANES == 16
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16((__m512i)r));
+#else
+    _mm_storeu_si128((__m128i *)p, _mm_packus_epi32(_mm256_castsi256_si128((__m256i)r),
+                                                    _mm256_extracti128_si256((__m256i)r, 1)));
+#endif
+#else
+    for (int i = 0; i < LANES; i++)
+        p[i] = f32_to_bf16(v[i]);
+#endif
+}
 
 /* Half as many doubles. */
 typedef double dreg __attribute__((vector_size(LANES * 4)));

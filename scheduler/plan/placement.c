@@ -105,6 +105,8 @@ static double precision_factor(enum precision p)
     case PRECISION_TF32:
         return 1.0 / 2;
     case PRECISION_INT8:
+    case PRECISION_INT8_F32:
+    case PRECISION_INT8_BF16:
     case PRECISION_FP8:
         return 2;
     default:
@@ -118,7 +120,8 @@ bool placement_peaks(const struct device *d, enum precision p, uint32_t threads,
     const struct gpu_peaks *g;
 
     if (d->kind != DEVICE_CUDA) {
-        double each = p == PRECISION_F32 ? 60e9 : 120e9; /* of a core of today's servers */
+        /* of a core of today's servers; attention is not in 8 bits */
+        double each = p == PRECISION_F32 ? 60e9 : p == PRECISION_INT8_BF16 ? 160e9 : 120e9;
 
         if (threads == 0)
             return false;
@@ -158,11 +161,10 @@ static bool has(const struct device *d, enum precision p) { return d->precisions
 
 static bool choose_precision(const struct device *d, enum precision wish, struct placement *ret)
 {
-    enum precision best = precision_auto(d->precisions);
     char list[64] = "";
     int p;
 
-    ret->precision = wish == PRECISION_AUTO ? best : wish;
+    ret->precision = precision_settle(wish, d->precisions);
     if (has(d, ret->precision))
         return true;
     for (p = PRECISION_F32; p < PRECISION_COUNT; p++)
@@ -228,9 +230,9 @@ static const struct placement_tuning *remembered(const struct device *d,
     size_t i;
 
     for (i = 0; i < n; i++)
-        if (t[i].precision == p && t[i].slots && strcmp(t[i].device_id, d->id) == 0 &&
-            strcmp(t[i].driver, d->driver) == 0 && strcmp(t[i].model_hash, m->hash) == 0 &&
-            strcmp(t[i].decoding, m->decoding) == 0)
+        if (strcmp(precision_name(t[i].precision), precision_name(p)) == 0 && t[i].slots &&
+            strcmp(t[i].device_id, d->id) == 0 && strcmp(t[i].driver, d->driver) == 0 &&
+            strcmp(t[i].model_hash, m->hash) == 0 && strcmp(t[i].decoding, m->decoding) == 0)
             return &t[i];
     return NULL;
 }

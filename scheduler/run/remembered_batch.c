@@ -50,8 +50,7 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
     utf8_copy(w->use.decoding, sizeof(w->use.decoding), run->kind.decoding);
     if (is_chosen(w) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
-    if (precision == PRECISION_AUTO)
-        precision = precision_auto(d->precisions);
+    precision = precision_settle(precision, d->precisions);
     rc = store_tuning_get(run->st,
                           &(struct store_tuning_key){d->id, d->driver, m->stages[0].model_hash,
                                                      precision_name(precision), w->use.decoding},

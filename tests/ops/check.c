@@ -42,10 +42,10 @@ static double tolerance(const char *what, enum precision p, enum dtype result)
         bound *= 2;
     if (!gelu && !sum && strcmp(what, "linear") != 0)
         return bound;
-    return bound + (p == PRECISION_TF32   ? 0x1p-10
-                    : p == PRECISION_INT8 ? 0.03
-                    : p == PRECISION_FP8  ? 0.08
-                                          : 0);
+    return bound + (p == PRECISION_TF32              ? 0x1p-10
+                    : p == PRECISION_FP8             ? 0.08
+                    : precision_weight_bytes(p) == 1 ? 0.03
+                                                     : 0);
 }
 
 static float rounded(float x, enum dtype type)

@@ -66,10 +66,57 @@ static void one_linear(enum precision p, enum dtype out_type, enum linear_use us
     free(want);
 }
 
+/* A processor's products of 8 bits: a row has its bits whatever comes with it, however many that
+ * is, and what is no number in one stays in that one. */
+TEST(rows_of_8_bits_are_their_own)
+{
+    enum { ROWS = 27, IN = 100, OUT = 70, BAD = 5 };
+    enum precision p = precision_settle(PRECISION_INT8, be->info.have);
+    float *x = values(ROWS * IN, DTYPE_F32, 1.0f, 1), *w = values(OUT * IN, DTYPE_F32, 0.2f, 2);
+    float *bias = values(OUT, DTYPE_F32, 1.0f, 3), y[ROWS * OUT], alone[OUT];
+    struct tensor tx, ty = tensor_new(DTYPE_F32, ROWS, OUT, NULL);
+    struct linear *l = NULL;
+    struct err e;
+
+    if (!be->info.threads || !computes(p))
+        skip();
+    memset(x, 0, IN * sizeof(*x)); /* a row of zeros, and one that is too small to see */
+    for (int i = 0; i < IN; i++)
+        x[IN + i] = 1e-39f;
+    x[BAD * IN + 3] = NAN;
+    x[(BAD + 1) * IN + IN - 1] = -INFINITY;
+    tx = tensor_new(precision_type(p), ROWS, IN, x);
+    assert_ok(be->ops->linear_new(be, p, LINEAR_WIDE, ROWS, OUT, IN, w, bias, &l, &e), e);
+    assert_ok(be->ops->linear(be, l, tx, EPILOGUE_NONE, ty, &e), e);
+    assert_ok(be->ops->get(be, y, ty, &e), e);
+    for (int n = 1; n <= 13; n++) { /* each number of rows that the kernel has a way for */
+        for (int r = 0; r + n <= ROWS; r += n) {
+            struct tensor part = tensor_rows(ty, 0, n);
+
+            assert_ok(be->ops->linear(be, l, tensor_rows(tx, r, n), EPILOGUE_NONE, part, &e), e);
+            assert_ok(be->ops->get(be, alone, tensor_rows(part, n - 1, 1), &e), e);
+            assert_memory_equal(alone, y + (r + n - 1) * OUT, sizeof(alone));
+        }
+    }
+    for (int i = 0; i < ROWS * OUT; i++)
+        assert_int_equal(isnan(y[i]), i / OUT == BAD || i / OUT == BAD + 1);
+    assert_memory_equal(y, bias, OUT * sizeof(*bias));
+    assert_memory_equal(y + OUT, bias, OUT * sizeof(*bias));
+    be->ops->linear_free(be, l);
+    w[OUT * IN - 1] = NAN;
+    assert_int_equal(be->ops->linear_new(be, p, LINEAR_WIDE, 1, OUT, IN, w, NULL, &l, &e),
+                     ERR_MODEL);
+    tensor_free(tx);
+    tensor_free(ty);
+    free(x);
+    free(w);
+    free(bias);
+}
+
 TEST(linears)
 {
-    static const size_t shapes[][3] = {{1, 64, 32},   {2, 64, 33},    {5, 192, 40}, {8, 384, 64},
-                                       {9, 64, 2151}, {17, 1536, 48}, {31, 128, 96}};
+    static const size_t shapes[][3] = {{1, 64, 32},   {2, 64, 33},    {5, 192, 40},  {8, 384, 64},
+                                       {9, 64, 2151}, {17, 1536, 48}, {31, 128, 96}, {3, 50, 70}};
     static const size_t wide[][3] = {{70, 192, 96}, {33, 1536, 64}, {1500, 64, 32}};
 
     for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
@@ -479,14 +526,15 @@ TEST(refusals)
         int rc =
             be->ops->linear_new(be, (enum precision)p, LINEAR_WIDE, 64, 64, 64, w, NULL, &l, &e);
 
-        assert_int_equal(rc, computes((enum precision)p) ? 0 : ERR_MODEL);
+        assert_int_equal(
+            rc, computes(precision_settle((enum precision)p, be->info.have)) ? 0 : ERR_MODEL);
         assert_int_equal(backend_precision(be, (enum precision)p, &chosen, &e), rc);
         if (rc == 0)
             be->ops->linear_free(be, l);
         else
             assert_non_null(strstr(e.msg, "fp32"));
         if (rc != 0 && be->info.threads && p == PRECISION_INT8)
-            assert_non_null(strstr(e.msg, "not in int8, which is for GPUs: take"));
+            assert_non_null(strstr(e.msg, "not in int8, which wants VNNI: take"));
     }
     assert_ok(backend_precision(be, PRECISION_AUTO, &chosen, &e), e);
     assert_true(computes(chosen));

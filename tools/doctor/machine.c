@@ -18,9 +18,12 @@ static void check_processor(struct doctor *d, const struct device *cpu)
                        info.threads, info.features);
     else
         doctor_finding(d, FINDING_WELL, "processor", NULL, NULL,
-                       "%s, %u threads; %s; no bfloat16 instructions, so float32 is used",
+                       "%s, %u threads; %s; no bfloat16 instructions, so float32 is used%s",
                        info.name, info.threads,
-                       info.features[0] ? info.features : "no vector extensions known");
+                       info.features[0] ? info.features : "no vector extensions known",
+                       cpu->precisions & 1u << PRECISION_INT8_F32
+                           ? " (--precision int8 is faster, and changes words here and there)"
+                           : "");
 }
 
 /* MemAvailable of /proc/meminfo, in bytes; 0 unknown. */

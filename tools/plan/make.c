@@ -353,7 +353,7 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
 
     on->free = d->memory_free / sharers_of(p, d);
     on->budget = device_budget(on->free, d->memory_cap);
-    on->precision = o->precision != PRECISION_AUTO ? o->precision : precision_auto(d->precisions);
+    on->precision = precision_settle(o->precision, d->precisions);
     if (stage_predict_bytes(&setup, d->kind == DEVICE_CUDA, &on->bytes, &err) != 0)
         snprintf(on->why, sizeof(on->why), "%.190s", err.msg);
     else if (on->bytes > on->budget)

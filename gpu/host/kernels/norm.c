@@ -4,7 +4,11 @@
 
 void KERNEL(to_bf16)(uint16_t *dst, const float *src, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES)
+        r_store_bf16(dst + i, r_load(src + i));
+    for (; i < n; i++)
         dst[i] = f32_to_bf16(src[i]);
 }
 
@@ -40,8 +44,8 @@ void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t 
             float t[16];
 
             v_store(t, r);
-            for (int j = 0; j < 16; j++)
-                ((uint16_t *)y)[i + j] = f32_to_bf16(t[j]);
+            for (int j = 0; j < 16; j += LANES)
+                r_store_bf16((uint16_t *)y + i + j, r_load(t + j));
         } else {
             v_store((float *)y + i, r);
         }

@@ -20,9 +20,9 @@ INLINE vreg finished(const struct row_job *job, const float *sums, size_t column
 }
 
 /* What was there and r, of an epilogue that adds. */
-INLINE vreg added(const struct row_job *job, const float *y, vreg r)
+INLINE vreg added(const struct row_job *job, vreg y, vreg r)
 {
-    r += r_load(y);
+    r += y;
     return job->epilogue == EPILOGUE_ADD_RELU ? r_pick(r_all(0.0f) > r, r_all(0.0f), r) : r;
 }
 
@@ -42,22 +42,23 @@ INLINE_AFTER void finish(const struct row_job *job, size_t row, const float *sum
     for (size_t c = 0; c < KERNEL_COLUMNS; c += LANES) {
         vreg r = finished(job, sums, c);
         float *y = (float *)job->y + at + c;
+        uint16_t *y16 = (uint16_t *)job->y + at + c;
 
-        if (whole && !job->y_bf16)
-            r_store(y, add ? added(job, y, r) : r);
-        else
+        if (!whole)
             r_store(t + c, r);
+        else if (job->y_bf16)
+            r_store_bf16(y16, add ? added(job, r_load_bf16(y16), r) : r);
+        else
+            r_store(y, add ? added(job, r_load(y), r) : r);
     }
-    if (job->y_bf16) {
-        uint16_t *y = (uint16_t *)job->y + at;
+    for (size_t i = 0; !whole && i < job->columns; i++) {
+        float *y = (float *)job->y + at + i;
+        uint16_t *y16 = (uint16_t *)job->y + at + i;
 
-        for (size_t i = 0; i < job->columns; i++)
-            y[i] = f32_to_bf16(add ? added_one(job, bf16_to_f32(y[i]), t[i]) : t[i]);
-    } else if (!whole) {
-        float *y = (float *)job->y + at;
-
-        for (size_t i = 0; i < job->columns; i++)
-            y[i] = add ? added_one(job, y[i], t[i]) : t[i];
+        if (job->y_bf16)
+            *y16 = f32_to_bf16(add ? added_one(job, bf16_to_f32(*y16), t[i]) : t[i]);
+        else
+            *y = add ? added_one(job, *y, t[i]) : t[i];
     }
 }
 
@@ -343,4 +344,199 @@ bool KERNEL(pack_f16)(const float *w, size_t in, uint16_t *packed)
     }
 
 void KERNEL(rows_bf16)(const struct row_job *job) { ROWS(run_bf16) }
+#endif
+
+#if KERNEL_I8
+/* The set itself does not have the dot product of 8 bits: cpu_has_vnni says whether the processor
+ * does. */
+#if LANES == 16
+#define WITH_VNNI __attribute__((target("avx512vnni")))
+#define TILE8_ROWS 12
+#else
+#define WITH_VNNI __attribute__((target("avxvnni")))
+#define TILE8_ROWS 6
+#endif
+
+/* sums + w x of four inputs in each of its numbers, w without a sign. */
+INLINE WITH_VNNI ireg dot(ireg sums, ireg w, ireg x)
+{
+#if LANES == 16
+    return (ireg)_mm512_dpbusd_epi32((__m512i)sums, (__m512i)w, (__m512i)x);
+#else
+    return (ireg)_mm256_dpbusd_avx_epi32((__m256i)sums, (__m256i)w, (__m256i)x);
+#endif
+}
+
+INLINE ireg i_load(const void *p)
+{
+    ireg r;
+
+    memcpy(&r, p, sizeof(r));
+    return r;
+}
+
+INLINE vreg i_float(ireg x)
+{
+#if LANES == 16
+    return (vreg)_mm512_cvtepi32_ps((__m512i)x);
+#else
+    return (vreg)_mm256_cvtepi32_ps((__m256i)x);
+#endif
+}
+
+/* Rows [row, row + rows) and the two registers of columns from `column`, into out[rows][32]. Of few
+ * rows each sum is made of `chains`, for there is more to add than one addition's wait has room
+ * for; sums of integers are the same in any order. */
+INLINE WITH_VNNI void tile8(const struct row_job *job, size_t row, const int rows, const int chains,
+                            size_t column, float *out)
+{
+    const int8_t *x = (const int8_t *)job->x + row * job->x_stride;
+    const uint8_t *w = (const uint8_t *)job->w + column * 4;
+    ireg acc[TILE8_ROWS][2][4];
+
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++) {
+        acc[r][0][0] = acc[r][1][0] = (ireg){0} + job->x8[row + (size_t)r].less;
+#pragma GCC unroll 4
+        for (int c = 1; c < chains; c++)
+            acc[r][0][c] = acc[r][1][c] = (ireg){0};
+    }
+    for (size_t i = 0; i < job->in; i += 4 * (size_t)chains) {
+#pragma GCC unroll 4
+        for (int c = 0; c < chains; c++) {
+            size_t at = i + 4 * (size_t)c;
+            ireg w0 = i_load(w + at * KERNEL_COLUMNS);
+            ireg w1 = i_load(w + at * KERNEL_COLUMNS + sizeof(ireg));
+
+#pragma GCC unroll 12
+            for (int r = 0; r < rows; r++) {
+                int32_t four;
+                ireg value;
+
+                memcpy(&four, x + (size_t)r * job->x_stride + at, sizeof(four));
+                value = (ireg){0} + four;
+                acc[r][0][c] = dot(acc[r][0][c], w0, value);
+                acc[r][1][c] = dot(acc[r][1][c], w1, value);
+            }
+        }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++) {
+        vreg scale = r_all(job->x8[row + (size_t)r].scale);
+
+#pragma GCC unroll 2
+        for (int p = 0; p < 2; p++) {
+            size_t at = column + (size_t)p * LANES;
+            ireg sum = acc[r][p][0];
+
+#pragma GCC unroll 4
+            for (int c = 1; c < chains; c++)
+                sum += acc[r][p][c];
+            r_store(out + (size_t)r * KERNEL_COLUMNS + at,
+                    i_float(sum) * (scale * r_load(job->scales + at)));
+        }
+    }
+}
+
+#define TILES8(rows, chains)                                       \
+    for (size_t c = 0; c < KERNEL_COLUMNS; c += (size_t)2 * LANES) \
+        tile8(job, row, rows, chains, c, sums);                    \
+    n = rows
+
+WITH_VNNI void KERNEL(rows_i8)(const struct row_job *job)
+{
+    float sums[TILE8_ROWS * KERNEL_COLUMNS];
+    size_t n;
+
+    for (size_t row = 0; row < job->rows; row += n) {
+        size_t left = job->rows - row;
+
+        if (left >= TILE8_ROWS) {
+            TILES8(TILE8_ROWS, 1);
+#if LANES == 16
+        } else if (left >= 8) {
+            TILES8(8, 1);
+#endif
+        } else if (left >= 4) {
+            TILES8(4, 1);
+        } else if (left >= 2) {
+            TILES8(2, 2);
+        } else {
+            TILES8(1, LANES == 16 ? 4 : 2);
+        }
+        for (size_t r = 0; r < n; r++)
+            finish(job, row + r, sums + r * KERNEL_COLUMNS);
+    }
+}
+
+INLINE vreg r_of(const void *x, const bool bf16, size_t at)
+{
+    return bf16 ? r_load_bf16((const uint16_t *)x + at) : r_load((const float *)x + at);
+}
+
+/* To the nearest integers, stored as 8 bits. */
+INLINE ireg r_store_i8(int8_t *to, vreg x)
+{
+#if LANES == 16
+    __m512i r = _mm512_cvtps_epi32((__m512)x);
+
+    _mm_storeu_si128((__m128i *)to, _mm512_cvtsepi32_epi8(r));
+#else
+    __m256i r = _mm256_cvtps_epi32((__m256)x);
+    __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(r), _mm256_extracti128_si256(r, 1));
+
+    _mm_storel_epi64((__m128i *)to, _mm_packs_epi16(half, half));
+#endif
+    return (ireg)r;
+}
+
+INLINE void to_i8(const void *x, const bool bf16, size_t n, int8_t *to, struct row8 *ret)
+{
+    const ireg magnitude = (ireg){0} + 0x7fffffff;
+    size_t whole = n / LANES * LANES,
+           padded = (n + KERNEL_INPUTS - 1) / KERNEL_INPUTS * KERNEL_INPUTS;
+    ireg most = {0}, sum = {0};
+    float rest[LANES] = {0}, largest;
+    int32_t bits = 0, total = 0;
+    vreg factor;
+
+    for (size_t i = whole; i < n; i++)
+        rest[i - whole] = bf16 ? bf16_to_f32(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+    /* Magnitudes are ordered as their bits, infinities and what is no number above all. */
+    for (size_t i = 0; i < whole; i += LANES) {
+        ireg m = (ireg)r_of(x, bf16, i) & magnitude;
+
+        most = (ireg)r_pick(m > most, (vreg)m, (vreg)most);
+    }
+    most = (ireg)r_pick(((ireg)r_load(rest) & magnitude) > most,
+                        (vreg)((ireg)r_load(rest) & magnitude), (vreg)most);
+    for (int i = 0; i < LANES; i++)
+        bits = most[i] > bits ? most[i] : bits;
+    memcpy(&largest, &bits, sizeof(largest));
+    if (bits >= 0x7f800000) {
+        memset(to, 0, padded);
+        *ret = (struct row8){.scale = __builtin_nanf("")};
+        return;
+    }
+    /* Below this nothing is seen of a row, and 127 / largest would not be a number. */
+    factor = r_all(largest > 1e-30f ? 127.0f / largest : 0.0f);
+    for (size_t i = 0; i < whole; i += LANES)
+        sum += r_store_i8(to + i, r_of(x, bf16, i) * factor);
+    if (whole < padded) {
+        memset(to + whole, 0, padded - whole);
+        sum += r_store_i8(to + whole, r_load(rest) * factor);
+    }
+    for (int i = 0; i < LANES; i++)
+        total += sum[i];
+    ret->less = -128 * total;
+    ret->scale = largest / 127.0f;
+}
+
+void KERNEL(to_i8)(const void *x, bool bf16, size_t n, int8_t *to, struct row8 *ret)
+{
+    if (bf16)
+        to_i8(x, true, n, to, ret);
+    else
+        to_i8(x, false, n, to, ret);
+}
 #endif

@@ -23,6 +23,10 @@ const struct kernels KERNEL(kernels) = {
     .query_bf16 = KERNEL(query_bf16),
     .scores_bf16 = KERNEL(scores_bf16),
 #endif
+#if KERNEL_I8
+    .rows_i8 = KERNEL(rows_i8),
+    .to_i8 = KERNEL(to_i8),
+#endif
     .softmax = KERNEL(softmax),
     .add_median = KERNEL(add_median),
     .lstm_step = KERNEL(lstm_step),

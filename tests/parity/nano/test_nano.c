@@ -159,7 +159,8 @@ static int32_t choose(const float *logits, size_t n, bool first)
     return best;
 }
 
-static void check_tokens(struct bench *b, const struct sample *sample, double bound)
+/* Tokens are chosen behind those of the reference. others: that many may be others. */
+static void check_tokens(struct bench *b, const struct sample *sample, double bound, int others)
 {
     size_t vocab = whisper_config(b->w)->vocab_size;
     float *logits = malloc(vocab * sizeof(float));
@@ -169,6 +170,7 @@ static void check_tokens(struct bench *b, const struct sample *sample, double bo
     int n =
         fixture_ints(reference(sample, "tokens.json"), "tokens_no_timestamps", want, MAX_TOKENS);
     struct whisper_row row = {.slot = 1};
+    int differ = 0;
     struct err e;
 
     assert_non_null(logits);
@@ -182,18 +184,19 @@ static void check_tokens(struct bench *b, const struct sample *sample, double bo
     }
     check_logits(logits, sample, "logits_first.npy", bound);
     for (int i = 0; i <= n; i++, row.pos++) {
-        row.token = choose(logits, vocab, i == 0);
-        assert_int_equal(row.token, i < n ? want[i] : EOT);
+        row.token = i < n ? want[i] : EOT;
+        differ += choose(logits, vocab, i == 0) != row.token;
         if (i < n)
             assert_ok(whisper_step(b->s, &row, 1, logits, &e), e);
     }
-    print_message("  %-18s %d greedy tokens agree\n", sample->name, n);
+    print_message("  %-18s %d of %d greedy tokens agree\n", sample->name, n + 1 - differ, n + 1);
+    assert_true(differ <= others);
     free(logits);
 }
 
-/* bound: of the encoder's output; wide: of logits. */
+/* bound: of the encoder's output; wide: of logits; others: of a sample's tokens. */
 static void check_all(enum precision precision, enum cache_precision cache, double bound,
-                      double wide)
+                      double wide, int others)
 {
     struct bench b;
     struct err e;
@@ -217,17 +220,17 @@ static void check_all(enum precision precision, enum cache_precision cache, doub
         assert_ok(whisper_encode(b.s, &window, 1, &e), e);
         check_mel(&b, sample);
         check_encoder(&b, sample, bound);
-        check_tokens(&b, sample, wide);
+        check_tokens(&b, sample, wide, others);
         free(pcm);
     }
     close_bench(&b);
 }
 
-TEST(float32_agrees) { check_all(PRECISION_F32, CACHE_16, 1e-3, 1e-3); }
+TEST(float32_agrees) { check_all(PRECISION_F32, CACHE_16, 1e-3, 1e-3, 0); }
 
 /* Windows' keys and values in 8 bits: the tokens are the very same, and logits within some
  * multiples of what bf16 costs. */
-TEST(eight_bits_agree) { check_all(PRECISION_F32, CACHE_8, 1e-3, 3e-2); }
+TEST(eight_bits_agree) { check_all(PRECISION_F32, CACHE_8, 1e-3, 3e-2, 0); }
 
 /* How far logits of random weights are from those of float32 caches, of the largest value: eight
  * tokens after noise. */
@@ -295,8 +298,21 @@ TEST(bf16_agrees)
         print_message("SKIPPED: this processor has no bf16\n");
         skip();
     }
-    check_all(PRECISION_BF16, CACHE_16, 3e-2, 3e-2);
-    check_all(PRECISION_BF16, CACHE_8, 3e-2, 3e-2);
+    check_all(PRECISION_BF16, CACHE_16, 3e-2, 3e-2, 0);
+    check_all(PRECISION_BF16, CACHE_8, 3e-2, 3e-2, 0);
+}
+
+/* Real voices, which nano has hardly heard, may be other words: why AUTO does not choose it. */
+TEST(int8_agrees)
+{
+    struct backend_info info;
+
+    backend_host_info(&info);
+    if (!(info.have & 1u << precision_settle(PRECISION_INT8, info.have))) {
+        print_message("SKIPPED: this processor has no VNNI\n");
+        skip();
+    }
+    check_all(PRECISION_INT8, CACHE_16, 1e-1, 3e-2, 1);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -454,7 +454,7 @@ TEST(refusals)
     struct err e;
 
     assert_ok(backend_open_host(1, &be, &e), e);
-    assert_int_equal(whisper_random(&small, 3, be, PRECISION_INT8, &w, &e), ERR_MODEL);
+    assert_int_equal(whisper_random(&small, 3, be, PRECISION_FP8, &w, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "fp32"));
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
     assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2}, &s, &e), e);

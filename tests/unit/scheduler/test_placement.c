@@ -146,6 +146,11 @@ TEST(the_precision_is_one_that_the_device_has)
         {SIXTEEN, PRECISION_F32, PRECISION_F32, NULL},
         {1u << PRECISION_F32, PRECISION_F16, PRECISION_F16, "it has no fp16; it has fp32"},
         {SIXTEEN, PRECISION_FP8, PRECISION_FP8, "it has no fp8; it has fp32, tf32, fp16, bf16"},
+        {SIXTEEN | 1u << PRECISION_INT8, PRECISION_INT8, PRECISION_INT8, NULL},
+        {1u << PRECISION_F32 | 1u << PRECISION_INT8_F32, PRECISION_INT8, PRECISION_INT8_F32, NULL},
+        {SIXTEEN | 1u << PRECISION_INT8_BF16, PRECISION_INT8, PRECISION_INT8_BF16, NULL},
+        {SIXTEEN | 1u << PRECISION_INT8_BF16, PRECISION_AUTO, PRECISION_BF16, NULL},
+        {SIXTEEN, PRECISION_INT8, PRECISION_INT8, "it has no int8; it has fp32, tf32, fp16, bf16"},
         {0, PRECISION_AUTO, PRECISION_F32, "it has no precision that this program knows"},
     };
     size_t i;

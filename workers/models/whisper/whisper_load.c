@@ -215,7 +215,7 @@ static int load_conv(struct whisper *w, struct source *src, const char *name, in
         rc = source_read(src, full, 1, (const int64_t[3]){d}, 0.0f, values + d * in * 3, err);
     }
     if (rc == 0)
-        rc = w->be->ops->conv2d_new(w->be, whisper_fine(w->precision), &spec, values,
+        rc = w->be->ops->conv2d_new(w->be, precision_fine(w->precision), &spec, values,
                                     values + d * in * 3, ret, err);
     return rc;
 }
@@ -290,7 +290,7 @@ static int load_embedding(struct whisper *w, struct source *src, struct err *err
     if (rc == 0 && w->type != DTYPE_F32)
         rc = w->be->ops->get(w->be, src->values, w->embedding, err);
     if (rc == 0)
-        rc = w->be->ops->linear_new(w->be, whisper_fine(w->precision), LINEAR_ROWS, 8, vocab, d,
+        rc = w->be->ops->linear_new(w->be, precision_fine(w->precision), LINEAR_ROWS, 8, vocab, d,
                                     src->values, NULL, &w->logits, err);
     values_free(src);
     return rc;

@@ -64,15 +64,9 @@ struct whisper {
     struct tensor decoder_positions; /* [448][d] float32 */
     struct decoder_layer decoder[WHISPER_MAX_LAYERS];
     struct norm decoder_norm;
-    struct linear *logits; /* the embedding again, packed */
+    struct linear *logits; /* the embedding again, packed; as the convolutions never of 8 bits,
+                              which would cost words there and save little time */
 };
-
-/* What convolutions and logits are computed in: eight bits would cost words there, and would save
- * little time. */
-static inline enum precision whisper_fine(enum precision p)
-{
-    return p == PRECISION_INT8 ? PRECISION_F16 : p == PRECISION_FP8 ? PRECISION_BF16 : p;
-}
 
 /* Windows that the encoder takes at once where the device may choose. */
 static inline uint32_t whisper_wide_windows(const struct backend *be)

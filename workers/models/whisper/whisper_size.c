@@ -36,14 +36,14 @@ static uint64_t decoder_layer_bytes(const struct whisper_config *c, enum precisi
 
 static uint64_t weight_bytes(const struct whisper_config *c, enum precision p, bool halves)
 {
-    uint32_t fine = precision_weight_bytes(whisper_fine(p));
+    uint32_t fine = precision_weight_bytes(precision_fine(p));
     uint64_t d = c->d_model, vocab = c->vocab_size, size = dtype_size(precision_type(p));
     uint64_t positions = (uint64_t)c->max_source_positions + c->max_target_positions;
 
     return linear_bytes(fine, d, 3 * (uint64_t)c->mel_bins) + linear_bytes(fine, d, 3 * d) +
            c->encoder_layers * encoder_layer_bytes(c, p) +
            c->decoder_layers * decoder_layer_bytes(c, p, halves) + vocab * d * size +
-           linear_bytes(step_bytes(whisper_fine(p), halves), vocab, d) +
+           linear_bytes(step_bytes(precision_fine(p), halves), vocab, d) +
            (positions + 4) * d * sizeof(float);
 }
 
