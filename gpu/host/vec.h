@@ -84,7 +84,7 @@ INLINE vreg r_pick(ireg mask, vreg a, vreg b)
 INLINE vreg r_max(vreg a, vreg b) { return r_pick(a > b, a, b); }
 INLINE vreg r_abs(vreg a) { return (vreg)((ireg)a & ((ireg){0} + 0x7fffffff)); }
 
-/* LANES numbers of bf16; stored to the nearest, ties to even, a NaN stays one (f32_to_bf16). */
+/* LANES numbers of bf16; stored as f32_to_bf16 does, but what is below 2^-126 may become zero. */
 INLINE vreg r_load_bf16(const uint16_t *p)
 {
 #if LANES == 16
@@ -98,7 +98,9 @@ INLINE vreg r_load_bf16(const uint16_t *p)
 }
 INLINE void r_store_bf16(uint16_t *p, vreg v)
 {
-#if LANES >= 8
+#if defined(__AVX512BF16__)
+    _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh((__m512)v));
+#elif LANES >= 8
     ireg bits = (ireg)v, rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
     ireg r = (ireg)r_pick(v != v, (vreg)(bits >> 16 | 0x40), (vreg)rounded) & 0xffff;
 

@@ -35,15 +35,11 @@ INLINE float soften(float *scores, size_t keys, uint16_t *pairs)
             vreg weight = r_exp2(r_load(scores + i + p * LANES) * r_all(SCALE) - top);
 
             sum[p] += weight;
-            r_store(scores + i + p * LANES, weight);
+            if (pairs)
+                r_store_bf16(pairs + i + p * LANES, weight);
+            else
+                r_store(scores + i + p * LANES, weight);
         }
-#if KERNEL_BF16
-        if (pairs)
-            _mm256_storeu_si256((__m256i *)(pairs + i),
-                                (__m256i)_mm512_cvtneps_pbh((__m512)r_load(scores + i)));
-#else
-        (void)pairs;
-#endif
     }
     memcpy(&sums, sum, sizeof(sums));
     return 1.0f / v_sum(sums);
@@ -276,11 +272,6 @@ INLINE __m512bh pair_all(const uint16_t *p)
 
 INLINE __m512bh pairs_load(const uint16_t *p) { return (__m512bh)_mm512_loadu_si512(p); }
 
-INLINE void store_bf16(uint16_t *p, __m512 v)
-{
-    _mm256_storeu_si256((__m256i *)p, (__m256i)_mm512_cvtneps_pbh(v));
-}
-
 INLINE void score_bf16(const uint16_t *q, size_t stride, const int rows, const uint16_t *k,
                        const int blocks, float *scores, size_t width)
 {
@@ -339,7 +330,7 @@ INLINE void gather_bf16(const uint16_t *weights, size_t width, const float *fact
 
 #pragma GCC unroll 4
         for (int c = 0; c < 4; c++)
-            store_bf16(out + (size_t)r * stride + c * 16, _mm512_mul_ps(acc[r][c], f));
+            r_store_bf16(out + (size_t)r * stride + c * 16, (vreg)_mm512_mul_ps(acc[r][c], f));
     }
 }
 
@@ -462,7 +453,7 @@ INLINE void query_gather_bf16(const uint16_t *weights, float factor, const struc
         }
     }
     for (int i = 0; i < 4; i++)
-        store_bf16(out + i * 16, _mm512_mul_ps(_mm512_add_ps(even[i], odd[i]), f));
+        r_store_bf16(out + i * 16, (vreg)_mm512_mul_ps(_mm512_add_ps(even[i], odd[i]), f));
 }
 
 void KERNEL(query_bf16)(const uint16_t *q, const struct head_cache *c, size_t keys, uint16_t *out)
