@@ -97,6 +97,9 @@ static const struct command {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
+/* Nobody is told of these: what `enqueue --watch` starts, and it speaks as enqueue does. */
+static const struct command of_enqueue[] = {{"watcher", cmd_watcher}, {"watched", cmd_watched}};
+
 /* In front of the command. */
 static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
                                       {"help", no_argument, NULL, 'h'},
@@ -104,11 +107,11 @@ static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
                                       {0}};
 #define SHORTS "+:c:hV"
 
-static const struct command *find(const char *name)
+static const struct command *find(const struct command *list, size_t n, const char *name)
 {
-    for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return &list[i];
     return NULL;
 }
 
@@ -139,19 +142,21 @@ static int unknown_option(int found, const char *word)
 
 static int run_command(struct cli *cli, int argc, char **argv)
 {
-    const struct command *c = find(argv[0]);
+    const struct command *c = find(commands, COMMANDS, argv[0]);
+    const struct command *hidden =
+        find(of_enqueue, sizeof(of_enqueue) / sizeof(of_enqueue[0]), argv[0]);
     char *ask[] = {NULL, (char *)"--help", NULL};
 
     if (c) {
         cli->command = c->name;
         return c->main(cli, argc, argv);
     }
-    if (strcmp(argv[0], "watcher") == 0 || strcmp(argv[0], "watched") == 0) { /* hidden, too */
+    if (hidden) {
         cli->command = "enqueue";
-        return (strcmp(argv[0], "watcher") == 0 ? cmd_watcher : cmd_watched)(cli, argc, argv);
+        return hidden->main(cli, argc, argv);
     }
     if (strcmp(argv[0], "help") == 0 && argc > 1) {
-        c = find(argv[1]);
+        c = find(commands, COMMANDS, argv[1]);
         if (!c)
             return unknown(argv[1]);
         ask[0] = argv[1];
@@ -178,7 +183,7 @@ static int complete(int argc, char **argv)
     while (getopt_long(argc, argv, SHORTS, longs, NULL) != -1)
         continue;
     if (optind < argc && strcmp(argv[optind], "help") != 0) {
-        command = find(argv[optind]);
+        command = find(commands, COMMANDS, argv[optind]);
         return command ? command->main(&cli, 1, argv + optind) : EX_OK;
     }
     if (!complete_options(&c, longs, NULL, NULL)) {
@@ -187,6 +192,24 @@ static int complete(int argc, char **argv)
         complete_put(&c, "help");
     }
     return cli_flush(EX_OK);
+}
+
+/* The program's other processes: they see their arguments as they are. */
+static const struct process {
+    const char *name;
+    int (*main)(int argc, char **argv);
+    bool computes;
+} processes[] = {
+    {"worker", worker_main, true}, {"settle", settler_main, true}, {"decoder", decoder_main, false},
+    {"probe", probe_main, false},  {"complete", complete, false},
+};
+
+static const struct process *process_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++)
+        if (strcmp(processes[i].name, name) == 0)
+            return &processes[i];
+    return NULL;
 }
 
 /* Started with standard output closed, the next file opened would be it, and what is said would be
@@ -204,26 +227,17 @@ static void hold_standard_files(void)
 
 int main(int argc, char **argv)
 {
+    const struct process *process = argc > 1 ? process_of(argv[1]) : NULL;
     struct cli cli = {.command = "help"};
     int found, status;
 
     hold_standard_files();
     log_begin(argc > 1 ? argv[1] : "help");
-    /* The hidden commands come first: they must see their arguments as they are. */
-    if (argc > 1 && strcmp(argv[1], "worker") == 0) {
-        backend_host_sleep_when_idle(argv);
-        return worker_main(argc - 1, argv + 1);
+    if (process) {
+        if (process->computes)
+            backend_host_sleep_when_idle(argv);
+        return process->main(argc - 1, argv + 1);
     }
-    if (argc > 1 && strcmp(argv[1], "settle") == 0) {
-        backend_host_sleep_when_idle(argv);
-        return settler_main(argc - 1, argv + 1);
-    }
-    if (argc > 1 && strcmp(argv[1], "decoder") == 0)
-        return decoder_main(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "probe") == 0)
-        return probe_main(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "complete") == 0)
-        return complete(argc - 1, argv + 1);
     signal(SIGPIPE,
            SIG_IGN); /* a reader that goes away is an error of writing, told by cli_flush */
     signal(SIGXFSZ, SIG_IGN); /* and so is a file beyond `ulimit -f` */
