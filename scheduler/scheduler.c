@@ -158,7 +158,7 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->retry_base_ms = or_else(t->retry_base_ms, RETRY_BASE_MS);
     t->restart_base_ms = or_else(t->restart_base_ms, RESTART_BASE_MS);
     t->aside_ms = or_else(t->aside_ms, 600000);
-    t->commit_ms = or_else(t->commit_ms, 100);
+    t->commit_ms = or_else(t->commit_ms, 250);
     t->full_retry_ms = or_else(t->full_retry_ms, 3000);
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
     t->busy_ms = or_else(t->busy_ms, 1000);
