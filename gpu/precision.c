@@ -111,11 +111,11 @@ int cache_precision_parse(const char *name, enum cache_precision *ret, struct er
     return err_set(err, ERR_USAGE, "caches of '%.40s' are not known: auto, 16 or 8", name);
 }
 
-enum cache_precision cache_precision_settle(enum cache_precision wish, enum precision p, bool gpu)
+enum cache_precision cache_precision_settle(enum cache_precision wish, enum precision p)
 {
     if (wish != CACHE_AUTO)
         return wish;
-    return gpu && dtype_size(precision_type(p)) == 2 ? CACHE_8 : CACHE_16;
+    return precision_weight_bytes(p) <= 2 ? CACHE_8 : CACHE_16;
 }
 
 enum dtype cache_precision_type(enum cache_precision settled, enum precision p)

@@ -57,9 +57,9 @@ enum cache_precision {
 const char *cache_precision_name(enum cache_precision c);
 /* Also "", "16bit", "8bit"; ERR_USAGE names them all. */
 int cache_precision_parse(const char *name, enum cache_precision *ret, struct err *err);
-/* What AUTO becomes: 8 on a GPU beside 16 bits, which its rounding is the like of; else 16. fp32 is
+/* What AUTO becomes: 8 beside 16 bits and less, which its rounding is the like of; else 16. fp32 is
  * what all else is held against, and rounds nothing that it is not told to. */
-enum cache_precision cache_precision_settle(enum cache_precision wish, enum precision p, bool gpu);
+enum cache_precision cache_precision_settle(enum cache_precision wish, enum precision p);
 enum dtype cache_precision_type(enum cache_precision settled, enum precision p);
 
 /* What AUTO means on a device that has `have`: the fastest that is safe everywhere: bf16 where the

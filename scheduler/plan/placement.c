@@ -147,7 +147,7 @@ static double estimate(const struct device *d, const struct placement_model *m, 
 
     if (!placement_peaks(d, p, threads, &flop_s, &bytes_s))
         return 0;
-    cache = cache_precision_type(cache_precision_settle(m->cache, p, d->kind == DEVICE_CUDA), p);
+    cache = cache_precision_type(cache_precision_settle(m->cache, p), p);
     flop = m->encoder_flop + PLACEMENT_TOKENS * m->token_flop;
     bytes = PLACEMENT_TOKENS * (m->token_values * (double)dtype_size(cache) +
                                 m->decoder_weights * precision_weight_bytes(p) / slots);

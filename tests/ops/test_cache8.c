@@ -349,15 +349,14 @@ TEST(names)
     }
     for (size_t i = 0; i < COUNT(not_said); i++)
         assert_int_equal(cache_precision_parse(not_said[i], &c, &e), ERR_USAGE);
-    for (int gpu = 0; gpu < 2; gpu++)
-        for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
-            bool short_ones = precision_type((enum precision)p) != DTYPE_F32;
+    for (int p = PRECISION_F32; p < PRECISION_COUNT; p++) {
+        bool whole = p == PRECISION_F32 || p == PRECISION_TF32;
 
-            assert_int_equal(cache_precision_settle(CACHE_AUTO, (enum precision)p, gpu),
-                             gpu && short_ones ? CACHE_8 : CACHE_16);
-            assert_int_equal(cache_precision_settle(CACHE_8, (enum precision)p, gpu), CACHE_8);
-            assert_int_equal(cache_precision_settle(CACHE_16, (enum precision)p, gpu), CACHE_16);
-        }
+        assert_int_equal(cache_precision_settle(CACHE_AUTO, (enum precision)p),
+                         whole ? CACHE_16 : CACHE_8);
+        assert_int_equal(cache_precision_settle(CACHE_8, (enum precision)p), CACHE_8);
+        assert_int_equal(cache_precision_settle(CACHE_16, (enum precision)p), CACHE_16);
+    }
     assert_int_equal(cache_precision_type(CACHE_8, PRECISION_F32), DTYPE_I8);
     assert_int_equal(cache_precision_type(CACHE_16, PRECISION_FP8), DTYPE_BF16);
 }

@@ -10,9 +10,8 @@ uint64_t footprint_bytes(const struct footprint *f, const struct footprint_devic
 
     shape.slots = slots;
     shape.windows = d->deterministic ? 1 : windows < slots ? windows : slots;
-    bytes = whisper_predict_bytes(f->config, precision,
-                                  cache_precision_settle(f->cache, precision, d->gpu), d->halves,
-                                  shape);
+    bytes = whisper_predict_bytes(f->config, precision, cache_precision_settle(f->cache, precision),
+                                  d->halves, shape);
     if (f->voice)
         bytes += silero_predict_bytes(d->gpu && !d->deterministic ? 0 : 1);
     if (d->gpu)

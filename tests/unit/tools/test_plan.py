@@ -273,7 +273,7 @@ class Plan(unittest.TestCase):
         # An earlier hearing has found them, in another stage's task.
         connection = sqlite3.connect(self.catalog)
         with connection:
-            connection.execute("UPDATE media SET duration_ms = 600000")
+            connection.execute("UPDATE media SET duration_ms = 6000000")
         once = self.plan(devices="cpu")
         with connection:
             connection.execute("INSERT INTO source SELECT task_id, n, 'channel ' || n FROM task, "

@@ -51,7 +51,7 @@ enum precision whisper_precision(const struct whisper *w) { return w->precision;
 
 void whisper_keep(struct whisper *w, enum cache_precision cache)
 {
-    w->cache = cache_precision_settle(cache, w->precision, w->be->info.threads == 0);
+    w->cache = cache_precision_settle(cache, w->precision);
 }
 
 enum cache_precision whisper_kept(const struct whisper *w) { return w->cache; }
