@@ -27,12 +27,13 @@ set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL program)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME nightshift)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION sound)
-# dpkg-shlibdeps sees what the program is linked to; FFmpeg it opens (workers/media/ffmpeg.h).
+# dpkg-shlibdeps sees what the program is linked to; these it opens (base/library.h).
+set(ns_opened "libarchive13 (>= 3.6)" "libcurl4 (>= 7.85)" libssl3)
 foreach(ns_library avformat avcodec swresample avutil)
   string(REGEX REPLACE "\\..*" "" ns_major "${FFMPEG_lib${ns_library}_VERSION}")
-  list(APPEND ns_ffmpeg "lib${ns_library}${ns_major}")
+  list(APPEND ns_opened "lib${ns_library}${ns_major}")
 endforeach()
-list(JOIN ns_ffmpeg ", " CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS)
+list(JOIN ns_opened ", " CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "sqlite3, ca-certificates")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS "nightshift-cuda, mpv | ffmpeg")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA

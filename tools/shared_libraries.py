@@ -9,8 +9,9 @@ def output(*command):
 
 
 def opened(file, fail):
-    """Paths of the FFmpeg that the program opens when it is wanted (workers/media/ffmpeg.h)."""
-    names = {name.decode() for name in re.findall(rb"lib(?:av|sw)[a-z]+\.so\.\d+", file.read_bytes())}
+    """Paths of the libraries that the program opens when they are wanted (base/library.h)."""
+    names = {name.decode() for name in re.findall(rb"lib(?:(?:av|sw)[a-z]+|archive|curl|crypto)\.so\.\d+",
+                                                  file.read_bytes())}
     here = dict(re.findall(r"^\s*(\S+) \(libc6,x86-64\) => (\S+)", output("/sbin/ldconfig", "-p"), re.M))
     if missing := sorted(names - here.keys()):
         fail(f"{file} opens what is not here: {' '.join(missing)}")

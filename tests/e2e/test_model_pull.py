@@ -80,6 +80,43 @@ class Pull(night.Night):
         return answer
 
 
+class Libraries(Pull):
+    """Opened when they are wanted: what is not whole stops who wants it, and nobody else."""
+
+    def broken(self, name):
+        folder = os.path.join(self.dir, "broken")
+        os.makedirs(folder)
+        with open(os.path.join(folder, name), "wb") as file:
+            file.write(b"no library")
+        return {"LD_LIBRARY_PATH": folder}
+
+    def doctor(self, env):
+        checks = json.loads(self.nightshift("doctor", "--quick", "--json", env=env).out)["checks"]
+        return {c["name"]: (c["state"], c["found"]) for c in checks}
+
+    def test_what_a_pull_wants(self):
+        for name, whose, package in (("libcurl.so.4", "libcurl", "libcurl4"), ("libcrypto.so.3", "OpenSSL", "libssl3")):
+            with self.subTest(library=name):
+                env = self.broken(name)
+                shutil.rmtree(self.cache, ignore_errors=True)
+                self.one_sentence(self.pull(status=74, **env), "cannot be opened", name, "nightshift doctor")
+                self.assertEqual(("broken", f"{package} is not to be found"), self.doctor(env)[whose])
+                self.bring("01_en_short.wav")
+                self.enqueue(self.archive, env=env)
+                shutil.rmtree(env["LD_LIBRARY_PATH"])
+
+    def test_what_decoders_want(self):
+        env = self.broken("libarchive.so.13")
+        found = self.doctor(env)
+        self.assertEqual(("broken", "libarchive13 is not to be found"), found["libarchive"])
+        self.assertEqual("ok", found["avformat"][0])
+        self.bring("01_en_short.wav")
+        self.enqueue(self.archive)
+        answer = self.nightshift("run", env=env)
+        self.assertNotEqual(0, answer.status)
+        self.assertIn("libarchive cannot be opened", answer.err)
+
+
 class Whole(Pull):
     def test_from_the_hub_to_a_transcript(self):
         answer = self.pull()

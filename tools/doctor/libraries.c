@@ -1,15 +1,17 @@
 /* The libraries that this process has loaded, and their versions. */
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/store.h"
 #include "tools/doctor/doctor.h"
+#include "tools/hub/hub.h"
 #include "workers/media/decoder.h"
 
 /* Versions are asked of the libraries that this process has really loaded, by the name of the
  * function: their headers belong to other folders, and the file's name is found beside it. */
-struct library {
+struct known {
     const char *name, *symbol;
     int (*version)(void *symbol, int v[3]); /* how it answers */
     int want[2];
@@ -36,6 +38,23 @@ static int version_millions(void *symbol, int v[3]) /* libarchive: 3006002 */
     return 0;
 }
 
+static int version_openssl(void *symbol, int v[3]) /* 0xMNN00PP0 */
+{
+    unsigned long n = ((unsigned long (*)(void))symbol)();
+
+    v[0] = (int)(n >> 28);
+    v[1] = (int)(n >> 20 & 255);
+    v[2] = (int)(n >> 4 & 255);
+    return 0;
+}
+
+static int version_said(void *symbol, int v[3]) /* "libcurl/7.88.1 OpenSSL/3.0.15 ..." */
+{
+    const char *words = ((const char *(*)(void))symbol)();
+
+    return sscanf(words, "%*[^/]/%d.%d.%d", &v[0], &v[1], &v[2]) == 3 ? 0 : -1;
+}
+
 static int version_ints(void *symbol, int v[3]) /* a struct that begins with three of them */
 {
     const int *n = ((const int *(*)(void))symbol)();
@@ -46,17 +65,19 @@ static int version_ints(void *symbol, int v[3]) /* a struct that begins with thr
     return 0;
 }
 
-static const struct library libraries[] = {
+static const struct known libraries[] = {
     {"avformat", "avformat_version", version_packed16, {59, 0}, "libavformat59"},
     {"avcodec", "avcodec_version", version_packed16, {59, 0}, "libavcodec59"},
     {"swresample", "swresample_version", version_packed16, {4, 0}, "libswresample4"},
     {"libarchive", "archive_version_number", version_millions, {3, 6}, "libarchive13"},
+    {"libcurl", "curl_version", version_said, {7, 85}, "libcurl4"},
+    {"OpenSSL", "OpenSSL_version_num", version_openssl, {3, 0}, "libssl3"},
     {"libuv", "uv_version", version_packed16, {1, 44}, "libuv1"},
     {"libseccomp", "seccomp_version", version_ints, {2, 5}, "libseccomp2"},
     {"oneDNN", "dnnl_version", version_ints, {2, 6}, "libdnnl2"},
 };
 
-static void check_library(struct doctor *d, const struct library *l)
+static void check_library(struct doctor *d, const struct known *l)
 {
     void *symbol = dlsym(RTLD_DEFAULT, l->symbol);
     char wanted[80], todo[100];
@@ -104,6 +125,7 @@ void doctor_libraries(struct doctor *d)
     struct err ignored; /* what is not there is told of below, each by itself */
 
     decoder_load(&ignored);
+    hub_load(&ignored);
     for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
         check_library(d, &libraries[i]);
     check_sqlite(d);

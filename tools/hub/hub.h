@@ -71,4 +71,8 @@ int hub_pull_silero(const struct hub_settings *s, const struct hub_watch *watch,
 int hub_pull_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
                   struct hub_pulled *ret, struct err *err);
 
+/* Into this process the libraries that a pull opens, for who wants to look at them; the errors of
+ * the first that is missing. */
+int hub_load(struct err *err);
+
 #endif

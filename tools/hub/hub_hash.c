@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <openssl/evp.h>
+#include "tools/hub/libcrypto.h"
 
 #define CHUNK_BYTES (1u << 20)
 
@@ -62,12 +62,16 @@ static int feed(EVP_MD_CTX *ctx, int fd, uint8_t *chunk, const volatile sig_atom
 int hub_hash_same(int fd, const struct hub_digest *digest, const volatile sig_atomic_t *stop,
                   bool *ret, struct err *err)
 {
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    uint8_t *chunk = malloc(CHUNK_BYTES), sum[EVP_MAX_MD_SIZE];
+    uint8_t *chunk, sum[EVP_MAX_MD_SIZE];
     char hex[2 * EVP_MAX_MD_SIZE + 1] = "";
+    EVP_MD_CTX *ctx;
     unsigned len = 0;
-    int rc = 0;
+    int rc = libcrypto_open(err);
 
+    if (rc != 0)
+        return rc;
+    ctx = EVP_MD_CTX_new();
+    chunk = malloc(CHUNK_BYTES);
     if (!ctx || !chunk)
         rc = err_set(err, ERR_NOMEM, "no memory to hash");
     if (rc == 0)

@@ -8,10 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <curl/curl.h>
-
 #include "tools/hub/hub_answer.h"
 #include "tools/cli/text.h"
+#include "tools/hub/libcurl.h"
 
 #define HOPS_MAX 8
 #define CONNECT_S 30
@@ -36,9 +35,13 @@ struct hub_http {
 int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch,
                   const struct hub_server *server, struct hub_http **ret, struct err *err)
 {
-    struct hub_http *h = calloc(1, sizeof(*h));
     struct buf line = BUF_INIT;
+    struct hub_http *h;
+    int rc = libcurl_open(err);
 
+    if (rc != 0)
+        return rc;
+    h = calloc(1, sizeof(*h));
     if (!h)
         return err_set(err, ERR_NOMEM, "out of memory");
     *h = (struct hub_http){.settings = s, .watch = watch, .server = *server};

@@ -12,6 +12,8 @@
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
 #include "tools/hub/hub_list.h"
+#include "tools/hub/libcrypto.h"
+#include "tools/hub/libcurl.h"
 #include "workers/models/files/weight_layout.h"
 
 #define LIST_MAX_BYTES (8u << 20)
@@ -294,4 +296,14 @@ void hub_pulled_free(struct hub_pulled *p)
 {
     free(p->path);
     *p = (struct hub_pulled){.path = NULL};
+}
+
+int hub_load(struct err *err)
+{
+    struct err second = {0};
+    int rc = libcurl_open(err), after = libcrypto_open(&second);
+
+    if (rc == 0)
+        *err = second;
+    return rc ? rc : after;
 }

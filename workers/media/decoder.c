@@ -22,6 +22,7 @@
 #include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
 #include "workers/media/sandbox.h"
+#include "workers/media/stream/libarchive.h"
 #include "workers/media/wire.h"
 
 #define DEFAULT_MEMORY_BYTES ((uint64_t)2 << 30)
@@ -66,7 +67,15 @@ struct decoder {
 
 void decoder_set_program(const char *path) { program = path; }
 
-int decoder_load(struct err *err) { return ffmpeg_open(err); }
+int decoder_load(struct err *err)
+{
+    struct err second = {0};
+    int rc = ffmpeg_open(err), after = libarchive_open(&second);
+
+    if (rc == 0)
+        *err = second;
+    return rc ? rc : after;
+}
 
 static int open_server(struct fork_server **ret)
 {

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "workers/wire/frame.h"
 #include "workers/media/decode.h"
-#include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
 #include "workers/media/stream/fingerprint.h"
 #include "workers/media/sandbox.h"
@@ -249,7 +248,7 @@ static int warm_up(struct err *err)
     tzset();
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "en_US.UTF-8");
-    return ffmpeg_open(err);
+    return decoder_load(err);
 }
 
 /* While the sandbox still allows it: the C library asks for a size by a call that takes names too.

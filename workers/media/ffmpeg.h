@@ -1,9 +1,8 @@
 /* workers/media/ffmpeg.h - FFmpeg, opened when it is wanted.
  *
- * It brings some 130 libraries with it, and a process that is linked to it is 45 ms later in its
- * main: as long as reading a short recording takes. Only decoders call it, so it is opened there.
- * Its functions are called by their names all the same: below, each is a macro for its place in a
- * table. This header stands in for FFmpeg's own. */
+ * It brings some 130 libraries with it (base/library.h); only decoders call it, so it is opened
+ * there. Its functions are called by their names all the same: below, each is a macro for its place
+ * in a table. This header stands in for FFmpeg's own. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_FFMPEG_H
 #define NIGHTSHIFT_WORKERS_MEDIA_FFMPEG_H
 
@@ -20,6 +19,7 @@
 #include <libswresample/swresample.h>
 
 #include "base/err.h"
+#include "base/library.h"
 
 /* What is called, by library. Whoever wants another one adds it here and below. */
 #define FFMPEG_UTIL(of)                                                                           \
@@ -49,19 +49,16 @@
                 of(avformat_new_stream) of(avformat_open_input) of(avformat_write_header)    \
                     of(avio_alloc_context) of(avio_context_free) of(avio_seek)
 
-#define FFMPEG_PLACE(name) __typeof__(name) *name;
-
 /* Filled by ffmpeg_open, and never changed again. */
 extern struct ffmpeg {
-    FFMPEG_UTIL(FFMPEG_PLACE)
-    FFMPEG_RESAMPLE(FFMPEG_PLACE)
-    FFMPEG_CODEC(FFMPEG_PLACE)
-    FFMPEG_FORMAT(FFMPEG_PLACE)
+    FFMPEG_UTIL(LIBRARY_PLACE)
+    FFMPEG_RESAMPLE(LIBRARY_PLACE)
+    FFMPEG_CODEC(LIBRARY_PLACE)
+    FFMPEG_FORMAT(LIBRARY_PLACE)
 } ffmpeg_functions;
 
-/* Opens the libraries that the program was compiled for; they stay. Any thread, but before the
- * sandbox is entered; done again it does nothing. ERR_IO names the library that is not here, or not
- * whole, which is no fault of a recording's. */
+/* Opens the libraries that the program was compiled for, by libraries_open, whose errors it has:
+ * they are no fault of a recording's. */
 int ffmpeg_open(struct err *err);
 
 #ifndef FFMPEG_ITSELF

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <archive.h>
-#include <archive_entry.h>
-
 #include "base/utf8.h"
+#include "workers/media/stream/libarchive.h"
 #include "workers/media/stream/sniff.h"
 
 #define READ_BYTES (64u << 10)
@@ -191,7 +189,7 @@ static la_int64_t on_skip(struct archive *a, void *arg, la_int64_t request)
  * looked at by take_alone. */
 static int enable_all(struct archive *a)
 {
-    static int (*const enable[])(struct archive *) = {
+    int (*const enable[])(struct archive *) = {
         archive_read_support_filter_gzip, archive_read_support_filter_bzip2,
         archive_read_support_filter_xz,   archive_read_support_filter_lzma,
         archive_read_support_filter_lzip, archive_read_support_filter_zstd,
@@ -275,8 +273,10 @@ int archive_reader_open(struct stream *s, uint64_t max_bytes, struct archive_rea
                         struct err *err)
 {
     struct archive_reader *src;
-    int rc = stream_seek(s, 0, err);
+    int rc = libarchive_open(err);
 
+    if (rc == 0)
+        rc = stream_seek(s, 0, err);
     if (rc != 0)
         return rc;
     if (s->size == 0)
