@@ -505,7 +505,7 @@ int backend_precision(const struct backend *be, enum precision wanted, enum prec
  * first in a main() that computes, with its own argv: OpenMP reads its environment before main
  * does, so the program starts itself once more, in the same process. Returns when OMP_WAIT_POLICY
  * or GOMP_SPINCOUNT is set already (by the user, or by the call before), or when it cannot be done.
- */
+ * argv NULL: in the processes that this one starts, which need not start themselves again then. */
 void backend_host_sleep_when_idle(char **argv);
 /* What backend_open_host would find, without opening anything. */
 void backend_host_info(struct backend_info *ret);

@@ -266,6 +266,8 @@ int main(int argc, char **argv)
     } else {
         if (strcmp(argv[optind], "bench") == 0)
             backend_host_sleep_when_idle(argv);
+        else if (strcmp(argv[optind], "run") == 0)
+            backend_host_sleep_when_idle(NULL);
         status = run_command(&cli, argc - optind, argv + optind);
     }
     cli_free(&cli);

@@ -11,6 +11,6 @@ void backend_host_sleep_when_idle(char **argv)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
         return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0)
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0 && argv)
         execv("/proc/self/exe", argv); /* returns where there is no /proc: slower, not wrong */
 }

@@ -115,6 +115,7 @@ class Libraries(Pull):
         answer = self.nightshift("run", env=env)
         self.assertNotEqual(0, answer.status)
         self.assertIn("libarchive cannot be opened", answer.err)
+        self.assertEqual([], self.sql("SELECT 1 FROM task WHERE attempts > 0"))  # nobody is blamed
 
 
 class Whole(Pull):

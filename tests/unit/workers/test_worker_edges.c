@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/common/nomem.h"
+#include "gpu/backend.h"
 #include "workers/media/fork_server.h"
 #include "workers/media/wire.h"
 #include "workers/process/worker.h"
@@ -243,6 +244,9 @@ TEST(threads_sleep_when_idle)
     play_ready(&p, &(struct play_options){.slots = 1});
     assert_true(environment_has(p.pid, "OMP_WAIT_POLICY=active"));
     play_quit(&p);
+    unsetenv("OMP_WAIT_POLICY");
+    backend_host_sleep_when_idle(NULL); /* as `run` does, for its workers */
+    assert_string_equal(getenv("OMP_WAIT_POLICY"), "passive");
     if (kept)
         setenv("OMP_WAIT_POLICY", kept, 1);
     else
