@@ -99,7 +99,8 @@ static int open_device(const char *device, const struct cuda_options *options, s
 {
     (void)options;
     (void)ret;
-    return err_set(err, ERR_DEVICE, "device %s is imaginary", device);
+    /* It has no memory, which is not tried again: its worker is put aside at once. */
+    return err_set(err, ERR_VRAM, "device %s is imaginary", device);
 }
 
 static int check(bool thorough, cuda_finding_fn fn, void *arg)

@@ -631,7 +631,7 @@ TEST_SETUP(test_the_module_is_asked, clean)
     struct err err = {0};
 
     setenv("NIGHTSHIFT_CUDA_MODULE", FAKE_CUDA, 1);
-    assert_int_equal(device_open("cuda:GPU-12", &o, &be, &err), ERR_DEVICE);
+    assert_int_equal(device_open("cuda:GPU-12", &o, &be, &err), ERR_VRAM);
     assert_string_equal(err.msg, "device GPU-12 is imaginary");
 }
 

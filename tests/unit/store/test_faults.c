@@ -2,7 +2,8 @@
  * error is one of those that callers know, the catalog is intact, the same step can be done again
  * on the same connection, and the end is the same as without faults.
  *
- * Rounds are thinned out towards large N; NIGHTSHIFT_FAULTS_ALL=1 takes every one. */
+ * Rounds are thinned out towards large N; NIGHTSHIFT_FAULTS_MORE=1 takes twice as many, and
+ * NIGHTSHIFT_FAULTS_ALL=1 every one. */
 #include "store/lock.h"
 #include "store/search/coverage.h"
 #include "store/read/find.h"
@@ -276,7 +277,7 @@ static void rounds_of(enum fault_kind kind, bool lasting, size_t from, unsigned 
     assert_true(rounds > 0 || from > 0); /* an open catalog opens nothing */
 }
 
-#define PART 6
+static unsigned usual_part(void) { return getenv("NIGHTSHIFT_FAULTS_MORE") ? 6 : 3; }
 
 /* While the catalog is made calls are much alike, up to a million of them, and rounds are dear,
  * some seconds each under AddressSanitizer: few of these. Behind it the same steps are struck
@@ -284,7 +285,7 @@ static void rounds_of(enum fault_kind kind, bool lasting, size_t from, unsigned 
 static void all_rounds(enum fault_kind kind)
 {
     rounds_of(kind, false, 0, 1);
-    rounds_of(kind, false, 1, PART);
+    rounds_of(kind, false, 1, usual_part());
 }
 
 TEST(io_faults)
@@ -292,8 +293,8 @@ TEST(io_faults)
     for (enum fault_kind k = FAULT_WRITE_FULL; k <= FAULT_OPEN; k++)
         all_rounds(k);
     all_rounds(FAULT_SHM);
-    rounds_of(FAULT_WRITE_FULL, true, 1, PART);
-    rounds_of(FAULT_WRITE_IO, true, 1, PART);
+    rounds_of(FAULT_WRITE_FULL, true, 1, usual_part());
+    rounds_of(FAULT_WRITE_IO, true, 1, usual_part());
 }
 
 TEST(sqlite_memory) { all_rounds(FAULT_SQLITE_MALLOC); }
@@ -458,7 +459,7 @@ TEST(reading)
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         unsigned n = 1;
 
-        for (;; n = next_n(n, PART)) {
+        for (;; n = next_n(n, usual_part())) {
             struct store *st = NULL;
             struct err e = {0};
             bool given;
