@@ -33,8 +33,9 @@ static int connect_to(struct store *st, const char *name, int flags, struct err 
 {
     int rc;
 
-    /* Nobody asks how much memory SQLite has; counting each piece of it, locked, was a tenth of what
-     * a result costs. Refused once SQLite has begun, as it should be: the first call decides. */
+    /* Nobody asks how much memory SQLite has; counting each piece of it, locked, was a tenth of
+     * what a result costs. Refused once SQLite has begun, as it should be: the first call decides.
+     */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     rc = sqlite3_open_v2(name, &st->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
     if (rc != SQLITE_OK) {
