@@ -295,10 +295,12 @@ class Seen(Devices):
         self.assertEqual((True, False, 93, 74, 388000, 3000000000, 4000000000), tuple(device[key] for key in (
             "left_to_others", "ready", "load_percent", "temperature_c", "power_mw", "used_bytes", "total_bytes")))
 
+        path = os.path.join(self.dir, "night.prom")
+
         def metrics():
-            with open(os.path.join(self.dir, "night.prom"), encoding="ascii") as file:
+            with open(path, encoding="ascii") as file:
                 return file.read()
-        self.wait_for("the metrics", lambda: 'nightshift_device_left{device="sim:0"} 1\n' in metrics(), run)
+        self.wait_for("the metrics", lambda: os.path.exists(path) and 'nightshift_device_left{device="sim:0"} 1\n' in metrics(), run)
         for line in ("load_ratio{D} 0.93", "temperature_celsius{D} 74", "power_watts{D} 388",
                      "memory_used_bytes{D} 3000000000", "memory_size_bytes{D} 4000000000"):
             self.assertIn("nightshift_device_" + line.replace("D", 'device="sim:0"') + "\n", metrics())
