@@ -154,12 +154,13 @@ int host_linear_new(struct backend *be, enum precision precision, enum linear_us
                     struct err *err)
 {
     struct host *h = host_of(be);
-    enum dtype type = precision_type(precision);
+    enum dtype type;
     struct linear *l;
     int rc = backend_precision(be, precision, &precision, err);
 
     if (rc != 0)
         return rc;
+    type = precision_type(precision);
     if (rows <= 0 || out <= 0 || in <= 0 || in % 2 != 0)
         return host_shape(err, "linear_new");
     l = calloc(1, sizeof(*l));

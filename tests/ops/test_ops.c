@@ -86,7 +86,8 @@ TEST(rows_of_8_bits_are_their_own)
     x[BAD * IN + 3] = NAN;
     x[(BAD + 1) * IN + IN - 1] = -INFINITY;
     tx = tensor_new(precision_type(p), ROWS, IN, x);
-    assert_ok(be->ops->linear_new(be, p, LINEAR_WIDE, ROWS, OUT, IN, w, bias, &l, &e), e);
+    assert_ok(be->ops->linear_new(be, PRECISION_INT8, LINEAR_WIDE, ROWS, OUT, IN, w, bias, &l, &e),
+              e); /* as it is asked for: what lies between is the processor's */
     assert_ok(be->ops->linear(be, l, tx, EPILOGUE_NONE, ty, &e), e);
     assert_ok(be->ops->get(be, y, ty, &e), e);
     for (int n = 1; n <= 13; n++) { /* each number of rows that the kernel has a way for */

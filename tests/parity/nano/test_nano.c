@@ -313,6 +313,7 @@ TEST(int8_agrees)
         skip();
     }
     check_all(PRECISION_INT8, CACHE_16, 1e-1, 3e-2, 1);
+    check_all(PRECISION_INT8, CACHE_8, 1e-1, 3e-2, 1); /* what AUTO is beside it */
 }
 
 TEST_MAIN(NULL, NULL)

@@ -70,10 +70,15 @@ static uint64_t row_bytes(const struct whisper_config *c, uint64_t size)
 }
 
 /* What backends keep beside: one window's keys and values while its attention is computed, and its
- * audio. */
-static uint64_t scratch_bytes(const struct whisper_config *c, uint64_t size)
+ * audio; processors the rows of a product of 8 bits, of all windows that are encoded at once. */
+static uint64_t scratch_bytes(const struct whisper_config *c, enum precision p, uint64_t windows)
 {
-    return keys_bytes(c, WHISPER_POSITIONS, size) + WHISPER_WINDOW_SAMPLES * sizeof(float);
+    uint64_t size = dtype_size(precision_type(p)), rows = windows * WHISPER_POSITIONS;
+    uint64_t widest = c->encoder_ffn > c->d_model ? c->encoder_ffn : c->d_model;
+    bool eight = p == PRECISION_INT8_F32 || p == PRECISION_INT8_BF16;
+
+    return keys_bytes(c, WHISPER_POSITIONS, size) + WHISPER_WINDOW_SAMPLES * sizeof(float) +
+           (eight ? rows * widest : 0);
 }
 
 /* What whisper_align works on. */
@@ -91,10 +96,11 @@ uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision pr
     uint64_t branches = (uint64_t)shape.slots * (shape.branches ? shape.branches : 1);
     uint64_t rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
     uint64_t shared = shape.branches > 1 ? c->max_target_positions * sizeof(uint16_t) : 0;
+    uint64_t windows = shape.windows ? shape.windows : 1;
 
-    return weight_bytes(c, precision, halves) + scratch_bytes(c, size) +
+    return weight_bytes(c, precision, halves) + scratch_bytes(c, precision, windows) +
            shape.slots * layers * (keys_bytes(c, WHISPER_POSITIONS, dtype_size(cross)) + scales) +
            branches * layers * keys_bytes(c, c->max_target_positions, size) +
            rows * (row_bytes(c, size) + shared) + align_bytes(c, shape.align_heads) +
-           (shape.windows ? shape.windows : 1) * window_bytes(c, size);
+           windows * window_bytes(c, size);
 }
