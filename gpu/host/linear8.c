@@ -116,6 +116,7 @@ int host_linear8(struct host *h, const struct weights8 *l, struct tensor x, enum
 {
     int64_t blocks = blocks_of(l->out), groups = (x.rows + GROUP - 1) / GROUP;
     size_t of_rows = (size_t)x.rows * sizeof(struct row8);
+    size_t touched = (size_t)((l->out + x.rows) * l->in + x.rows * l->out);
     struct row8 *x8;
     int8_t *x_i8;
     int rc = host_grow(h, &h->scratch, &h->scratch_bytes, of_rows + (size_t)(x.rows * l->in), err);
@@ -124,7 +125,7 @@ int host_linear8(struct host *h, const struct weights8 *l, struct tensor x, enum
         return rc;
     x8 = h->scratch;
     x_i8 = (int8_t *)h->scratch + of_rows;
-#pragma omp parallel num_threads(host_threads(h, (size_t)(l->out * l->in)))
+#pragma omp parallel num_threads(host_threads(h, touched))
     {
 #pragma omp for schedule(static)
         for (int64_t r = 0; r < x.rows; r++)

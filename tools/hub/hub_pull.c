@@ -301,9 +301,7 @@ void hub_pulled_free(struct hub_pulled *p)
 int hub_load(struct err *err)
 {
     struct err second = {0};
-    int rc = libcurl_open(err), after = libcrypto_open(&second);
+    int rc = libcurl_open(err), after = libcrypto_open(rc ? &second : err);
 
-    if (rc == 0)
-        *err = second;
     return rc ? rc : after;
 }

@@ -70,10 +70,8 @@ void decoder_set_program(const char *path) { program = path; }
 int decoder_load(struct err *err)
 {
     struct err second = {0};
-    int rc = ffmpeg_open(err), after = libarchive_open(&second);
+    int rc = ffmpeg_open(err), after = libarchive_open(rc ? &second : err);
 
-    if (rc == 0)
-        *err = second;
     return rc ? rc : after;
 }
 
