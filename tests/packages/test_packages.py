@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
-"""What a package installs: systemd's units, manual pages, completion, and the archive with its libraries."""
+"""What a package installs: systemd's units, manual pages, completion, and the archive with its libraries; and that it is
+the same wherever it was made."""
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+import zlib
 
 SOURCE, BUILD, PROGRAM = (os.environ["NIGHTSHIFT_" + n] if n else os.environ["NIGHTSHIFT"]
                           for n in ("SOURCE_DIR", "BUILD_DIR", ""))
+
+
+CLOSED = ("sh", "-c", 'umask 077; exec "$@"', "sh")  # before a command: it runs with that umask
 
 
 def run(*command, **more):
@@ -90,13 +96,52 @@ class Completion(InAFolder):
         self.assertEqual((0, "_nightshift\n"), (done.returncode, done.stdout))
 
 
+class Reproducible(InAFolder):
+    """What two builds differed by; `tools/release --again` compares the whole."""
+
+    def test_nothing_made_in_a_folder_names_it(self):
+        with open(PROGRAM, "rb") as file:
+            named = set(re.findall(re.escape(SOURCE.encode()) + rb"[^\0]*", file.read()))
+        self.assertLessEqual(named, {f"{SOURCE}/workers/models".encode()})  # not in a release: NIGHTSHIFT_SOURCE_MODELS
+        module = os.path.join(BUILD, "lib/nightshift-cuda.so")
+        if os.path.exists(module):
+            with open(module, "rb") as file:
+                data = file.read()
+            self.assertNotIn(SOURCE.encode(), data)
+            for crc, kernels in set(re.findall(rb"_GLOBAL__N__([0-9a-f]{8})_\d+_([a-z_]+)_cu_", data)):
+                self.assertEqual(f"{zlib.crc32(b'gpu/cuda/kernels/' + kernels + b'.cu'):08x}", crc.decode(), kernels)
+
+    def test_packages_are_of_one_time_and_of_nobody(self):
+        self.wants("dpkg-deb")
+        made = run(*CLOSED, "cpack", "-B", self.dir, "-D", "CPACK_COMPONENTS_ALL=program",
+                   "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=none", "-D", "CPACK_DEBIAN_PACKAGE_SHLIBDEPS=OFF", cwd=BUILD,
+                   env=dict(os.environ, SOURCE_DATE_EPOCH="1000000000"))
+        self.assertEqual(0, made.returncode, made.stdout)
+        package, = (os.path.join(self.dir, name) for name in os.listdir(self.dir) if name.endswith(".deb"))
+        data = os.path.join(self.dir, "data.tar")
+        with open(data, "wb") as file:
+            subprocess.run(["dpkg-deb", "--fsys-tarfile", package], stdout=file, check=True)
+        with tarfile.open(data) as tar:
+            members = tar.getmembers()
+        for m in members:
+            self.assertEqual((1000000000, 0, 0, 0o755 if m.isdir() or "/bin/" in m.name else 0o644),
+                             (m.mtime, m.uid, m.gid, m.mode), m.name)
+        self.assertEqual(sorted(m.name.split("/") for m in members), [m.name.split("/") for m in members])
+        self.assertEqual(sum(1 if m.isdir() else (m.size + 1023) // 1024 for m in members if m.name not in (".", "./")),
+                         int(run("dpkg-deb", "-f", package, "Installed-Size").stdout))
+
+
 class Archive(InAFolder):
     def test_it_runs_by_its_own_libraries(self):
         self.wants("patchelf")
         self.wants("dpkg-query")
         stage = os.path.join(self.dir, "somewhere else")
-        done = run(os.path.join(SOURCE, "tools/release"), "--build", BUILD, "--stage", stage)
+        done = run(*CLOSED, os.path.join(SOURCE, "tools/release"), "--build", BUILD,
+                   "--stage", stage)
         self.assertEqual(0, done.returncode, done.stdout)
+        for where, folders, names in os.walk(stage):
+            for name in [*folders, *names]:
+                self.assertIn(os.stat(os.path.join(where, name)).st_mode & 0o777, (0o755, 0o644), name)
         program = os.path.join(stage, "bin/nightshift")
         self.assertEqual(0, run(program, "version", env={}).returncode)
         # FFmpeg calls what the archive's own library stands in for.
