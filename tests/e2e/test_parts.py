@@ -79,7 +79,7 @@ class Parts(night.Night):
 
     def in_one_night(self):
         """The rows of an undisturbed run; tried once for all tests of an archive."""
-        key = (self.options, self.shard, *sorted(os.listdir(self.archive)))
+        key = (self.options, self.shard, *sorted((e.name, e.stat().st_size) for e in os.scandir(self.archive)))
         if key not in Parts.quiet:
             kept, self.catalog = self.catalog, os.path.join(self.dir, "quiet.db")
             self.enqueue(*self.options, self.archive)
@@ -245,7 +245,7 @@ class Parts(night.Night):
 
     def test_the_early_signal(self):
         self.options = TEXT
-        self.long(105)
+        self.long(600)
         self.enqueue(*self.options, self.archive)
         self.split(1, "--shard=30s", status=0)
         path, = self.parts()
@@ -308,7 +308,7 @@ class Parts(night.Night):
 
     def test_a_write_back_that_failed_is_told(self):
         self.options = TEXT
-        self.long(105)
+        self.long(600)
         self.enqueue(*self.options, self.archive)
         self.split(1, "--shard=30s", status=0)
         path, = self.parts()
