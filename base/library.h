@@ -2,7 +2,8 @@
  *
  * What a program is linked to, each of its processes loads before its main: libcurl and what it
  * brings took 5 ms of each, FFmpeg 45. A header lists what it calls of such a library, once, as a
- * macro LIST(of); LIBRARY_PLACE makes a struct of it, LIBRARY_FUNCTION the names for library_open.
+ * macro LIST(of); LIBRARY_PLACE makes a struct of it, LIBRARY_FUNCTION the names for
+ * libraries_open.
  */
 #ifndef NIGHTSHIFT_BASE_LIBRARY_H
 #define NIGHTSHIFT_BASE_LIBRARY_H

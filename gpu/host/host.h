@@ -56,6 +56,12 @@ int host_reorder(struct host *h, onednn_layout from, const void *w, onednn_layou
 int host_pack(struct host *h, const_dnnl_primitive_desc_t pd, onednn_layout from, const void *w,
               dnnl_memory_t *ret, void **data, struct err *err);
 
+/* Blocks of packed weights with so many outputs (kernels.h). */
+static inline int64_t host_blocks(int64_t out)
+{
+    return (out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS;
+}
+
 /* Weights of products of few rows, each of which is one chain of multiply-adds over `in`: a row of
  * y has the same bits whatever rows are computed with it. */
 struct row_weights {

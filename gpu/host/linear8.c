@@ -13,8 +13,6 @@
  * which stays in a second-level cache while the weights pass by. */
 #define GROUP 96
 
-static int64_t blocks_of(int64_t out) { return (out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS; }
-
 /* One output's weights; false: one is no number. */
 static bool pack_output(struct weights8 *l, int64_t o, const float *w, int64_t in)
 {
@@ -51,7 +49,7 @@ int host_weights8_new(struct backend *be, int64_t out, int64_t in, const float *
 {
     struct weights8 l = {.out = out,
                          .in = (in + KERNEL_INPUTS - 1) / KERNEL_INPUTS * KERNEL_INPUTS};
-    size_t columns = (size_t)blocks_of(out) * KERNEL_COLUMNS;
+    size_t columns = (size_t)host_blocks(out) * KERNEL_COLUMNS;
     void *p = NULL, *q = NULL;
     int rc;
 
@@ -114,7 +112,7 @@ static void block(const struct host *h, const struct weights8 *l, int64_t b, con
 int host_linear8(struct host *h, const struct weights8 *l, struct tensor x, enum epilogue epilogue,
                  struct tensor y, struct err *err)
 {
-    int64_t blocks = blocks_of(l->out), groups = (x.rows + GROUP - 1) / GROUP;
+    int64_t blocks = host_blocks(l->out), groups = (x.rows + GROUP - 1) / GROUP;
     size_t of_rows = (size_t)x.rows * sizeof(struct row8);
     size_t touched = (size_t)((l->out + x.rows) * l->in + x.rows * l->out);
     struct row8 *x8;

@@ -4,8 +4,6 @@
 
 #include <omp.h>
 
-static int64_t blocks_of(int64_t out) { return (out + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS; }
-
 /* The float16 that is exactly f; false when there is none. */
 static bool f16_exactly(float f, uint16_t *ret)
 {
@@ -58,7 +56,7 @@ static bool pack_block(const struct host *h, struct row_weights *l, int64_t firs
 
 static bool pack(const struct host *h, struct row_weights *l, const float *w, int64_t in)
 {
-    int64_t blocks = blocks_of(l->out);
+    int64_t blocks = host_blocks(l->out);
     bool exact = true;
 
     omp_set_num_threads(h->threads);
@@ -77,7 +75,7 @@ static bool pack(const struct host *h, struct row_weights *l, const float *w, in
 static int keep_as(struct host *h, struct row_weights *l, enum dtype kept, const float *w,
                    int64_t in, bool *exact, struct err *err)
 {
-    size_t count = (size_t)(blocks_of(l->out) * KERNEL_COLUMNS * l->in);
+    size_t count = (size_t)(host_blocks(l->out) * KERNEL_COLUMNS * l->in);
     int rc;
 
     l->kept = kept;
@@ -99,7 +97,7 @@ int host_rows_new(struct backend *be, enum dtype type, bool narrow, int64_t out,
     struct row_weights l = {.type = type, .out = out, .in = type == DTYPE_BF16 ? in + in % 2 : in};
     bool exact = false;
     void *p = NULL;
-    int rc = host_alloc(be, (size_t)(blocks_of(out) * KERNEL_COLUMNS) * sizeof(float), &p, err);
+    int rc = host_alloc(be, (size_t)(host_blocks(out) * KERNEL_COLUMNS) * sizeof(float), &p, err);
 
     if (rc != 0)
         return rc;
@@ -125,7 +123,7 @@ void host_rows_free(struct backend *be, struct row_weights *l)
     *l = (struct row_weights){0};
 }
 
-int64_t host_rows_blocks(const struct row_weights *l) { return blocks_of(l->out); }
+int64_t host_rows_blocks(const struct row_weights *l) { return host_blocks(l->out); }
 
 void host_rows_block(const struct host *h, const struct row_weights *l, int64_t block,
                      struct tensor x, enum epilogue epilogue, struct tensor y)

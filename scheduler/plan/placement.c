@@ -96,7 +96,7 @@ static const struct gpu_peaks *gpu_peaks(const struct device *d)
     return NULL;
 }
 
-/* Against products of 16 bits. */
+/* Of a GPU, against products of 16 bits. */
 static double precision_factor(enum precision p)
 {
     switch (p) {
@@ -105,8 +105,6 @@ static double precision_factor(enum precision p)
     case PRECISION_TF32:
         return 1.0 / 2;
     case PRECISION_INT8:
-    case PRECISION_INT8_F32:
-    case PRECISION_INT8_BF16:
     case PRECISION_FP8:
         return 2;
     default:
