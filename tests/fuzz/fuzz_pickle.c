@@ -20,7 +20,7 @@ static void look_at(const struct pickle *p, const struct pickle_value *v)
     else if (v->kind == PICKLE_TENSOR)
         sum = pickle_at(p, v->u.tensor->storage)->u.storage.count;
     else if (v->kind == PICKLE_TEXT && v->u.text.len)
-        sum = (uint64_t)v->u.text.at[0] + (uint64_t)v->u.text.at[v->u.text.len - 1];
+        sum = (uint8_t)v->u.text.at[0] + (uint8_t)v->u.text.at[v->u.text.len - 1];
     if (v->kind == PICKLE_DICT && v->u.list.n % 2)
         abort();
     if (sum == UINT64_MAX - 1)
