@@ -1,4 +1,5 @@
 /* Transcription behind stage.h: its models, and lanes of transcribe.h. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,15 +34,48 @@ struct spoken {
     void *done_arg;
 };
 
+struct reading {
+    const char *dir;
+    struct vocabulary *vocab;
+    struct err err;
+};
+
+static void *read_vocabulary(void *arg)
+{
+    struct reading *r = arg;
+
+    vocabulary_load(r->dir, &r->vocab, &r->err);
+    return NULL;
+}
+
+/* Tens of thousands of tokens take as long as the weights of a small model: beside each other. */
+static int load_model(struct transcription *t, const struct stage_setup *setup, struct backend *be,
+                      struct err *err)
+{
+    struct reading r = {.dir = setup->dir};
+    pthread_t reader;
+    bool beside = pthread_create(&reader, NULL, read_vocabulary, &r) == 0;
+    int rc = whisper_load(setup->dir, be, setup->precision, &t->model, err);
+
+    if (beside)
+        pthread_join(reader, NULL);
+    else if (rc == 0)
+        read_vocabulary(&r);
+    t->vocab = r.vocab;
+    if (rc == 0 && r.err.code) {
+        *err = r.err;
+        rc = r.err.code;
+    }
+    return rc;
+}
+
 static int load(struct transcription *t, const struct stage_setup *setup, struct backend *be,
                 const char *vad_file, struct err *err)
 {
-    int rc = whisper_load(setup->dir, be, setup->precision, &t->model, err);
+    int rc = load_model(t, setup, be, err);
 
     if (rc == 0)
         whisper_keep(t->model, setup->cache);
-    if (rc == 0)
-        rc = vocabulary_load(setup->dir, &t->vocab, err);
     if (rc == 0 && vad_file)
         rc = silero_load(vad_file, be, 0, &t->vad, err);
     if (rc == 0)
