@@ -16,6 +16,16 @@ int64_t clock_mono_ns(void) { return now_ns(CLOCK_MONOTONIC); }
 int64_t clock_mono_ms(void) { return now_ns(CLOCK_MONOTONIC) / 1000000; }
 int64_t clock_wall_ms(void) { return now_ns(CLOCK_REALTIME) / 1000000; }
 
+int64_t clock_ns_of(const struct timespec *t)
+{
+    int64_t ns;
+
+    if (__builtin_mul_overflow((int64_t)t->tv_sec, INT64_C(1000000000), &ns) ||
+        __builtin_add_overflow(ns, (int64_t)t->tv_nsec, &ns))
+        return t->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
+}
+
 void clock_iso8601(int64_t wall_ms, char out[CLOCK_ISO_LEN])
 {
     time_t s = (time_t)(wall_ms / 1000);

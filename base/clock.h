@@ -9,6 +9,10 @@ int64_t clock_mono_ns(void); /* never goes back; its zero means nothing */
 int64_t clock_mono_ms(void);
 int64_t clock_wall_ms(void); /* since 1970-01-01 UTC */
 
+struct timespec;
+/* Of a file's time, which anybody may have set: beyond the years 1677 to 2262 it is their end. */
+int64_t clock_ns_of(const struct timespec *t);
+
 #define CLOCK_ISO_LEN 25 /* "2026-01-31T23:59:59.123Z" and the NUL */
 /* ISO-8601 UTC with milliseconds, as every time of day in the catalog. */
 void clock_iso8601(int64_t wall_ms, char out[CLOCK_ISO_LEN]);

@@ -203,6 +203,12 @@ class BadModel(night.Night):
         answer = self.nightshift("enqueue", "--model", "whisper-enormous", self.archive)
         print(f"    {self.one_sentence(answer, 'whisper-enormous')}")
 
+    def test_a_folder_whose_path_is_no_utf8(self):
+        models = os.path.join(self.dir, os.fsdecode(b"mod\xe8les"))
+        shutil.copytree(self.model, os.path.join(models, "mine"))
+        answer = self.nightshift("enqueue", "--model=mine", self.archive, env={"NIGHTSHIFT_MODELS": models})
+        print(f"    {self.one_sentence(answer, 'mine', 'is no UTF-8')}")
+
     def test_weights_changed_between_enqueue_and_run(self):
         self.enqueue("--model", self.model, self.archive)
         with open(self.weights, "r+b") as file:

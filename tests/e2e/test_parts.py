@@ -2,6 +2,7 @@
 """A catalog's work in parts: what comes back is what one run would have made, in any order, however
 often, and whatever is killed meanwhile."""
 import glob
+import json
 import os
 import random
 import shutil
@@ -225,6 +226,17 @@ class Parts(night.Night):
         self.split(1, "--shard=30s", status=0)
         self.nightshift("merge", "--finish", self.catalog, status=0)
         self.nightshift("split", "--shard=60s", "--into=1", "--output=other", status=0)
+
+    def test_a_catalog_whose_path_is_no_utf8(self):
+        shutil.copy(os.path.join(night.DEMO, "english/farmer.wav"), self.archive)
+        self.catalog = os.path.join(self.dir, os.fsdecode(b"caf\xe9.db"))
+        self.enqueue(*TEXT, self.archive)
+        self.split(1, status=0)
+        with open(os.path.join(self.dir, "parts/part-0000.json"), encoding="utf-8") as f:
+            self.assertTrue(json.load(f)["catalog"].endswith(r"/caf\xE9.db"))
+        said = self.nightshift("slurm", "submit", "--dry-run", "--output=more", status=night.USAGE)
+        self.assertIn(r"caf\xE9.db': it is no UTF-8, and slurm.json keeps it", said.err)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "more")))
 
     def test_no_more_parts_than_an_array_has_tasks(self):
         self.demo()

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/utf8.h"
 #include "store/read/read.h"
@@ -129,10 +130,8 @@ static int read_list(struct verify *v, struct store *st, const char *arg, struct
 
 static bool is_as_enqueued(const struct file *f, const struct stat *st)
 {
-    int64_t mtime_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
-
     return S_ISREG(st->st_mode) && (uint64_t)st->st_size == f->size_bytes &&
-           (f->mtime_ns < 0 || mtime_ns == f->mtime_ns);
+           (f->mtime_ns < 0 || clock_ns_of(&st->st_mtim) == f->mtime_ns);
 }
 
 static int hash_all(struct verify *v, int fd, uint8_t ret[HASH_BYTES])

@@ -48,7 +48,7 @@ static int add_member(struct enqueue_work *q, const struct walk_entry *e, const 
                             .nth = m->nth,
                             .size_bytes = m->size_bytes,
                             .file_size_bytes = (uint64_t)st->st_size,
-                            .mtime_ns = st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                            .mtime_ns = clock_ns_of(&st->st_mtim),
                             .inode = st->st_ino,
                             .device = st->st_dev};
     const struct enqueue_options *o = q->o;
@@ -154,8 +154,7 @@ static bool is_own(const char *catalog, const char *path)
 static bool is_same(const struct store_known *k, const struct stat *st)
 {
     return k->file_size_bytes == (uint64_t)st->st_size && k->inode == st->st_ino &&
-           k->device == st->st_dev &&
-           k->mtime_ns == st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+           k->device == st->st_dev && k->mtime_ns == clock_ns_of(&st->st_mtim);
 }
 
 static int add_recording(struct enqueue_work *q, const struct walk_entry *e, int fd,
@@ -166,7 +165,7 @@ static int add_recording(struct enqueue_work *q, const struct walk_entry *e, int
                             .member = "",
                             .size_bytes = (uint64_t)st->st_size,
                             .file_size_bytes = (uint64_t)st->st_size,
-                            .mtime_ns = st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+                            .mtime_ns = clock_ns_of(&st->st_mtim),
                             .inode = st->st_ino,
                             .device = st->st_dev};
     struct err why = {0};

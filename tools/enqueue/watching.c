@@ -53,7 +53,7 @@ bool watching_settled(const struct stat *st, int64_t settled_ms, int64_t now_ms)
     if (st->st_ctim.tv_sec > late->tv_sec ||
         (st->st_ctim.tv_sec == late->tv_sec && st->st_ctim.tv_nsec > late->tv_nsec))
         late = &st->st_ctim;
-    age = now_ms - ((int64_t)late->tv_sec * 1000 + late->tv_nsec / 1000000);
+    age = now_ms - clock_ns_of(late) / 1000000;
     return age >= settled_ms || age < -settled_ms;
 }
 

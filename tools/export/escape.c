@@ -17,6 +17,14 @@ static bool is_noncharacter(const char *s)
     return c[0] == 0xEF && c[1] == 0xBF && (c[2] == 0xBE || c[2] == 0xBF);
 }
 
+/* A '>' of a text for SubRip: of the dashes before it one is left, whoever put them there. */
+static void put_srt_end(struct buf *out)
+{
+    while (out->len > 1 && memcmp(out->data + out->len - 2, "--", 2) == 0)
+        out->len--;
+    buf_put_u8(out, '>');
+}
+
 void escape_line(struct buf *out, const char *s, enum escape how)
 {
     bool marks = how == ESCAPE_VTT || how == ESCAPE_XML;
@@ -42,10 +50,9 @@ void escape_line(struct buf *out, const char *s, enum escape how)
             escape_put(out, "&lt;");
         else if (marks && c == '>')
             escape_put(out, "&gt;");
-        else if (how == ESCAPE_SRT && strncmp(s, "-->", 3) == 0) {
-            escape_put(out, "->");
-            s += 2;
-        } else
+        else if (how == ESCAPE_SRT && c == '>')
+            put_srt_end(out);
+        else
             buf_put(out, s, 1);
     }
 }

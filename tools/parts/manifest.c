@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/utf8.h"
 #include "store/read/read.h"
 
 struct stages {
@@ -40,6 +43,7 @@ static json_t *cuts_of(const struct manifest *m)
 int manifest_write(struct store *st, const struct manifest *m, const char *path, struct err *err)
 {
     struct stages s = {json_array(), false};
+    char *catalog = utf8_display(m->catalog, strlen(m->catalog));
     char origin[PARTING_ID_LEN], name[32];
     int rc = parting_origin(st, origin, err);
     json_t *o = NULL;
@@ -50,7 +54,7 @@ int manifest_write(struct store *st, const struct manifest *m, const char *path,
     if (rc == 0)
         o = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:i, s:I, s:f, s:O, s:o}", "file", name,
                       "part_of", origin, "split", m->split, "part", (int)m->number, "parts",
-                      (int)m->parts, "catalog", m->catalog, "schema", store_schema_version(st),
+                      (int)m->parts, "catalog", catalog, "schema", store_schema_version(st),
                       "recordings", (json_int_t)m->share_count, "hours",
                       (double)m->cost_ms / 3600000.0, "stages", s.list, "cut", cuts_of(m));
     if (rc == 0 && (!o || s.no_memory))
@@ -59,5 +63,6 @@ int manifest_write(struct store *st, const struct manifest *m, const char *path,
         rc = err_sys(err, errno ? errno : EIO, "'%s'", path);
     json_decref(o);
     json_decref(s.list);
+    free(catalog);
     return rc;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -205,6 +206,20 @@ TEST(log_formats)
     close(kept);
     close(pipe_ends[0]);
     close(pipe_ends[1]);
+}
+
+TEST(clock_times_of_files)
+{
+    const struct timespec usual = {1767225599, 123456789}, early = {-2, 500000000},
+                          last = {9223372036, 854775807}, late = {9223372036, 854775808},
+                          year_2446 = {15032385535, 0}, never = {INT64_MIN, 0};
+
+    assert_int_equal(clock_ns_of(&usual), INT64_C(1767225599123456789));
+    assert_int_equal(clock_ns_of(&early), -1500000000);
+    assert_int_equal(clock_ns_of(&last), INT64_MAX);
+    assert_int_equal(clock_ns_of(&late), INT64_MAX);
+    assert_int_equal(clock_ns_of(&year_2446), INT64_MAX);
+    assert_int_equal(clock_ns_of(&never), INT64_MIN);
 }
 
 TEST(clock_forms)

@@ -75,6 +75,37 @@ TEST(txt)
     assert_string_equal(written("txt", 0), "");
 }
 
+static size_t count_of(const char *text, const char *what)
+{
+    size_t n = 0;
+
+    for (; (text = strstr(text, what)); text++)
+        n++;
+    return n;
+}
+
+/* SubRip has no escape: whatever stands before it, and in whichever piece, no arrow comes out. */
+TEST(srt_has_no_arrow_in_a_text)
+{
+    static const char *const texts[] = {"a --> b", "a ---> b", "a -----> b",
+                                        "-->",     "---->>",   "ab--->cd-->ef"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        for (int plain = 0; plain < 2; plain++) {
+            const struct document_segment s = {
+                .end_ms = 5000, .text = texts[i], .language = "en", .speaker = "-", .reason = ""};
+            const struct format_options o = {.plain = plain};
+            struct document d = recording;
+            const char *text;
+
+            d.segments = &s;
+            d.segment_count = 1;
+            text = file_of("srt", &d, &o);
+            if (count_of(text, "-->") != count_of(text, " --> 00:00:0"))
+                fail_msg("'%s' became %s", texts[i], text);
+        }
+}
+
 TEST(srt)
 {
     assert_string_equal(written("srt", 2), "1\n"

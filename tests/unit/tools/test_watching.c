@@ -22,6 +22,7 @@ TEST(a_file_settles)
     assert_false(settled(0, 0));
     assert_false(settled(-1000, -1000)); /* a server's clock */
     assert_true(settled(-3600000, -3600000));
+    assert_true(watching_settled(&(struct stat){.st_mtim = {INT64_MAX, 0}}, 30000, NOW));
 }
 
 TEST(names_of_what_is_not_finished)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "store/read/read.h"
 #include "tools/enqueue/stages/enqueue_kept.h"
 #include "tools/enqueue/stages/enqueue_model.h"
@@ -340,6 +341,17 @@ static int add_other(size_t which, const struct enqueue_wish *w, struct store *k
     return 0;
 }
 
+/* A worker finds it by what the catalog keeps, which is text. */
+static int check_folder(const struct store_stage *s, char doing[200], struct err *err)
+{
+    if (utf8_valid(s->model_dir, strlen(s->model_dir)))
+        return 0;
+    snprintf(doing, 200, "use the model '%.150s'", s->model);
+    return err_set(err, ERR_MODEL,
+                   "the path of its folder, '%.300s', is no UTF-8. Try it in another folder",
+                   s->model_dir);
+}
+
 int enqueue_stages_find(struct enqueue_wish *w, struct store *known, const struct store_stage *last,
                         struct enqueue_stages *ret, char doing[200], struct err *err)
 {
@@ -353,6 +365,8 @@ int enqueue_stages_find(struct enqueue_wish *w, struct store *known, const struc
     for (size_t i = 0; rc == 0 && i < STAGE_COUNT; i++)
         if (w->other[i])
             rc = add_other(i, w, known, ret, doing, err);
+    for (uint32_t i = 0; rc == 0 && i < ret->count; i++)
+        rc = check_folder(&ret->stages[i], doing, err);
     return rc;
 }
 
