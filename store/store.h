@@ -236,6 +236,11 @@ int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_vo
  * Shards of a transcription that come later get theirs as they come. */
 int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
                   struct err *err);
+/* The same of what a part settled, with all of its shards. A task that was cancelled here is done,
+ * too, as a transcription of which nothing is left to do: the shards come without voices, and who
+ * retries could not settle them again. */
+int store_settled_there(struct store *st, int64_t task_id, const struct result_people *people,
+                        struct err *err);
 /* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
  * that who retries them has them heard again: one commit each. No run may have them in hand. */
 int store_drop_cancelled(struct store *st, struct err *err);

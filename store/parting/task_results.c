@@ -115,7 +115,7 @@ static int copy_people(struct store *from, int64_t from_task, struct store *to, 
     int rc = read_people(from, from_task, &p, err);
 
     if (rc == 0)
-        rc = store_settled(to, to_task, &p.of, err);
+        rc = store_settled_there(to, to_task, &p.of, err);
     people_free(&p);
     return rc;
 }
@@ -268,7 +268,8 @@ int task_results_copy(struct store *from, int64_t from_task, struct store *to, i
      * one is believed. */
     if (rc == 0 && s.total > here)
         rc = store_task_total(to, to_task, (uint32_t)s.total, err);
-    if (rc == 0)
+    /* Shards of a settled one have no voices any more: with its speakers, or not at all. */
+    if (rc == 0 && (!s.settled || s.total >= here))
         rc = copy_shards(from, from_task, to, to_task, room, ret, err);
     if (rc == 0 && s.settled && s.total >= here)
         rc = copy_people(from, from_task, to, to_task, err);

@@ -148,13 +148,15 @@ struct settling {
 
 /* What was settled already, cancelled, forgotten, or has shards to do again is not wanted any more.
  */
-static int settling_of(struct store *st, int64_t task_id, struct settling *ret, struct err *err)
+static int settling_of(struct store *st, int64_t task_id, bool cancelled_too, struct settling *ret,
+                       struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT media_id, state = 'pending' AND waits IS 'settling' FROM task "
-                      "WHERE task_id = ?",
-                      "i", task_id);
+                      "SELECT media_id, (state = 'pending' AND waits IS 'settling') OR "
+                      "(?2 AND state = 'cancelled' AND shards_done = shards_total) FROM task "
+                      "WHERE task_id = ?1",
+                      "ii", task_id, (int64_t)cancelled_too);
 
     if (rc != 1)
         return rc;
@@ -229,11 +231,11 @@ static int put_all(struct store *st, const struct settling *of, const struct res
 }
 
 static int settled(struct store *st, int64_t task_id, const struct result_people *people,
-                   int64_t *ids, struct err *err)
+                   bool cancelled_too, int64_t *ids, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
     struct settling of = {0};
-    int rc = settling_of(st, task_id, &of, err);
+    int rc = settling_of(st, task_id, cancelled_too, &of, err);
 
     if (rc < 0 || !of.wanted)
         return rc;
@@ -255,8 +257,8 @@ static int settled(struct store *st, int64_t task_id, const struct result_people
     return rc < 0 ? rc : voices_settle(st, err);
 }
 
-int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
-                  struct err *err)
+static int settle(struct store *st, int64_t task_id, const struct result_people *people,
+                  bool cancelled_too, struct err *err)
 {
     int64_t *ids;
     int rc = check(people, err);
@@ -268,7 +270,19 @@ int store_settled(struct store *st, int64_t task_id, const struct result_people 
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
     rc = db_enter(st, err);
     if (rc == 0)
-        rc = db_leave(st, settled(st, task_id, people, ids, err), err);
+        rc = db_leave(st, settled(st, task_id, people, cancelled_too, ids, err), err);
     free(ids);
     return rc;
+}
+
+int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
+                  struct err *err)
+{
+    return settle(st, task_id, people, false, err);
+}
+
+int store_settled_there(struct store *st, int64_t task_id, const struct result_people *people,
+                        struct err *err)
+{
+    return settle(st, task_id, people, true, err);
 }

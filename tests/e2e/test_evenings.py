@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import unittest
+import zipfile
 
 sys.path.insert(0, os.path.dirname(__file__))
 import night
@@ -211,6 +212,14 @@ class Asked(Evenings):
         self.enqueue("--beam-size=2", self.archive)
         self.assertEqual([("01_en_short.wav", "transcribe", 2), ("es/2.flac", "transcribe", 2)], self.wanted())
         self.assertEqual([2], [n for (n,) in self.sql("SELECT count(*) FROM task WHERE state = 'pending'")])
+
+    def test_what_was_left_out_of_an_archive_comes_later(self):
+        """Also when several jobs note its members: none may make it look as known to the end."""
+        with zipfile.ZipFile(os.path.join(self.archive, "box.zip"), "w") as box:
+            box.write(os.path.join(night.SAMPLES, OTHER), "one.wav")
+            box.write(os.path.join(night.SAMPLES, "03_en_noisy.ogg"), "two.ogg")
+        self.enqueue("--diarize", "--sounds", "--include=one*", self.archive)
+        self.assertEqual(1, self.json("enqueue", "--include=*.zip", self.archive)["new"])
 
     def test_folders_below_keep_to_their_own(self):
         self.enqueue(self.archive)

@@ -248,14 +248,14 @@ int batch_unread(struct batch *b, const char *path, struct err *err)
     return 0;
 }
 
-int batch_end(struct batch *b, const char *const *roots, uint32_t root_count, bool *vanish_skipped,
-              struct err *err)
+int batch_end(struct batch *b, const struct batch *told, const char *const *roots,
+              uint32_t root_count, bool *vanish_skipped, struct err *err)
 {
     struct request rq = {.type = REQUEST_ENQUEUE_END,
                          .roots = roots,
-                         .root_count = b->unread_full ? 0 : root_count,
-                         .unread = (const char *const *)b->unread,
-                         .unread_count = b->unread_full ? 0 : b->unread_n};
+                         .root_count = told->unread_full ? 0 : root_count,
+                         .unread = (const char *const *)told->unread,
+                         .unread_count = told->unread_full ? 0 : told->unread_n};
     int rc = b->writer ? flush_found(b, err) : dry_run_end(b->dry_run, &rq, &b->counts, err);
 
     if (rc == 0)
@@ -268,7 +268,7 @@ int batch_end(struct batch *b, const char *const *roots, uint32_t root_count, bo
         rc = flush_troubles(b, err);
     if (rc == 0)
         rc = send(b, &rq, true, err);
-    *vanish_skipped = b->unread_full;
+    *vanish_skipped = told->unread_full;
     return rc;
 }
 

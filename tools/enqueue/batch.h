@@ -28,10 +28,10 @@ int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *
 /* Below this path (or at it) nothing may be called vanished. */
 int batch_unread(struct batch *b, const char *path, struct err *err);
 
-/* Sends the rest and ends the job. *vanish_skipped: there was too much unread to list, so nothing
- * is called vanished. */
-int batch_end(struct batch *b, const char *const *roots, uint32_t root_count, bool *vanish_skipped,
-              struct err *err);
+/* Sends the rest and ends the job. told: the one that was told what is unread. *vanish_skipped:
+ * that was too much to list, so nothing is called vanished. */
+int batch_end(struct batch *b, const struct batch *told, const char *const *roots,
+              uint32_t root_count, bool *vanish_skipped, struct err *err);
 
 int64_t batch_job(const struct batch *b);
 const struct store_enqueue_counts *batch_counts(const struct batch *b);

@@ -84,20 +84,21 @@ static int walk_roots(struct enqueue_work *q, const char *const *roots, uint32_t
     return rc;
 }
 
-/* What has vanished is said once, by the first job: it has been told of everything by then. */
+/* What has vanished is said once, by the first job: it has been told of everything by then. What is
+ * unread is said by each, since each may have noted members of an archive that is not read to its
+ * end, which must not look unchanged. */
 static int end_all(struct enqueue_work *q, const char *const *walked, uint32_t walked_count,
                    struct err *err)
 {
     const struct groups *g = q->o->groups;
-    bool ignored;
     int rc = 0;
 
     for (uint32_t i = g->count; rc == 0 && i-- > 0;)
         for (uint32_t j = 0; rc == 0 && j < g->list[i].count; j++) {
             struct batch *b = q->sets[i].of[j];
 
-            rc = b == q->first ? batch_end(b, walked, walked_count, &q->r->vanish_skipped, err)
-                               : batch_end(b, NULL, 0, &ignored, err);
+            rc = batch_end(b, q->first, walked, b == q->first ? walked_count : 0,
+                           &q->r->vanish_skipped, err);
         }
     return rc;
 }

@@ -320,9 +320,8 @@ static bool is_command_of_before(struct page *page, const struct read_job *j)
 }
 
 /* Under the job that it was, or behind it where there is room. */
-static void put_command(const struct page *page, const struct read_job *j, size_t column)
+static void put_command(const struct page *page, const char *said, size_t column)
 {
-    const char *said = behind(behind(j->command, "nightshift "), "enqueue ");
     char *lines, *second;
 
     if (column + 2 + text_width(said) <= page->columns) {
@@ -339,27 +338,46 @@ static void put_command(const struct page *page, const struct read_job *j, size_
     free(lines);
 }
 
+/* What is said of a job: below it, like its command, where it has no room. Returns the column. */
+static size_t put_notes(const struct page *page, const struct read_job *j, size_t column)
+{
+    bool high = strcmp(j->priority, "high") == 0, low = strcmp(j->priority, "low") == 0;
+    char notes[64];
+    size_t skip = 0;
+
+    snprintf(notes, sizeof(notes), "%s%s",
+             high  ? ", high priority"
+             : low ? ", low priority"
+                   : "",
+             j->ended_at[0] ? "" : " (walk not ended)");
+    if (notes[0] && column + strlen(notes) > page->columns) {
+        fprintf(page->out, "\n%*s", LABEL + 4, "");
+        column = LABEL + 4;
+        skip = notes[0] == ',' ? 2 : 1;
+    }
+    fputs(notes + skip, page->out);
+    return column + strlen(notes + skip);
+}
+
 static int put_job(void *arg, const struct read_job *j)
 {
     struct page *page = arg;
-    char head[160], done[TEXT_LEN], all[TEXT_LEN];
+    char head[160], of[48], done[TEXT_LEN], all[TEXT_LEN];
+    size_t column;
 
     if (!is_shown(page, j) || (!page->w->jobs && page->jobs++ + JOBS_SHOWN < j->with_tasks))
         return 0;
-    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done%s%s",
-             (long long)j->job_id, j->created_at,
-             strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
-             text_count(j->tasks_done, done), text_count(tasks_of(j), all),
-             strcmp(j->priority, "high") == 0  ? ", high priority"
-             : strcmp(j->priority, "low") == 0 ? ", low priority"
-                                               : "",
-             j->ended_at[0] ? "" : " (walk not ended)");
+    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done", (long long)j->job_id,
+             j->created_at, strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
+             text_count(j->tasks_done, done), text_count(tasks_of(j), all));
     label(page, page->shown++ == 0 ? "Jobs" : "");
     fputs(head, page->out);
-    if (is_command_of_before(page, j))
-        fprintf(page->out, "  (command of #%lld)\n", (long long)page->command_of);
-    else
-        put_command(page, j, LABEL + strlen(head));
+    column = put_notes(page, j, LABEL + strlen(head));
+    snprintf(of, sizeof(of), "(command of #%lld)", (long long)page->command_of);
+    put_command(
+        page,
+        is_command_of_before(page, j) ? of : behind(behind(j->command, "nightshift "), "enqueue "),
+        column);
     return 0;
 }
 

@@ -550,6 +550,7 @@ TEST(each_failure_has_its_verdict)
     d = verdict(ERR_CHANGED, false, true, false, 0);
     assert_int_equal(d.verdict, RETRY_FAIL);
     assert_non_null(strstr(d.message, "why; enqueue it again"));
+    assert_non_null(strstr(d.message, "touch")); /* else enqueue takes it for what it knows */
     assert_false(d.quarantined);
     assert_non_null(
         strstr(verdict(ERR_MISSING, false, true, false, 0).message, "nightshift retry"));

@@ -102,6 +102,17 @@ static inline const char *text_of(const char *sql)
     return out;
 }
 
+static inline void run_sql(const char *text)
+{
+    sqlite3 *db;
+    char *why = NULL;
+
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    if (sqlite3_exec(db, text, NULL, NULL, &why) != SQLITE_OK)
+        fail_msg("%s: %s", text, why);
+    sqlite3_close(db);
+}
+
 /* A recording's state and its share of the sums are what its tasks say. */
 static inline void figures_audit(void)
 {
@@ -185,6 +196,8 @@ static inline void catalog_audit(void)
         count_of("SELECT count(*) FROM media m WHERE places <> (SELECT count(*) FROM place p "
                  "WHERE p.media_id = m.media_id AND p.state = 'present') "
                  "OR place_id IS NULL "
+                 "OR (NOT replaced AND (SELECT state FROM place p "
+                 "    WHERE p.place_id = m.place_id) = 'replaced') "
                  "OR (places > 0 AND place_id <> (SELECT min(place_id) FROM place p "
                  "    WHERE p.media_id = m.media_id AND p.state = 'present'))"),
         0);

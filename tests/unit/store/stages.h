@@ -168,15 +168,4 @@ static inline void state_is(int64_t task, const char *state)
     assert_string_equal(text_of(sql), state);
 }
 
-static inline void run_sql(const char *text)
-{
-    sqlite3 *db;
-    char *why = NULL;
-
-    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
-    if (sqlite3_exec(db, text, NULL, NULL, &why) != SQLITE_OK)
-        fail_msg("%s: %s", text, why);
-    sqlite3_close(db);
-}
-
 #endif

@@ -108,6 +108,37 @@ TEST(vanished_and_back)
     catalog_close(st);
 }
 
+static const char sql_main[] = "SELECT path || ' ' || place_state FROM recordings "
+                               "WHERE media_id = 1";
+
+/* All copies are gone, and one's name has other content by now: that is no place to show. */
+TEST(replaced_and_a_copy_vanished)
+{
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_nano);
+
+    job_add1(st, job, "/a/x.wav", "", 1);
+    job_add1(st, job, "/a/y.wav", "", 1);
+    job_end(st, job, "/a");
+    job = job_begin(st, &stage_nano);
+    job_add1(st, job, "/a/y.wav", "", 1);
+    job_end(st, job, "/a");
+    job_end(st, job_begin(st, &stage_nano), "/a");
+    assert_string_equal(text_of(sql_main), "/a/y.wav vanished");
+    job_add1(st, job_begin(st, &stage_nano), "/a/y.wav", "", 2);
+    assert_string_equal(text_of(sql_main), "/a/x.wav vanished");
+    store_close(st);
+    /* As earlier versions left it. */
+    run_sql("UPDATE media SET place_id = 2 WHERE media_id = 1; PRAGMA user_version = 19");
+    assert_string_equal(text_of(sql_main), "/a/y.wav replaced");
+    st = catalog_open(STORE_WRITE);
+    assert_string_equal(text_of(sql_main), "/a/x.wav vanished");
+    /* The other one, too: it is where it was last. */
+    job_add1(st, job_begin(st, &stage_nano), "/a/x.wav", "", 3);
+    assert_int_equal(count_of("SELECT replaced AND place_id = 1 FROM media WHERE media_id = 1"), 1);
+    catalog_close(st);
+}
+
 TEST(unread_is_not_vanished)
 {
     struct store *st = catalog_new();

@@ -1,6 +1,6 @@
 /* A part of a catalog and back, at the store's level: what is refused, what comes twice, and what
  * is left when a merge ends in the middle. */
-#include "tests/unit/store/fixture.h"
+#include "tests/unit/store/stages.h"
 
 #include "store/parting/parting.h"
 
@@ -286,6 +286,55 @@ TEST(totals_and_lengths)
 }
 
 /* A try has failed that ended without a word and left no checkpoint behind. */
+/* A part that settled a recording has no voices any more: shards without these must not come alone,
+ * or who retries has a recording in which nobody speaks. */
+static void diarized_there(struct store *st, const char *select)
+{
+    struct parting_share share = {1, false, 0, 0};
+    const struct parting_part p = {SPLIT, 0, 1, &share, 1};
+    struct store *part = part_new();
+    struct err e = {0};
+
+    assert_ok(parting_write(st, part, &p, &e), e);
+    diarize(part, 4);
+    settle(part, 4);
+    store_close(part);
+    apply_ok(st, &(struct request){.type = REQUEST_CANCEL, .select_path = select});
+}
+
+TEST(cancelled_here_and_settled_there)
+{
+    struct store *st = archive();
+    struct parting_merged m;
+    struct err e = {0};
+
+    job_add1(st, job_begin(st, &stage_voices), "/a/one.wav", "", 1);
+    diarized_there(st, "/a/one.wav");
+    m = merge_ok(st);
+    assert_int_equal(m.shards, 2);
+    assert_int_equal(m.tasks, 1); /* as a transcription of which nothing is left to do */
+    assert_string_equal(text_of("SELECT state FROM task WHERE task_id = 4"), "done");
+    assert_int_equal(count_of("SELECT count(*) FROM turn"), 4);
+    assert_ok(store_drop_cancelled(st, &e), e);
+    assert_int_equal(merge_ok(st).known, 2);
+    catalog_close(st);
+}
+
+/* Of which more is here than the part found: its speakers are not those of all of it. */
+TEST(shorter_there_and_settled)
+{
+    struct store *st = archive();
+    struct err e = {0};
+
+    job_add1(st, job_begin(st, &stage_voices), "/a/one.wav", "", 1);
+    diarized_there(st, "/a/two.wav");
+    voices_put(st, 4, 0);
+    assert_ok(store_task_total(st, 4, 3, &e), e);
+    assert_int_equal(merge_ok(st).shards, 0);
+    assert_int_equal(count_of("SELECT shards_done FROM task WHERE task_id = 4"), 1);
+    catalog_close(st);
+}
+
 TEST(tries_that_failed)
 {
     struct store *st = archive(), *part;

@@ -1126,6 +1126,16 @@ class Output(Program):
         self.assertRegex(lines[at + 3], r"^ {12}#2 .* done  \(command of #1\)$")
         self.assertRegex(lines[at + 4], r"^ {12}#3 .* done(  |$)")
         self.assertEqual([], [line for line in lines if len(line) > 80])
+        # Where it has no room it stands below, as a command does.
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE job SET priority = -1, ended_at = NULL")
+        connection.commit()
+        connection.close()
+        lines = self.run_it("status", status=0).out.splitlines()
+        at = next(i for i, line in enumerate(lines) if line.startswith("            #2 "))
+        self.assertRegex(lines[at], r" done$")
+        self.assertEqual(" " * 16 + "low priority (walk not ended)  (command of #1)", lines[at + 1])
+        self.assertEqual([], [line for line in lines if len(line) > 80])
         jobs = json.loads(self.run_it("status", "--json", status=0).out)["jobs"]
         for job in jobs[:2]:
             self.assertIn(" ".join(["--diarize", "--include=*.wav", *folders]), job["command"])
