@@ -102,8 +102,10 @@ void failure_record(struct run *run, const struct failure *f, const struct retry
                   &err);
     run_note_commit(run);
     if (final) {
-        figures_failed(run, f->media);
-        report_event(run, LOG_WARN, "%s: %s", f->shown, d->message);
+        /* What is wrong with a file is told once, however many stages open it. */
+        bool news = figures_failed(run, f->media, code) || code != ERR_INPUT;
+
+        report_event(run, news ? LOG_WARN : LOG_DEBUG, "%s: %s", f->shown, d->message);
     } else if (d->at_ms == 0) {
         /* A worker's death has been told once for all that it held. */
         report_event(run, f->died ? LOG_DEBUG : LOG_INFO,

@@ -15,6 +15,8 @@
 #define LOAD_LEAST 0.3
 #define LOAD_MOST 1.5
 #define END_MS 9e15
+/* A window: less is a piece of speech that came before the rest of its batch, and no speed. */
+#define FIRST_MS 30000
 
 struct range {
     double low, high;
@@ -68,7 +70,7 @@ void estimate_add(struct estimate *e, int64_t now_ms, uint64_t audio_ms, bool wo
         e->work_ms += now_ms - e->at_ms;
     }
     e->at_ms = now_ms;
-    if (audio_ms > e->audio_ms) {
+    if (audio_ms > e->audio_ms && (e->first_ms >= 0 || audio_ms >= FIRST_MS)) {
         e->audio_ms = audio_ms;
         if (e->first_ms < 0)
             e->first_ms = e->work_ms;

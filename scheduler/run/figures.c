@@ -37,13 +37,16 @@ void figures_heard(struct run *run, struct run_task *t, int64_t ms)
         run_check(run, err_set(&err, ERR_NOMEM, "no memory for a figure"), &err);
 }
 
-void figures_failed(struct run *run, int64_t media)
+bool figures_failed(struct run *run, int64_t media, int code)
 {
+    void *const value = (void *)(intptr_t)code;
+    bool news = idmap_get(&run->failed, (uint64_t)media) != value;
     struct err err = {0};
 
     run->failed_pending++;
-    if (idmap_put(&run->failed, (uint64_t)media, run))
+    if (idmap_put(&run->failed, (uint64_t)media, value))
         run_check(run, err_set(&err, ERR_NOMEM, "no memory for a figure"), &err);
+    return news;
 }
 
 void figures_free(struct run *run)

@@ -241,7 +241,7 @@ class Folder(Pages):
         self.assertIn("is there and is a folder", self.export(status=73).err)
         for _ in range(2):
             self.assertEqual(old, self.read(page))
-            self.assertEqual([""], [r[0] for r in self.listed() if r[1] == LONG])
+            self.assertEqual([""], [r[0] for r in self.listed() if r[1].endswith(LONG)])
             self.assertNotIn('"entirely"', "".join(self.read(n) for n in glob.glob(self.out + "/search/*.js")))
             self.assertIn("its page is the old one", self.export(os.path.join(self.archive, NAME)).err)
         os.rmdir(os.path.join(self.out, page[:-4] + "js"))
@@ -294,6 +294,10 @@ class InBrowser(Pages):
         self.assertEqual(LONG, b.js(names)[0])
         b.type("#part", "CINTA")
         self.assertEqual(["<b>cinta<|b>.flac"], b.js(names))
+        b.js("document.getElementById('part').value = ''")
+        b.type("#part", "1990")  # where it lies, also in its archive
+        self.assertEqual(["<b>cinta<|b>.flac"], b.js(names))
+        self.assertIn("tapes.zip//1990", b.js("return document.querySelector('#rows tbody th').textContent"))
         self.quiet()
 
     def search(self, words):
@@ -324,6 +328,9 @@ class InBrowser(Pages):
         b.js("table = all")
         hit = self.search("onerror")
         self.assertIn(HOSTILE, hit[0])
+        self.search("puente")
+        self.assertIn("tapes.zip//1990", b.js("return document.getElementById('hits').textContent"))
+        self.search("onerror")
         b.click("#hits p a")
         b.wait_js("return document.getElementById('player')?.currentTime > 2.5")
         self.quiet()
@@ -379,6 +386,7 @@ class InBrowser(Pages):
         b.call("POST", "/element", {"using": "css selector", "value": "audio[controls]"})
         self.assertEqual([], b.messages())
         self.open("list.html")
+        self.assertIn("/tapes.zip//1990/<b>cinta", b.js("return document.querySelector('tbody').textContent"))
         b.click("tbody a")
 
     def each_view(self, views=(False, True)):

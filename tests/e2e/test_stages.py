@@ -97,6 +97,16 @@ class Together(Stages):
         self.assertEqual([3, 3], [stage["recordings"] for stage in plan["stages"]])
         self.assertTrue(all(stage["devices"][0]["predicted_bytes"] > 0 for stage in plan["stages"]))
 
+    def test_a_bad_file_is_told_once(self):
+        with open(os.path.join(self.archive, "notes.mp3"), "w", encoding="utf-8") as file:
+            file.write("no sound\n" * 100)
+        self.enqueue("--vad=off", "--diarize", "--sounds", self.archive)
+        answer = self.run_all()
+        self.assertEqual(1, answer.err.count("notes.mp3: not a recording"), answer.err)
+        self.assertEqual([("diarize",), ("sounds",), ("transcribe",)],
+                         self.sql("SELECT stage FROM tasks WHERE state = 'failed' ORDER BY stage"))
+        self.assertIn("1 failed", answer.out)
+
     def test_what_is_wrong_is_said_at_once(self):
         for options, words in ((["--diarize=nobody"], ["--diarize", "nobody"]),
                                (["--num-speakers=2"], ["--diarize"]),

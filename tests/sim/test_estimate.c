@@ -299,6 +299,23 @@ TEST(nothing_is_said_before_anything_is_known)
 }
 
 /* A stage that nobody has seen: by what is remembered of it, and what it takes to load. */
+/* Voice activity cuts pieces of half a second, which may be the first of a batch to come. */
+TEST(a_piece_is_no_speed)
+{
+    struct estimate e = {0};
+    struct estimate_left left = {.stage = 1, .left = {.known_left_ms = 3600000}};
+    int64_t low, high;
+
+    estimate_begin(&e, 1, 0);
+    for (int64_t t = 0; t <= 4000; t += 500)
+        estimate_add(&e, t, t < 2500 ? 0 : 500, true);
+    assert_false(estimate_range(&e, 4000, &left, 1, &low, &high));
+    estimate_add(&e, 4500, 500000, true);
+    estimate_add(&e, 5500, 520000, true);
+    assert_true(estimate_range(&e, 5500, &left, 1, &low, &high));
+    assert_in_range(high, 20000, 300000);
+}
+
 TEST(what_comes_later_counts)
 {
     struct estimate e = {0};

@@ -234,8 +234,8 @@ int cmd_priority(struct cli *cli, int argc, char **argv)
     static const struct kind kind = {
         .type = REQUEST_PRIORITY,
         .purpose = "priority",
-        .one = "task comes at another time now.",
-        .many = "tasks come at another time now.",
+        .one = "task has that priority now.",
+        .many = "tasks have that priority now.",
         .none = "Nothing there is waiting that was not so already.",
         .help = "Usage: nightshift priority [OPTION]... high|normal|low [PATH]...\n"
                 "What is waiting comes before all others, or after them: all of it, or what lies\n"

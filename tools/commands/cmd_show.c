@@ -288,8 +288,8 @@ static int read_texts(struct page *p, const struct read_recording *r, read_segme
 static void print_untranscribed(const struct read_recording *r)
 {
     if (r->forgotten)
-        cli_print("Its transcript was removed (nightshift forget). `nightshift enqueue` of it, or "
-                  "of its folder, has it made again.",
+        cli_print("Its transcript was removed, or left out when it was enqueued. `nightshift "
+                  "enqueue` of it, or of its folder, has it made.",
                   0);
     else if (r->stages[0] != 0)
         printf("It is not transcribed (done: %s).\n", r->stages);
@@ -436,7 +436,7 @@ static void note_absence(const struct page *p, const struct read_recording *r)
         cli_note("nobody is told apart in it: `nightshift enqueue --diarize` asks for it.");
     else if (text && r->transcript[0] == 0)
         cli_note(r->forgotten
-                     ? "its transcript was removed: `nightshift enqueue` has it made again."
+                     ? "its transcript was removed, or left out: `nightshift enqueue` has it made."
                      : "it is not transcribed: `nightshift enqueue` asks for it.");
 }
 

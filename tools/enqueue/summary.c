@@ -386,11 +386,11 @@ static void print_left_out(const struct enqueue_result *r)
     struct buf b = BUF_INIT;
     bool first = true;
 
-    piece(&b, &first, "; ", r->left_alone, "file left alone (not a recording; see --all)",
-          "files left alone (not recordings; see --all)");
+    piece(&b, &first, "; ", r->left_alone, "file left alone (not a recording; --all takes it)",
+          "files left alone (not recordings; --all takes them)");
     piece(&b, &first, "; ", r->excluded, "left out by your patterns", "left out by your patterns");
-    piece(&b, &first, "; ", r->links, "symbolic link not followed (see --follow)",
-          "symbolic links not followed (see --follow)");
+    piece(&b, &first, "; ", r->links, "symbolic link not followed (--follow does)",
+          "symbolic links not followed (--follow does)");
     piece(&b, &first, "; ", r->specials, "pipe, socket or device left alone",
           "pipes, sockets or devices left alone");
     piece(&b, &first, "; ", r->unreadable_files, "file could not be read",

@@ -242,8 +242,6 @@ static void find_whisper(const struct plan *p, struct plan_stage *s)
         const char *name = strrchr(s->model, '/') ? strrchr(s->model, '/') + 1 : s->model;
         struct err unknown = {0};
 
-        if (strncmp(name, "whisper-", 8) == 0)
-            name += 8;
         (void)whisper_preset(name, c, &unknown);
     } else if (plan_model_read(s->dir, c, &s->no_model) != 0) {
         memset(c, 0, sizeof(*c));

@@ -35,10 +35,10 @@ static void put_unknown(struct buf *b, const struct coverage *c, const char *wha
         buf_printf(b, " never asked to be %s (nightshift enqueue).", what);
     }
     if (c->forgotten > 0) {
-        put_count(b, c->forgotten, "recording was", "recordings were");
+        put_count(b, c->forgotten, "recording is", "recordings are");
         buf_printf(b,
-                   " asked to be %s, and the results removed: `nightshift enqueue` of the "
-                   "folder has them again.",
+                   " not %s where that was asked for: `nightshift enqueue` of the folder has it "
+                   "done.",
                    what);
     }
 }

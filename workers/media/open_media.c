@@ -21,7 +21,7 @@
  * (playlists, concat, sdp, devices, pictures, subtitles, module music) is never opened. */
 static const char *const allowed_formats =
     "aac,ac3,act,aea,aiff,amr,ape,asf,asf_o,ast,au,avi,avr,caf,dhav,dsf,dss,dts,dtshd,dv,eac3,flac,"
-    "flv,gxf,hcom,iff,ircam,ivr,kux,loas,matroska,webm,mmf,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,"
+    "flv,gsm,gxf,hcom,iff,ircam,ivr,kux,loas,matroska,webm,mmf,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,"
     "mpc8,"
     "mpeg,mpegts,mxf,nistsphere,nsv,nut,nuv,ogg,oma,paf,pvf,qcp,rm,rso,sds,shn,smjpeg,sox,tak,"
     "truehd,"

@@ -540,10 +540,11 @@ int drill_open(const struct stage_setup *setup, struct backend *be, struct stage
     struct whisper *model = NULL;
     int rc;
 
-    if (strchr(setup->dir, '/'))
-        rc = whisper_load(setup->dir, be, setup->precision, &model, err);
-    else if ((rc = whisper_preset(setup->dir, &config, err)) == 0)
+    rc = whisper_preset(setup->dir, &config, err);
+    if (rc == 0)
         rc = whisper_random(&config, 1, be, setup->precision, &model, err);
+    else if (strchr(setup->dir, '/'))
+        rc = whisper_load(setup->dir, be, setup->precision, &model, err);
     if (rc == 0)
         whisper_keep(model, setup->cache);
     return rc != 0 ? rc : wrap(model, true, &shape, 1, ret, err);

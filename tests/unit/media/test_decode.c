@@ -111,6 +111,7 @@ static void formats_equal_the_tool(void **state)
         {"t.wv", ""},
         {"t.tta", ""},
         {"t.amr", "-c:a libopencore_amrnb -ar 8000 -ac 1 -b:a 12.2k"},
+        {"t.gsm", "-c:a libgsm -ar 8000 -ac 1"},
         {"t.voc", ""},
         {"t.ts", "-c:a aac"},
         {"t.mpg", "-c:a mp2"},

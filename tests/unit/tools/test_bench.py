@@ -25,6 +25,12 @@ class Bench(Program):
         self.assertEqual([], [line for line in done.out.splitlines() if len(line) > 80])
         self.assertIn("the small model that comes with Nightshift", " ".join(done.err.split()))
 
+    def test_names_of_enqueue(self):
+        done = self.run_it("bench", "--model=whisper-nano", "--model=openai/whisper-tiny", "--rounds=1",
+                           "--windows=1", "--slots=1", "--tokens=1", "--json", status=0)
+        self.assertEqual(["whisper-nano", "openai/whisper-tiny"],
+                         [row["model"] for row in json.loads(done.out)["models"]])
+
     def test_refusals(self):
         for status, says, options in (
                 (78, "cannot take the usual model for --sounds", ["--sounds"]),

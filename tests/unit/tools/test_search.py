@@ -354,8 +354,8 @@ class Words(Searching):
         self.assertEqual(unknown + ". 1 recording failed to be transcribed, or was cancelled "
                          "(nightshift status --failures).", self.line("zeppelin"))
         self.write(lambda connection: connection.execute("DELETE FROM task WHERE media_id = (SELECT max(media_id) FROM media)"))
-        self.assertEqual(unknown + ". 1 recording was asked to be transcribed, and the results removed: `nightshift "
-                         "enqueue` of the folder has them again.", self.line("zeppelin"))
+        self.assertEqual(unknown + ". 1 recording is not transcribed where that was asked for: `nightshift "
+                         "enqueue` of the folder has it done.", self.line("zeppelin"))
         self.write(lambda connection: connection.execute("DELETE FROM asking"))
         self.assertEqual(unknown + ". 1 recording was never asked to be transcribed (nightshift enqueue).",
                          self.line("zeppelin"))

@@ -303,6 +303,13 @@ static const char *last_part(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
+/* Its path, and in an archive its member. */
+static int where_of(const struct read_recording *r, struct buf *ret, struct err *err)
+{
+    buf_printf(ret, "%s%s%s", r->path, r->member[0] ? "//" : "", r->member);
+    return buf_cstr(ret) ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
 static int index_words(struct html *h, const struct document *d, struct err *err)
 {
     int rc = 0;
@@ -334,17 +341,17 @@ static int make_page(struct html *h, const struct read_recording *r,
                      const struct read_origin *origin, const struct document *d, const char *id,
                      struct sounding s, struct err *err)
 {
-    const char *name = last_part(r->member[0] ? r->member : r->path);
     struct buf where = BUF_INIT;
     int rc = make_sound(h, r, origin, id, &s, err);
 
-    buf_printf(&where, "%s%s%s", r->path, r->member[0] ? "//" : "", r->member);
-    if (rc == 0 && (!buf_cstr(&where) || !buf_cstr(&s.source) || !buf_cstr(&s.second)))
+    if (rc == 0)
+        rc = where_of(r, &where, err);
+    if (rc == 0 && (!buf_cstr(&s.source) || !buf_cstr(&s.second)))
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0) {
         const struct page p = {.document = d,
                                .id = id,
-                               .name = name,
+                               .name = last_part(r->member[0] ? r->member : r->path),
                                .where = buf_cstr(&where),
                                .source = buf_cstr(&s.source),
                                .second = buf_cstr(&s.second),
@@ -357,7 +364,7 @@ static int make_page(struct html *h, const struct read_recording *r,
         rc = write_page(h, &p, err);
     }
     if (rc == 0)
-        rc = overview_add(&h->overview, r, d, id, name, err);
+        rc = overview_add(&h->overview, r, d, id, buf_cstr(&where), err);
     h->pages += rc == 0;
     buf_free(&where);
     buf_free(&s.source);
@@ -414,8 +421,13 @@ static int on_origin(void *arg, const struct read_origin *origin)
 
 static int list_alone(struct html *h, const struct read_recording *r, struct err *err)
 {
-    return overview_add(&h->overview, r, NULL, "", last_part(r->member[0] ? r->member : r->path),
-                        err);
+    struct buf where = BUF_INIT;
+    int rc = where_of(r, &where, err);
+
+    if (rc == 0)
+        rc = overview_add(&h->overview, r, NULL, "", buf_cstr(&where), err);
+    buf_free(&where);
+    return rc;
 }
 
 /* Its page, if there is one, is an old one: the index does not name it. */

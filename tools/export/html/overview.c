@@ -101,12 +101,12 @@ static int add_sums(struct overview *o, const struct read_recording *r, struct e
 /* ------------------------------------------------------------------------------------- rows */
 
 static void put_row(struct overview *o, const struct read_recording *r, const struct document *d,
-                    const char *id, const char *name)
+                    const char *id, const char *where)
 {
     struct buf *out = &o->rows;
 
     buf_printf(out, "%s[\"%s\",", o->recordings > 1 ? ",\n" : "", id);
-    html_json(out, name);
+    html_json(out, where);
     put(out, ",");
     html_json(out, r->title);
     put(out, ",");
@@ -116,14 +116,12 @@ static void put_row(struct overview *o, const struct read_recording *r, const st
     buf_printf(out, ",%lld,", r->duration_ms < 0 ? -1LL : (long long)(r->duration_ms / 1000));
     html_json(out, r->state);
     buf_printf(out, ",%u,", d ? doubt_percent(d) : 0);
-    html_json(out, r->path);
-    put(out, ",");
     html_json(out, strcmp(r->state, "failed") == 0 ? r->error : "");
     put(out, "]");
 }
 
 static void put_plain_row(struct overview *o, const struct read_recording *r, const char *id,
-                          const char *name)
+                          const char *where)
 {
     struct buf *out = &o->plain;
     char length[TEXT_LEN] = "";
@@ -133,7 +131,7 @@ static void put_plain_row(struct overview *o, const struct read_recording *r, co
     put(out, "<tr><th scope=\"row\" dir=\"auto\">");
     if (id[0])
         buf_printf(out, "<a href=\"recordings/%s.html\">", id);
-    html_text(out, name);
+    html_text(out, where);
     put(out, id[0] ? "</a></th><td>" : "</th><td>");
     html_text(out, r->recorded_on);
     buf_printf(out, "</td><td>%s</td><td>", length);
@@ -144,7 +142,7 @@ static void put_plain_row(struct overview *o, const struct read_recording *r, co
 }
 
 int overview_add(struct overview *o, const struct read_recording *r, const struct document *d,
-                 const char *id, const char *name, struct err *err)
+                 const char *id, const char *where, struct err *err)
 {
     int rc = add_sums(o, r, err);
 
@@ -154,8 +152,8 @@ int overview_add(struct overview *o, const struct read_recording *r, const struc
         return rc;
     o->recordings++;
     o->pages += id[0] != 0;
-    put_row(o, r, d, id, name);
-    put_plain_row(o, r, id, name);
+    put_row(o, r, d, id, where);
+    put_plain_row(o, r, id, where);
     return o->rows.failed || o->plain.failed ? err_set(err, ERR_NOMEM, "out of memory") : 0;
 }
 

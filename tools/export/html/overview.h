@@ -15,9 +15,9 @@ struct overview { /* zero at first; owned: overview_free */
     int64_t audio_ms;
 };
 void overview_free(struct overview *o);
-/* d NULL and id "": it has no page. name: of its file or member. ERR_NOMEM. */
+/* d NULL and id "": it has no page. where: its path, `//` and its member. ERR_NOMEM. */
 int overview_add(struct overview *o, const struct read_recording *r, const struct document *d,
-                 const char *id, const char *name, struct err *err);
+                 const char *id, const char *where, struct err *err);
 
 void overview_put_index(const struct overview *o, struct buf *out);
 void overview_put_plain(const struct overview *o, struct buf *out); /* the list without a script */

@@ -35,8 +35,8 @@ struct whisper_config {
     uint32_t max_source_positions, max_target_positions; /* 1500, 448 */
 };
 
-/* By name: nano (whisper-nano), tiny, base, small, medium, large-v3, large-v3-turbo. ERR_USAGE
- * names them. */
+/* By name: nano, tiny, base, small, medium, large-v3, large-v3-turbo, also as they are published
+ * (openai/whisper-tiny). ERR_USAGE names them. */
 int whisper_preset(const char *name, struct whisper_config *ret, struct err *err);
 /* The i-th one's name; NULL past the last. */
 const char *whisper_preset_name(uint32_t i);

@@ -145,6 +145,11 @@ const char *whisper_preset_name(uint32_t i) { return i < PRESETS ? presets[i].na
 
 int whisper_preset(const char *name, struct whisper_config *ret, struct err *err)
 {
+    static const char *const before[] = {"openai/", "whisper-"};
+
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+        if (strncmp(name, before[i], strlen(before[i])) == 0)
+            name += strlen(before[i]);
     for (size_t i = 0; i < PRESETS; i++) {
         if (strcmp(presets[i].name, name) == 0) {
             *ret = presets[i].config;

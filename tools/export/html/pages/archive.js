@@ -35,10 +35,8 @@ function row(r) {
   const tr = make('tr'), th = make('th');
   th.scope = 'row';
   th.dir = 'auto';
-  th.append(link(r));
-  if (r.title) th.append(' ', make('span', r.title, 'quiet'));
-  if (r.error) th.append(' ', make('span', r.error, 'quiet'));
-  th.title = r.path;
+  th.append(link(r), ' ', make('span', [r.folder, r.title, r.error].filter(Boolean).join('; '), 'quiet'));
+  th.title = r.where;
   tr.append(th, make('td', r.date), make('td', r.seconds < 0 ? '' : time(r.seconds)),
             make('td', r.language), make('td', r.state), make('td', r.doubt ? r.doubt + ' %' : ''));
   return tr;
@@ -89,7 +87,7 @@ function makeList() {
   filters.id = 'filters';
   filters.addEventListener('submit', (event) => event.preventDefault());
   part.type = 'search';
-  filters.append(field('Name or title', part, 'part'),
+  filters.append(field('Name, folder or title', part, 'part'),
                  field('Language', selection(recordings.map((r) => r.language)), 'language'),
                  field('Year', selection(recordings.map((r) => r.date.slice(0, 4))), 'year'),
                  field('State', selection(recordings.map((r) => r.state)), 'state'));
@@ -113,8 +111,13 @@ function makeList() {
   choose();
 }
 function list(rows) { // called by list.js
-  recordings = rows.map(([id, name, title, language, date, seconds, state, doubt, path, error]) =>
-    ({id, name, title, language, date, seconds, state, doubt, path, error, folded: fold(`${name} ${title} ${path}`)}));
+  let shared = rows.length ? rows[0][1].replace(/[^/]*$/, '') : ''; // the folder in which all lie
+  for (const [, where] of rows) while (!where.startsWith(shared)) shared = shared.replace(/[^/]*\/+$/, '');
+  recordings = rows.map(([id, where, title, language, date, seconds, state, doubt, error]) => {
+    const at = where.lastIndexOf('/') + 1;
+    return {id, where, name: where.slice(at), folder: where.slice(shared.length, at).replace(/\/+$/, ''), title, language, date,
+            seconds, state, doubt, error, folded: fold(`${title} ${where}`)};
+  });
   readable = recordings.filter((r) => r.id);
   makeList();
 }
@@ -203,7 +206,7 @@ function hit(r, rows, asked) {
   const li = make('li'), best = rows.map(([s, text]) => [fit(fold(text), asked), s, text]).filter((x) => x[0] > 0);
   const most = Math.max(0, ...best.map((x) => x[0])), shown = best.filter((x) => x[0] === most);
   li.dir = 'auto';
-  li.append(link(r), ' ', make('span', [r.date, r.language].filter(Boolean).join(', '), 'quiet'));
+  li.append(link(r), ' ', make('span', [r.folder, r.date, r.language].filter(Boolean).join(', '), 'quiet'));
   for (const [, s, text] of shown.slice(0, PASSAGES)) {
     const p = make('p'), a = make('a', time(s), 'time');
     a.href = `recordings/${r.id}.html#t=${s}`;
