@@ -501,11 +501,12 @@ int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err),
 /* AUTO becomes what suits the device; anything that it does not have is ERR_MODEL. */
 int backend_precision(const struct backend *be, enum precision wanted, enum precision *ret,
                       struct err *err);
-/* Lets compute threads of the host backend sleep while they wait, where they would spin. Called
- * first in a main() that computes, with its own argv: OpenMP reads its environment before main
- * does, so the program starts itself once more, in the same process. Returns when OMP_WAIT_POLICY
- * or GOMP_SPINCOUNT is set already (by the user, or by the call before), or when it cannot be done.
- * argv NULL: in the processes that this one starts, which need not start themselves again then. */
+/* Lets compute threads of the host backend sleep when they have waited for a moment, where they
+ * would spin for long. Called first in a main() that computes, with its own argv: OpenMP reads its
+ * environment before main does, so the program starts itself once more, in the same process.
+ * Returns when OMP_WAIT_POLICY or GOMP_SPINCOUNT is set already (by the user, or by the call
+ * before), or when it cannot be done. argv NULL: in the processes that this one starts, which need
+ * not start themselves again then. */
 void backend_host_sleep_when_idle(char **argv);
 /* What backend_open_host would find, without opening anything. */
 void backend_host_info(struct backend_info *ret);

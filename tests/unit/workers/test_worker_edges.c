@@ -229,7 +229,7 @@ static bool environment_has(pid_t pid, const char *what)
     return false;
 }
 
-/* Idle compute threads sleep, unless somebody has chosen otherwise. */
+/* Idle compute threads sleep soon, unless somebody has chosen otherwise. */
 TEST(threads_sleep_when_idle)
 {
     const char *policy = getenv("OMP_WAIT_POLICY");
@@ -239,6 +239,7 @@ TEST(threads_sleep_when_idle)
     unsetenv("OMP_WAIT_POLICY");
     play_ready(&p, &(struct play_options){0});
     assert_true(environment_has(p.pid, "OMP_WAIT_POLICY=passive"));
+    assert_true(environment_has(p.pid, "GOMP_SPINCOUNT=2000"));
     play_quit(&p);
     setenv("OMP_WAIT_POLICY", "active", 1);
     play_ready(&p, &(struct play_options){.slots = 1});
@@ -247,6 +248,7 @@ TEST(threads_sleep_when_idle)
     unsetenv("OMP_WAIT_POLICY");
     backend_host_sleep_when_idle(NULL); /* as `run` does, for its workers */
     assert_string_equal(getenv("OMP_WAIT_POLICY"), "passive");
+    unsetenv("GOMP_SPINCOUNT");
     if (kept)
         setenv("OMP_WAIT_POLICY", kept, 1);
     else
