@@ -4,13 +4,14 @@
  * bf16: a decoder step of 16 slots takes 17 ms asleep and 125 ms spinning.
  *
  * To sleep at once is too soon: an operation of a small network is over in less than a thread takes
- * to fall asleep and wake up. SPINS is some tens of microseconds. */
+ * to fall asleep and wake up. SPINS is some ten microseconds: of more what is idle gains little, and
+ * what shares each processor with another program loses. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "gpu/backend.h"
 
-#define SPINS "2000"
+#define SPINS "500"
 
 void backend_host_sleep_when_idle(char **argv)
 {

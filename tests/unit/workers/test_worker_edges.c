@@ -239,7 +239,7 @@ TEST(threads_sleep_when_idle)
     unsetenv("OMP_WAIT_POLICY");
     play_ready(&p, &(struct play_options){0});
     assert_true(environment_has(p.pid, "OMP_WAIT_POLICY=passive"));
-    assert_true(environment_has(p.pid, "GOMP_SPINCOUNT=2000"));
+    assert_true(environment_has(p.pid, "GOMP_SPINCOUNT=500"));
     play_quit(&p);
     setenv("OMP_WAIT_POLICY", "active", 1);
     play_ready(&p, &(struct play_options){.slots = 1});
