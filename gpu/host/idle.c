@@ -4,8 +4,8 @@
  * bf16: a decoder step of 16 slots takes 17 ms asleep and 125 ms spinning.
  *
  * To sleep at once is too soon: an operation of a small network is over in less than a thread takes
- * to fall asleep and wake up. SPINS is some ten microseconds: of more what is idle gains little, and
- * what shares each processor with another program loses. */
+ * to fall asleep and wake up. SPINS is some ten microseconds: of more little is gained, and where
+ * other programs want the processors it is lost. */
 #include <stdlib.h>
 #include <unistd.h>
 
