@@ -45,8 +45,7 @@ static const char *way_out(int code)
         return "; bring it back and `nightshift retry` it, or enqueue the place where it is now";
     case ERR_CHANGED:
         return "; enqueue it again to have its new content transcribed (where its size and time "
-               "are "
-               "what they were, `touch` it first)";
+               "are what they were, `touch` it first)";
     case ERR_DENIED:
         return "; give yourself read permission and `nightshift retry` it";
     default:
