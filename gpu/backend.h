@@ -316,7 +316,7 @@ struct backend_ops {
                struct tensor out, struct err *err);
 
     /* The spec is copied. ERR_USAGE when there are no such filters; ERR_MODEL when the device has
-     * no transform of that length (CUDA: 400 and 512 samples alone). */
+     * no transform of that length (CUDA: 400, 512 and 1024 samples alone). */
     int (*filter_bank_new)(struct backend *be, const struct filter_bank_spec *spec,
                            struct filter_bank **ret, struct err *err);
     void (*filter_bank_free)(struct backend *be, struct filter_bank *f);

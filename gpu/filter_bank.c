@@ -7,14 +7,15 @@
 bool filter_bank_fits(const struct filter_bank_spec *s)
 {
     return s->frame > 1 && s->frame <= s->mel.fft && s->step > 0 && s->mel.bins > 0 &&
-           s->mel.bins <= FILTER_BANK_MAX_BINS && (!s->logarithm || s->floor > 0.0);
+           s->mel.bins <= FILTER_BANK_MAX_BINS && s->floor >= 0.0 && s->offset >= 0.0 &&
+           (!s->logarithm || s->floor + s->offset > 0.0);
 }
 
 size_t filter_bank_frames(const struct filter_bank_spec *s, size_t n)
 {
-    if (s->centred)
-        return 1 + n / s->step;
-    return n < s->frame ? 0 : 1 + (n - s->frame) / s->step;
+    if (s->place == FRAME_WITHIN)
+        return n < s->frame ? 0 : 1 + (n - s->frame) / s->step;
+    return s->place == FRAME_MIRRORED && n <= s->frame / 2 ? 0 : 1 + n / s->step;
 }
 
 bool filter_bank_shapes(const struct filter_bank_spec *s, struct tensor pcm, const uint32_t *at,
@@ -30,6 +31,11 @@ bool filter_bank_shapes(const struct filter_bank_spec *s, struct tensor pcm, con
         if ((int64_t)at[i] + (int64_t)samples > pcm.cols)
             return false;
     return true;
+}
+
+uint32_t filter_bank_before(const struct filter_bank_spec *s)
+{
+    return s->place == FRAME_WITHIN ? 0 : s->frame / 2;
 }
 
 void filter_bank_window(const struct filter_bank_spec *s, double *ret)

@@ -144,11 +144,12 @@ int k_mel(cudaStream_t s, struct mel_device m, const float *pcm, size_t stride, 
 
 /* struct filter_bank_spec on the device. */
 struct bank_device {
-    struct mel_device mel;        /* window: [frame]; cosine, sine: [fft] of 2 pi i / fft */
-    uint32_t fft;                 /* 400 or 512 */
-    uint32_t frame, step, before; /* before: silence that the first frame has, of its samples */
-    bool less_mean, logarithm, centre;
-    double pre_emphasis, scale, floor;
+    struct mel_device mel; /* window: [frame]; cosine, sine: [fft] of 2 pi i / fft */
+    uint32_t fft;          /* 400, 512 or 1024 */
+    uint32_t frame, step,
+        before; /* before: samples of the first frame that lie before its window */
+    bool mirrored, less_mean, magnitudes, logarithm, centre;
+    double pre_emphasis, scale, floor, offset;
 };
 
 /* See the operation filter_bank. at: [windows]; out: [windows * frames][bins]. */

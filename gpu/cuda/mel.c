@@ -30,7 +30,7 @@ struct mel {
     uint32_t next;
 };
 
-#define FFT_MOST 512
+#define FFT_MOST 1024
 
 /* In the order in which they lie on the device: doubles first. */
 struct tables {
@@ -260,7 +260,7 @@ int cuda_filter_bank_new(struct backend *be, const struct filter_bank_spec *spec
 
     if (!filter_bank_fits(spec))
         return cuda_shape(err, "filter_bank_new");
-    if (spec->mel.fft != 400 && spec->mel.fft != 512)
+    if (spec->mel.fft != 400 && spec->mel.fft != 512 && spec->mel.fft != 1024)
         return err_set(err, ERR_MODEL, "no filter bank of %u samples on a GPU", spec->mel.fft);
     rc = cuda_not_recording(c, "filter_bank_new", err);
     if (rc != 0)
@@ -273,13 +273,16 @@ int cuda_filter_bank_new(struct backend *be, const struct filter_bank_spec *spec
         .fft = spec->mel.fft,
         .frame = spec->frame,
         .step = spec->step,
-        .before = spec->centred ? spec->frame / 2 : 0,
+        .before = filter_bank_before(spec),
+        .mirrored = spec->place == FRAME_MIRRORED,
         .less_mean = spec->less_mean,
+        .magnitudes = spec->magnitudes,
         .logarithm = spec->logarithm,
         .centre = spec->centre,
         .pre_emphasis = spec->pre_emphasis,
         .scale = spec->scale,
         .floor = spec->floor,
+        .offset = spec->offset,
     };
     rc = put_bank(be, f, err);
     if (rc != 0) {

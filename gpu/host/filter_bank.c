@@ -14,7 +14,7 @@
 struct desk {
     void *scratch; /* of the kernel */
     double *bin;   /* [frames at once][bins] */
-    float *edge;   /* the samples of so many frames, silence among them */
+    float *edge;   /* the samples of so many frames, some of them beyond the window's ends */
 };
 
 struct filter_bank {
@@ -131,15 +131,22 @@ void host_filter_bank_free(struct backend *be, struct filter_bank *f)
     free(f);
 }
 
-/* The samples of some frames, the first of which begins `silence` before sample `at` of a window of
- * n: where they lie, or a copy of them with silence beyond the window's ends. */
-static const float *samples_of(const struct desk *d, const float *pcm, size_t n, size_t at,
-                               size_t silence, size_t count)
+/* Sample i of a window of n, which may lie beyond its ends. */
+static float sample(const struct filter_bank_spec *s, const float *pcm, int64_t n, int64_t i)
 {
-    if (at >= silence && at - silence + count <= n)
-        return pcm + at - silence;
+    if (s->place == FRAME_MIRRORED)
+        i = i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+    return i < 0 || i >= n ? 0.0f : pcm[i];
+}
+
+/* The samples [at, at + count) of a window of n: where they lie, or a copy of them. */
+static const float *samples_of(const struct filter_bank_spec *s, const struct desk *d,
+                               const float *pcm, int64_t n, int64_t at, size_t count)
+{
+    if (at >= 0 && at + (int64_t)count <= n)
+        return pcm + at;
     for (size_t i = 0; i < count; i++)
-        d->edge[i] = at + i < silence || at + i - silence >= n ? 0.0f : pcm[at + i - silence];
+        d->edge[i] = sample(s, pcm, n, at + (int64_t)i);
     return d->edge;
 }
 
@@ -151,12 +158,13 @@ static void run_frames(const struct host *h, const struct filter_bank *f, const 
     struct bank_job job = f->job;
 
     job.frames = count;
-    job.pcm = samples_of(d, pcm, n, i * s->step, s->centred ? s->frame / 2 : 0, reach(s, count));
+    job.pcm = samples_of(s, d, pcm, (int64_t)n, (int64_t)(i * s->step) - filter_bank_before(s),
+                         reach(s, count));
     job.scratch = d->scratch;
     job.bins = d->bin;
     h->kernels->filter_bank(&job);
     for (size_t k = 0; k < (size_t)count * s->mel.bins; k++)
-        ret[k] = (float)(s->logarithm ? log(fmax(d->bin[k], s->floor)) : d->bin[k]);
+        ret[k] = (float)(s->logarithm ? log(fmax(d->bin[k], s->floor) + s->offset) : d->bin[k]);
 }
 
 static void centre(float *rows, size_t frames, size_t bins)
@@ -180,7 +188,7 @@ static size_t shared_frames(const struct filter_bank *f, const uint32_t *at, uin
 {
     uint32_t apart = w > 0 && at[w] > at[w - 1] ? at[w] - at[w - 1] : 0;
 
-    if (apart == 0 || apart % f->spec.step != 0 || f->spec.centred)
+    if (apart == 0 || apart % f->spec.step != 0 || f->spec.place != FRAME_WITHIN)
         return 0;
     return apart / f->spec.step < frames ? frames - apart / f->spec.step : 0;
 }

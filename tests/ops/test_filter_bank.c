@@ -41,18 +41,54 @@ static const struct bank_case cases[] = {
       .frame = 400,
       .step = 160,
       .window = FRAME_HANN,
-      .centred = true,
+      .place = FRAME_CENTRED,
       .scale = 1.0},
      7999,
      2,
      {5, 9000}},
+    /* YAMNet's */
+    {{.mel = {MEL_HTK, true, false, 16000, 512, 64, 125.0, 7500.0},
+      .frame = 400,
+      .step = 160,
+      .window = FRAME_HANN,
+      .scale = 1.0,
+      .magnitudes = true,
+      .logarithm = true,
+      .offset = 0.001},
+     15600,
+     2,
+     {0, 7680}},
+    /* CLAP's: mirrored at both ends; an odd number of frames */
+    {{.mel = {MEL_SLANEY, false, true, 48000, 1024, 64, 50.0, 14000.0},
+      .frame = 1024,
+      .step = 480,
+      .window = FRAME_HANN,
+      .place = FRAME_MIRRORED,
+      .scale = 1.0,
+      .logarithm = true,
+      .floor = 1e-10},
+     10000,
+     2,
+     {3, SAMPLES - 10000}},
+    /* as short as can be mirrored */
+    {{.mel = {MEL_SLANEY, false, true, 16000, 512, 40, 0.0, 8000.0},
+      .frame = 512,
+      .step = 100,
+      .window = FRAME_HANN,
+      .place = FRAME_MIRRORED,
+      .scale = 1.0,
+      .magnitudes = true,
+      .offset = 1.0},
+     257,
+     1,
+     {11}},
     /* nothing even: a short frame, few bins of which some are empty, a number of frames that no
      * block divides, logarithms that are not centred */
     {{.mel = {MEL_SLANEY, false, false, 16000, 400, 23, 100.0, 7000.0},
       .frame = 321,
       .step = 77,
       .window = FRAME_HAMMING,
-      .centred = true,
+      .place = FRAME_CENTRED,
       .less_mean = true,
       .pre_emphasis = 0.5,
       .scale = 3.0,
@@ -105,8 +141,12 @@ static double weight_of(const struct mel_spec *m, uint32_t bin, uint32_t k)
     return norm * fmax(0.0, fmin((f - lo) / (mid - lo), (hi - f) / (hi - mid)));
 }
 
-static double sample(const float *pcm, size_t n, long i)
+static double sample(const struct filter_bank_spec *s, const float *pcm, size_t n, long i)
 {
+    if (s->place == FRAME_MIRRORED && i < 0)
+        i = -i;
+    if (s->place == FRAME_MIRRORED && i >= (long)n)
+        i = 2 * ((long)n - 1) - i;
     return i < 0 || i >= (long)n ? 0.0 : (double)pcm[i];
 }
 
@@ -114,11 +154,11 @@ static double sample(const float *pcm, size_t n, long i)
 static void reference_frame(const struct filter_bank_spec *s, const float *pcm, size_t n,
                             size_t frame, double *ret)
 {
-    long begin = (long)(frame * s->step) - (s->centred ? (long)s->frame / 2 : 0);
-    double x[512] = {0}, z[512] = {0}, power[257], mean = 0.0;
+    long begin = (long)(frame * s->step) - (s->place == FRAME_WITHIN ? 0 : (long)s->frame / 2);
+    double x[1024] = {0}, z[1024] = {0}, power[513], mean = 0.0;
 
     for (uint32_t i = 0; i < s->frame; i++) {
-        x[i] = sample(pcm, n, begin + i);
+        x[i] = sample(s, pcm, n, begin + i);
         mean += x[i] / s->frame;
     }
     for (uint32_t i = 0; i < s->frame; i++) {
@@ -137,14 +177,14 @@ static void reference_frame(const struct filter_bank_spec *s, const float *pcm, 
             re += z[i] * cos(a);
             im -= z[i] * sin(a);
         }
-        power[k] = re * re + im * im;
+        power[k] = s->magnitudes ? hypot(re, im) : re * re + im * im;
     }
     for (uint32_t b = 0; b < s->mel.bins; b++) {
         ret[b] = 0.0;
         for (uint32_t k = 0; k <= s->mel.fft / 2; k++)
             ret[b] += weight_of(&s->mel, b, k) * power[k];
         if (s->logarithm)
-            ret[b] = log(fmax(ret[b], s->floor));
+            ret[b] = log(fmax(ret[b], s->floor) + s->offset);
     }
 }
 
@@ -237,6 +277,9 @@ TEST(what_does_not_fit)
     be->ops->filter_bank_free(be, f);
     be->ops->filter_bank_free(be, NULL);
     spec.frame = 513;
+    assert_int_equal(be->ops->filter_bank_new(be, &spec, &none, &e), ERR_DEVICE);
+    spec = c->spec;
+    spec.floor = 0.0;
     assert_int_equal(be->ops->filter_bank_new(be, &spec, &none, &e), ERR_DEVICE);
     spec = c->spec;
     spec.mel.high_hz = 10.0;

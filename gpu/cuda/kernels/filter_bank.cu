@@ -4,48 +4,75 @@
  * beside it, where a transform in float32 would leave nothing of the energy but its rounding. That
  * is some 20 thousand operations a frame, little even where float64 runs at 1/64 of float32's rate;
  * so windows that share frames each compute their own, and a window needs no scratch. A block
- * transforms four frames by themselves, each as half as many complex values: 32 KiB of shared
- * memory. Another kernel takes a bin's mean off, where it is wanted: a block for 16 bins of a
- * window, sums in an order that is always the same. */
+ * transforms four frames by themselves (two of 1024 values), each as half as many complex values:
+ * 32 KiB of shared memory. Another kernel takes a bin's mean off, where it is wanted: a block for
+ * 16 bins of a window, sums in an order that is always the same. */
 #include "gpu/cuda/kernels/fourier.h"
 
 namespace
 {
 
-constexpr int FRAMES = 4; /* of a block: a warp sums each */
 constexpr int THREADS = 256;
 constexpr int CENTRE_BINS = 16, CENTRE_LANES = 16;
 
-/* The transforms in x, by way of y and back. */
+/* FRAMES of a block, of which a warp sums each, and their transforms from x, by way of y and back:
+ * in the first of what is returned then, and the other is free. */
 template <int FFT> struct transform;
 
+struct places {
+    complex *done, *free;
+};
+
+template <> struct transform<1024> {
+    static constexpr int FRAMES = 2;
+
+    static __device__ inline places run(const struct mel_device &m, complex *x, complex *y)
+    {
+        fourier_stage<4, 512, 512, 1, FRAMES, THREADS, 1024>(m.cosine, m.sine, x, y);
+        fourier_stage<4, 512, 128, 4, FRAMES, THREADS, 1024>(m.cosine, m.sine, y, x);
+        fourier_stage<4, 512, 32, 16, FRAMES, THREADS, 1024>(m.cosine, m.sine, x, y);
+        fourier_stage<4, 512, 8, 64, FRAMES, THREADS, 1024>(m.cosine, m.sine, y, x);
+        fourier_stage<2, 512, 2, 256, FRAMES, THREADS, 1024>(m.cosine, m.sine, x, y);
+        return {y, x};
+    }
+};
+
 template <> struct transform<512> {
-    static __device__ inline void run(const struct mel_device &m, complex *x, complex *y)
+    static constexpr int FRAMES = 4;
+
+    static __device__ inline places run(const struct mel_device &m, complex *x, complex *y)
     {
         fourier_stage<4, 256, 256, 1, FRAMES, THREADS, 512>(m.cosine, m.sine, x, y);
         fourier_stage<4, 256, 64, 4, FRAMES, THREADS, 512>(m.cosine, m.sine, y, x);
         fourier_stage<4, 256, 16, 16, FRAMES, THREADS, 512>(m.cosine, m.sine, x, y);
         fourier_stage<4, 256, 4, 64, FRAMES, THREADS, 512>(m.cosine, m.sine, y, x);
+        return {x, y};
     }
 };
 
 template <> struct transform<400> {
-    static __device__ inline void run(const struct mel_device &m, complex *x, complex *y)
+    static constexpr int FRAMES = 4;
+
+    static __device__ inline places run(const struct mel_device &m, complex *x, complex *y)
     {
         fourier_stage<4, 200, 200, 1, FRAMES, THREADS, 400>(m.cosine, m.sine, x, y);
         fourier_stage<2, 200, 50, 4, FRAMES, THREADS, 400>(m.cosine, m.sine, y, x);
         fourier_stage<5, 200, 25, 8, FRAMES, THREADS, 400>(m.cosine, m.sine, x, y);
         fourier_stage<5, 200, 5, 40, FRAMES, THREADS, 400>(m.cosine, m.sine, y, x);
+        return {x, y};
     }
 };
 
-/* Sample i of a window of n, silence beyond it. */
-__device__ inline double sample(const float *pcm, int n, int64_t i)
+/* Sample i of a window of n, which may lie beyond its ends. */
+__device__ inline double sample(const struct bank_device &b, const float *pcm, int n, int64_t i)
 {
+    if (b.mirrored)
+        i = i < 0 ? -i : i >= n ? 2 * ((int64_t)n - 1) - i : i;
     return i < 0 || i >= n ? 0.0 : (double)pcm[i];
 }
 
 /* Means of the block's frames, by a warp each. first: sample at which its first frame begins. */
+template <int FRAMES>
 __device__ inline void take_means(const struct bank_device &b, const float *pcm, int n,
                                   int64_t first, double *means)
 {
@@ -54,7 +81,7 @@ __device__ inline void take_means(const struct bank_device &b, const float *pcm,
 
     if (frame < FRAMES && b.less_mean) {
         for (int i = (int)threadIdx.x % 32; i < (int)b.frame; i += 32)
-            sum += sample(pcm, n, first + (int64_t)frame * b.step + i);
+            sum += sample(b, pcm, n, first + (int64_t)frame * b.step + i);
         for (int lanes = 16; lanes > 0; lanes /= 2)
             sum += __shfl_xor_sync(ALL_LANES, sum, lanes);
     }
@@ -71,13 +98,13 @@ __device__ inline double value_of(const struct bank_device &b, const float *pcm,
 
     if (i >= (int)b.frame)
         return 0.0;
-    x = sample(pcm, n, begin + i) - mean;
-    before = sample(pcm, n, begin + (i > 0 ? i - 1 : 0)) - mean;
+    x = sample(b, pcm, n, begin + i) - mean;
+    before = sample(b, pcm, n, begin + (i > 0 ? i - 1 : 0)) - mean;
     return (x - b.pre_emphasis * before) * b.scale * __ldg(b.mel.window + i);
 }
 
 /* Even values as real parts, odd ones as imaginary parts. */
-template <int HALF>
+template <int HALF, int FRAMES>
 __device__ inline void load_frames(const struct bank_device &b, const float *pcm, int n,
                                    int64_t first, const double *means, complex *x)
 {
@@ -92,19 +119,20 @@ __device__ inline void load_frames(const struct bank_device &b, const float *pcm
 }
 
 /* Of the real values, from the transforms of their pairs. powers: [FRAMES][HALF + 1] */
-template <int HALF>
-__device__ inline void take_powers(const struct mel_device &m, const complex *z, double *powers)
+template <int HALF, int FRAMES>
+__device__ inline void take_powers(const struct bank_device &b, const complex *z, double *powers)
 {
     for (int task = (int)threadIdx.x; task < FRAMES * (HALF + 1); task += THREADS) {
         const int frame = task / (HALF + 1), k = task % (HALF + 1);
-        const complex a = z[frame * HALF + k % HALF], b = z[frame * HALF + (HALF - k) % HALF];
-        const complex even = {(a.re + b.re) * 0.5, (a.im - b.im) * 0.5};
-        const complex odd = {(a.re - b.re) * 0.5, (a.im + b.im) * 0.5};
-        const double c = __ldg(m.cosine + k), s = __ldg(m.sine + k);
+        const complex p = z[frame * HALF + k % HALF], q = z[frame * HALF + (HALF - k) % HALF];
+        const complex even = {(p.re + q.re) * 0.5, (p.im - q.im) * 0.5};
+        const complex odd = {(p.re - q.re) * 0.5, (p.im + q.im) * 0.5};
+        const double c = __ldg(b.mel.cosine + k), s = __ldg(b.mel.sine + k);
         const double re = even.re + (odd.im * c - odd.re * s);
         const double im = even.im - (odd.re * c + odd.im * s);
+        const double power = re * re + im * im;
 
-        powers[task] = re * re + im * im;
+        powers[task] = b.magnitudes ? sqrt(power) : power;
     }
     __syncthreads();
 }
@@ -115,19 +143,19 @@ __global__ __launch_bounds__(THREADS) void bank_frames(struct bank_device b, con
                                                        const uint32_t *at, int samples, int frames,
                                                        struct tensor out)
 {
-    constexpr int HALF = FFT / 2;
+    constexpr int HALF = FFT / 2, FRAMES = transform<FFT>::FRAMES;
     __shared__ complex x[FRAMES * HALF], y[FRAMES * HALF];
     __shared__ double means[FRAMES];
-    static_assert(sizeof(double) * FRAMES * (HALF + 1) <= sizeof(y), "powers fit into y");
-    double *powers = reinterpret_cast<double *>(y);
+    static_assert(sizeof(double) * FRAMES * (HALF + 1) <= sizeof(y), "powers fit into either");
     const int begin = (int)blockIdx.x * FRAMES, bins = (int)b.mel.bins;
     const int64_t first = (int64_t)begin * b.step - b.before;
     const float *window = pcm + at[blockIdx.y];
 
-    take_means(b, window, samples, first, means);
-    load_frames<HALF>(b, window, samples, first, means, x);
-    transform<FFT>::run(b.mel, x, y);
-    take_powers<HALF>(b.mel, x, powers);
+    take_means<FRAMES>(b, window, samples, first, means);
+    load_frames<HALF, FRAMES>(b, window, samples, first, means, x);
+    const places z = transform<FFT>::run(b.mel, x, y);
+    double *powers = reinterpret_cast<double *>(z.free);
+    take_powers<HALF, FRAMES>(b, z.done, powers);
     for (int task = (int)threadIdx.x; task < FRAMES * bins; task += THREADS) {
         const int frame = task / bins, bin = task % bins, count = (int)b.mel.count[bin];
         const double *p = powers + frame * (HALF + 1) + b.mel.first[bin];
@@ -139,8 +167,19 @@ __global__ __launch_bounds__(THREADS) void bank_frames(struct bank_device b, con
         for (int k = 0; k < count; k++)
             energy += p[k] * __ldg(w + k);
         row_of<float>(out, (int64_t)blockIdx.y * frames + begin + frame)[bin] =
-            (float)(b.logarithm ? log(fmax(energy, b.floor)) : energy);
+            (float)(b.logarithm ? log(fmax(energy, b.floor) + b.offset) : energy);
     }
+}
+
+template <int FFT>
+int launch_frames(cudaStream_t s, const struct bank_device &b, const float *pcm, const uint32_t *at,
+                  uint32_t windows, uint32_t samples, uint32_t frames, struct tensor out)
+{
+    constexpr uint32_t FRAMES = transform<FFT>::FRAMES;
+
+    LAUNCH(bank_frames<FFT>, dim3((frames + FRAMES - 1) / FRAMES, windows), dim3(THREADS), 0, s)
+    (b, pcm, at, (int)samples, (int)frames, out);
+    return launched();
 }
 
 /* Blocks: [bins / CENTRE_BINS][windows]; threads: [CENTRE_LANES][CENTRE_BINS]. */
@@ -173,21 +212,18 @@ __global__ __launch_bounds__(CENTRE_BINS *CENTRE_LANES) void bank_centre(int fra
 int k_filter_bank(cudaStream_t s, struct bank_device b, const float *pcm, const uint32_t *at,
                   uint32_t windows, uint32_t samples, uint32_t frames, struct tensor out)
 {
-    const dim3 grid((frames + FRAMES - 1) / FRAMES, windows);
+    int rc;
 
     if (windows == 0 || frames == 0)
         return 0;
-    if (windows > 65535 || (b.fft != 400 && b.fft != 512))
+    if (windows > 65535)
         return (int)cudaErrorInvalidValue;
-    if (b.fft == 512)
-        LAUNCH(bank_frames<512>, grid, dim3(THREADS), 0, s)
-    (b, pcm, at, (int)samples, (int)frames, out);
-    else LAUNCH(bank_frames<400>, grid, dim3(THREADS), 0, s)(b, pcm, at, (int)samples, (int)frames,
-                                                             out);
-    if (int rc = launched())
+    rc = b.fft == 1024  ? launch_frames<1024>(s, b, pcm, at, windows, samples, frames, out)
+         : b.fft == 512 ? launch_frames<512>(s, b, pcm, at, windows, samples, frames, out)
+         : b.fft == 400 ? launch_frames<400>(s, b, pcm, at, windows, samples, frames, out)
+                        : (int)cudaErrorInvalidValue;
+    if (rc || !b.centre)
         return rc;
-    if (!b.centre)
-        return 0;
     LAUNCH(bank_centre, dim3((b.mel.bins + CENTRE_BINS - 1) / CENTRE_BINS, windows),
            dim3(CENTRE_BINS * CENTRE_LANES), 0, s)
     ((int)frames, out);

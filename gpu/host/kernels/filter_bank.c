@@ -1,5 +1,7 @@
 /* Frames of a filter bank, one in each lane. To the same bits on every processor: no
  * multiplication is fused with an addition (this file is compiled without that). */
+#include <math.h>
+
 #include "gpu/host/kernels/isa.h"
 #include "gpu/host/kernels/stockham.h"
 
@@ -74,6 +76,18 @@ INLINE dreg power_of(const struct turns *t, const struct complexes *z, size_t k)
     return v.re * v.re + v.im * v.im;
 }
 
+/* Square roots. */
+INLINE dreg roots(dreg x)
+{
+    double each[TRANSFORMS];
+
+    memcpy(each, &x, sizeof(x));
+    for (size_t f = 0; f < TRANSFORMS; f++)
+        each[f] = sqrt(each[f]);
+    memcpy(&x, each, sizeof(x));
+    return x;
+}
+
 void KERNEL(filter_bank)(const struct bank_job *j)
 {
     const size_t n = j->spec->mel.fft, half = n / 2;
@@ -87,6 +101,8 @@ void KERNEL(filter_bank)(const struct bank_job *j)
     z = transform(j, &t, x, y);
     for (size_t k = 0; k <= half; k++)
         power[k] = power_of(&t, z, k);
+    for (size_t k = 0; k <= half && j->spec->magnitudes; k++)
+        power[k] = roots(power[k]);
     for (uint32_t b = 0; b < j->spec->mel.bins; b++) {
         double sums[TRANSFORMS];
         dreg sum = {0};

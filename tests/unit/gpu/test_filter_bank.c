@@ -31,8 +31,17 @@ static const struct filter_bank_spec specs[] = {
      .frame = 400,
      .step = 160,
      .window = FRAME_HANN,
-     .centred = true,
+     .place = FRAME_CENTRED,
      .scale = 1.0},
+    {.mel = {MEL_HTK, true, false, 16000, 512, 64, 125.0, 7500.0},
+     .frame = 400,
+     .step = 160,
+     .window = FRAME_HANN,
+     .place = FRAME_MIRRORED,
+     .scale = 1.0,
+     .magnitudes = true,
+     .logarithm = true,
+     .offset = 0.001},
 };
 
 /* Windows first .. first + n, by so many threads; values of one behind the other. */
@@ -83,12 +92,17 @@ static void one_frame(const struct filter_bank_spec *s, const float *from, int64
                       const struct fft *fft, const struct mel_filters *filters, double *ret)
 {
     double x[512] = {0}, window[512], scratch[1024], power[257], mean = 0, before;
-    int64_t begin = i * s->step - (s->centred ? s->frame / 2 : 0);
+    int64_t begin = i * s->step - filter_bank_before(s), last = LENGTH - 1;
 
     assert_true(fft_scratch(fft) <= 1024);
     filter_bank_window(s, window);
-    for (int64_t k = 0; k < s->frame; k++)
-        x[k] = begin + k >= 0 && begin + k < LENGTH ? (double)from[begin + k] : 0.0;
+    for (int64_t k = 0; k < s->frame; k++) {
+        int64_t place = begin + k;
+
+        if (s->place == FRAME_MIRRORED)
+            place = place < 0 ? -place : place > last ? 2 * last - place : place;
+        x[k] = place >= 0 && place <= last ? (double)from[place] : 0.0;
+    }
     for (uint32_t k = 0; k < s->frame && s->less_mean; k++)
         mean += x[k];
     mean /= s->frame;
@@ -100,6 +114,8 @@ static void one_frame(const struct filter_bank_spec *s, const float *from, int64
         before = y;
     }
     fft_power(fft, x, scratch, power);
+    for (uint32_t k = 0; k <= s->mel.fft / 2 && s->magnitudes; k++)
+        power[k] = sqrt(power[k]);
     mel_filters_apply(filters, power, ret);
 }
 

@@ -9,7 +9,6 @@
 #include "tests/common/files.h"
 #include "tests/unit/models/yamnet_model.h"
 #include "workers/models/yamnet/yamnet_dir.h"
-#include "workers/models/yamnet/yamnet_mel.h"
 #include "workers/models/yamnet/yamnet_net.h"
 
 #define CLASSES YAMNET_MODEL_CLASSES
@@ -53,15 +52,14 @@ static struct yamnet *open_good(void)
 /* One frame of log-mel by the sums that define it. */
 TEST(frames_as_defined)
 {
-    struct yamnet_mel *m = NULL;
-    float have[3 * YAMNET_BINS];
+    struct yamnet *y = open_good();
+    float *have = malloc((size_t)YAMNET_FRAMES * YAMNET_BINS * sizeof(*have));
     double magnitude[257], low = 1127.0 * log(1.0 + 125.0 / 700.0);
     double step = (1127.0 * log(1.0 + 7500.0 / 700.0) - low) / 65.0;
     struct err e;
 
-    assert_ok(yamnet_mel_new(&m, &e), e);
-    assert_ok(yamnet_mel(m, pcm, SAMPLES, 3, have, &e), e);
-    yamnet_mel_free(m);
+    assert_ok(yamnet_listen(y, pcm, YAMNET_PATCH, have, &e), e);
+    yamnet_free(y);
     for (int k = 0; k <= 256; k++) {
         double re = 0.0, im = 0.0;
 
@@ -83,6 +81,7 @@ TEST(frames_as_defined)
         }
         assert_true(fabs((double)have[2 * YAMNET_BINS + b] - log(sum + 0.001)) < 1e-5);
     }
+    free(have);
 }
 
 TEST(as_plain_loops)
@@ -91,12 +90,9 @@ TEST(as_plain_loops)
     float *image = malloc((size_t)YAMNET_FRAMES * YAMNET_BINS * sizeof(*image));
     float scores[CLASSES], *vector = malloc(YAMNET_VECTOR * sizeof(*vector));
     double want[CLASSES], want_vector[YAMNET_VECTOR], largest = 0.0, spread = 0.0;
-    struct yamnet_mel *m = NULL;
     struct err e;
 
-    assert_ok(yamnet_mel_new(&m, &e), e);
-    assert_ok(yamnet_mel(m, pcm, SAMPLES, YAMNET_FRAMES, image, &e), e);
-    yamnet_mel_free(m);
+    assert_ok(yamnet_listen(y, pcm, YAMNET_PATCH, image, &e), e);
     yamnet_model_run(formula, image, want_vector, want);
     assert_ok(yamnet_run(y, pcm, YAMNET_PATCH, scores, vector, &e), e);
     for (int i = 0; i < YAMNET_VECTOR; i++)

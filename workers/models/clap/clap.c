@@ -13,7 +13,7 @@
 #include "workers/models/files/weights.h"
 
 #define FEW_WINDOWS 4   /* of a call where more at once gain nothing */
-#define MANY_WINDOWS 32 /* 19 MB of scratch each, in float32 */
+#define MANY_WINDOWS 32 /* 21 MB of scratch each, in float32 */
 
 struct clap {
     struct backend *be; /* borrowed */
@@ -168,13 +168,15 @@ int clap_run_text(struct clap *c, const char *const *texts, uint32_t n, float *r
 
 #define PATCHES ((uint64_t)4096) /* of the first stage, 96 values each */
 #define VALUES (PATCHES * 96)
+#define HEARD ((uint64_t)CLAP_MEL_SAMPLES + 1001 * 64) /* and its log-mel */
 #define AUDIO_WEIGHTS ((uint64_t)29000000) /* of matrices, mostly the last two stages' */
 #define AUDIO_TABLES ((uint64_t)1500000)   /* biases of attention, and maps */
 
 static uint64_t audio_bytes(enum precision precision, uint32_t windows)
 {
     uint64_t size = dtype_size(precision_type(precision));
-    uint64_t each = 4 * ((uint64_t)256 * 256 + 2 * VALUES + 3 * PATCHES) + 9 * VALUES * size;
+    uint64_t each =
+        4 * (HEARD + (uint64_t)256 * 256 + 2 * VALUES + 3 * PATCHES) + 9 * VALUES * size;
 
     return AUDIO_WEIGHTS * precision_weight_bytes(precision) + 4 * AUDIO_TABLES + windows * each;
 }

@@ -7,15 +7,31 @@
 
 #define NORM_EPSILON 1e-5f /* PyTorch's own, where the config does not say it */
 
-int clap_audio_hear(struct clap_audio_tower *t, uint32_t i, const float *audio, size_t n,
-                    struct err *err)
+int clap_audio_hear(struct clap_audio_tower *t, uint32_t i, float *audio, size_t n, struct err *err)
 {
+    clap_mel_fill(audio, n);
+    return t->be->ops->write(t->be, t->pcm + (size_t)i * CLAP_MEL_SAMPLES, audio,
+                             CLAP_MEL_SAMPLES * sizeof(*audio), err);
+}
+
+/* The windows in t->pcm to images in t->image. */
+static int listen(struct clap_audio_tower *t, uint32_t n, struct err *err)
+{
+    const struct backend_ops *ops = t->be->ops;
     size_t image = (size_t)t->config.image * t->config.image;
-    int rc = clap_mel(t->mel, audio, n, t->frames, err);
+    size_t each = (size_t)clap_mel_frames(&t->config) * t->config.mel_bins;
+    int rc = ops->filter_bank(
+        t->be, t->bank, tensor_of(DTYPE_F32, t->pcm, 1, (int64_t)n * CLAP_MEL_SAMPLES), t->at, n,
+        CLAP_MEL_SAMPLES,
+        tensor_of(DTYPE_F32, t->heard, (int64_t)n * clap_mel_frames(&t->config),
+                  t->config.mel_bins),
+        err);
 
     if (rc == 0)
-        clap_mel_image(t->mel, t->frames, t->factor, t->addend, t->images + i * image);
-    return rc;
+        rc = ops->read(t->be, t->frames, t->heard, n * each * sizeof(float), err);
+    for (uint32_t i = 0; rc == 0 && i < n; i++)
+        clap_mel_image(t->mel, t->frames + i * each, t->factor, t->addend, t->images + i * image);
+    return rc == 0 ? ops->write(t->be, t->image, t->images, n * image * sizeof(float), err) : rc;
 }
 
 static int norm(struct clap_audio_tower *t, const struct clap_norm *n, struct tensor x,
@@ -152,8 +168,7 @@ static int project(struct clap_audio_tower *t, uint32_t n, struct err *err)
 
 int clap_audio_run(struct clap_audio_tower *t, uint32_t n, float *ret, struct err *err)
 {
-    size_t image = (size_t)t->config.image * t->config.image;
-    int rc = t->be->ops->write(t->be, t->image, t->images, n * image * sizeof(float), err);
+    int rc = listen(t, n, err);
 
     if (rc == 0)
         rc = embed(t, n, err);

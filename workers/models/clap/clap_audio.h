@@ -50,7 +50,8 @@ struct clap_audio_tower {
     enum dtype type;
     uint32_t group; /* windows of one call of the device */
     struct clap_mel *mel;
-    float *factor, *addend; /* host: the batch norm, [bins] each */
+    struct filter_bank *bank;
+    float *factor, *addend; /* host: the batch norm and CLAP_MEL_DB, [bins] each */
     struct conv2d *patch;
     struct clap_norm patch_norm, norm;
     struct clap_stage stage[CLAP_MAX_STAGES];
@@ -59,6 +60,8 @@ struct clap_audio_tower {
     uint32_t *image_spans; /* host: rows of an image in the last stage, [group + 1] */
 
     /* Device memory, of `group` windows (here W), the first stage's sizes. */
+    float *pcm;          /* [W][CLAP_MEL_SAMPLES] */
+    float *heard;        /* [W * frames][bins] */
     float *image;        /* [W * image^2] */
     float *x, *other;    /* [W * grid^2][width] */
     void *h, *attended;  /* the same, of `type` */
@@ -68,8 +71,9 @@ struct clap_audio_tower {
     float *hidden, *out; /* [W][size] */
 
     /* Host memory. */
-    float *frames; /* [frames][bins] */
+    float *frames; /* [W * frames][bins] */
     float *images; /* [W][image^2] */
+    uint32_t *at;  /* [W]: where each window begins in pcm */
 };
 
 /* group: windows of one call of the device. */
@@ -79,10 +83,11 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
 void clap_audio_free(struct clap_audio_tower *t); /* NULL is fine */
 /* For clap_audio_load.c: everything but the weights, config and mel being there. */
 int clap_audio_take_memory(struct clap_audio_tower *t, struct err *err);
-/* Audio at 48 kHz (clap_mel.h) becomes image i of the next call. */
-int clap_audio_hear(struct clap_audio_tower *t, uint32_t i, const float *audio, size_t n,
+/* Audio at 48 kHz becomes window i of the next call; as clap_mel_fill has it, and filled up by it.
+ */
+int clap_audio_hear(struct clap_audio_tower *t, uint32_t i, float *audio, size_t n,
                     struct err *err);
-/* The first n images to ret, [n][size], not normalised. */
+/* The first n windows to ret, [n][size], not normalised. */
 int clap_audio_run(struct clap_audio_tower *t, uint32_t n, float *ret, struct err *err);
 
 #endif

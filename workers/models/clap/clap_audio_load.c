@@ -267,12 +267,13 @@ static int load_batch_norm(struct loader *l, struct err *err)
         rc = weights_values(l->w, name, 1, &bins, v + i * bins, err);
     }
     for (uint64_t b = 0; rc == 0 && b < bins; b++) {
-        double variance = (double)v[3 * bins + b];
+        double variance = (double)v[3 * bins + b], factor;
 
         if (variance < 0.0)
             rc = err_set(err, ERR_MODEL, "tensor '%s' holds a negative variance", name);
-        l->t->factor[b] = (float)((double)v[b] / sqrt(variance + 1e-5));
-        l->t->addend[b] = v[bins + b] - v[2 * bins + b] * l->t->factor[b];
+        factor = (double)v[b] / sqrt(variance + 1e-5);
+        l->t->factor[b] = (float)(factor * CLAP_MEL_DB);
+        l->t->addend[b] = (float)((double)v[bins + b] - (double)v[2 * bins + b] * factor);
     }
     free(v);
     return rc;
@@ -337,6 +338,14 @@ static int load_weights(struct loader *l, struct err *err)
     return rc;
 }
 
+static int load_bank(struct clap_audio_tower *t, struct err *err)
+{
+    const struct filter_bank_spec spec = clap_mel_bank(&t->config);
+    int rc = t->be->ops->filter_bank_new(t->be, &spec, &t->bank, err);
+
+    return rc == ERR_USAGE ? (err->code = ERR_MODEL) : rc; /* the model's own numbers */
+}
+
 /* ---- the whole */
 
 /* Once on silence, so that what the device takes for that is taken now. */
@@ -371,6 +380,8 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
         t->stage[i].ffn = clap_ffn(c, i);
     }
     rc = clap_mel_new(c, &t->mel, err);
+    if (rc == 0)
+        rc = load_bank(t, err);
     if (rc == 0)
         rc = clap_audio_take_memory(t, err);
     if (rc == 0)

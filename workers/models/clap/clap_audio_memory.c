@@ -9,18 +9,22 @@
 static int take_host(struct clap_audio_tower *t, struct err *err)
 {
     const struct clap_config *c = &t->config;
-    size_t image = (size_t)c->image * c->image, frames = clap_mel_frames(t->mel);
+    size_t image = (size_t)c->image * c->image, frames = clap_mel_frames(c);
     uint32_t side = clap_grid(c, 0) / c->window, each = c->window * c->window;
     uint32_t last = clap_grid(c, c->stages - 1);
 
     t->factor = malloc(c->mel_bins * sizeof(float));
     t->addend = malloc(c->mel_bins * sizeof(float));
-    t->frames = malloc(frames * c->mel_bins * sizeof(float));
+    t->frames = calloc(t->group * frames * c->mel_bins, sizeof(float));
     t->images = calloc(t->group * image, sizeof(float));
+    t->at = malloc(t->group * sizeof(*t->at));
     t->spans = malloc(((size_t)t->group * side * side + 1) * sizeof(*t->spans));
     t->image_spans = malloc(((size_t)t->group + 1) * sizeof(*t->image_spans));
-    if (!t->factor || !t->addend || !t->frames || !t->images || !t->spans || !t->image_spans)
+    if (!t->factor || !t->addend || !t->frames || !t->images || !t->at || !t->spans ||
+        !t->image_spans)
         return err_set(err, ERR_NOMEM, "no memory for the audio tower of CLAP");
+    for (uint32_t i = 0; i < t->group; i++)
+        t->at[i] = i * CLAP_MEL_SAMPLES;
     for (uint32_t i = 0; i <= t->group * side * side; i++)
         t->spans[i] = i * each;
     for (uint32_t i = 0; i <= t->group; i++)
@@ -38,6 +42,8 @@ static int take_device(struct clap_audio_tower *t, struct err *err)
         size_t bytes;
     } want[] = {
 #define WANT(field, bytes) {offsetof(struct clap_audio_tower, field), bytes}
+        WANT(pcm, (size_t)t->group * CLAP_MEL_SAMPLES * sizeof(float)),
+        WANT(heard, (size_t)t->group * clap_mel_frames(c) * c->mel_bins * sizeof(float)),
         WANT(image, (size_t)t->group * c->image * c->image * sizeof(float)),
         WANT(x, values * sizeof(float)),
         WANT(other, values * sizeof(float)),
@@ -104,14 +110,15 @@ void clap_audio_free(struct clap_audio_tower *t)
         return;
     be = t->be;
     {
-        void *const device[] = {t->image, t->x,   t->other,  t->h,      t->attended,
-                                t->qkv,   t->ffn, t->pooled, t->hidden, t->out};
+        void *const device[] = {t->image, t->x,      t->other,  t->h,   t->attended, t->qkv,
+                                t->ffn,   t->pooled, t->hidden, t->out, t->pcm,      t->heard};
 
         for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++)
             be->ops->release(be, device[i]);
     }
     for (uint32_t i = 0; i < CLAP_MAX_STAGES; i++)
         free_stage(be, &t->stage[i]);
+    be->ops->filter_bank_free(be, t->bank);
     be->ops->conv2d_free(be, t->patch);
     be->ops->linear_free(be, t->project1);
     be->ops->linear_free(be, t->project2);
@@ -122,6 +129,7 @@ void clap_audio_free(struct clap_audio_tower *t)
     free(t->addend);
     free(t->frames);
     free(t->images);
+    free(t->at);
     free(t->spans);
     free(t->image_spans);
     free(t);

@@ -2,12 +2,9 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "gpu/fft.h"
-#include "gpu/mel_filters.h"
 #include "workers/models/clap/clap_config.h"
-
-#define FLOOR 1e-10
 
 /* Four neighbours of a place between frames, and their shares. */
 struct stretch {
@@ -16,10 +13,7 @@ struct stretch {
 };
 
 struct clap_mel {
-    uint32_t bins, fft_length, hop, frames, image;
-    struct fft *fft;
-    struct mel_filters *filters;
-    double *window;          /* [fft_length] */
+    uint32_t bins, frames, image;
     struct stretch *stretch; /* [image * image / bins]: frames of the image */
 };
 
@@ -52,33 +46,18 @@ static void make_stretch(struct clap_mel *m, uint32_t count)
 
 int clap_mel_new(const struct clap_config *c, struct clap_mel **ret, struct err *err)
 {
-    const struct mel_spec spec = {MEL_SLANEY, false,       true,      CLAP_RATE,
-                                  c->fft,     c->mel_bins, c->low_hz, c->high_hz};
     uint32_t stretched = c->image / c->mel_bins * c->image;
     struct clap_mel *m = calloc(1, sizeof(*m));
-    int rc = m ? 0 : err_set(err, ERR_NOMEM, "no memory for the spectrogram of sounds");
 
-    if (rc == 0)
-        rc = fft_new(c->fft, &m->fft, err);
-    if (rc == 0)
-        rc = mel_filters_new(&spec, &m->filters, err);
-    if (rc != 0) {
-        clap_mel_free(m);
-        return rc == ERR_USAGE ? (err->code = ERR_MODEL) : rc;
-    }
-    m->bins = c->mel_bins;
-    m->fft_length = c->fft;
-    m->hop = c->hop;
-    m->frames = CLAP_MEL_SAMPLES / c->hop + 1;
-    m->image = c->image;
-    m->window = malloc(c->fft * sizeof(*m->window));
-    m->stretch = malloc(stretched * sizeof(*m->stretch));
-    if (!m->window || !m->stretch) {
+    if (m)
+        m->stretch = malloc(stretched * sizeof(*m->stretch));
+    if (!m || !m->stretch) {
         clap_mel_free(m);
         return err_set(err, ERR_NOMEM, "no memory for the spectrogram of sounds");
     }
-    for (uint32_t i = 0; i < c->fft; i++)
-        m->window[i] = 0.5 - 0.5 * cos(2.0 * 3.14159265358979323846 * i / c->fft);
+    m->bins = c->mel_bins;
+    m->frames = clap_mel_frames(c);
+    m->image = c->image;
     make_stretch(m, stretched);
     *ret = m;
     return 0;
@@ -88,49 +67,44 @@ void clap_mel_free(struct clap_mel *m)
 {
     if (!m)
         return;
-    fft_free(m->fft);
-    mel_filters_free(m->filters);
-    free(m->window);
     free(m->stretch);
     free(m);
 }
 
-uint32_t clap_mel_frames(const struct clap_mel *m) { return m->frames; }
-
-/* Sample i of 10 s: repeated while it fits whole, then silence; mirrored beyond both ends. */
-static double sample(const float *audio, size_t n, int64_t i)
+struct filter_bank_spec clap_mel_bank(const struct clap_config *c)
 {
-    const int64_t last = CLAP_MEL_SAMPLES - 1;
-    double v;
-
-    i = i < 0 ? -i : i > last ? 2 * last - i : i;
-    if ((size_t)i >= CLAP_MEL_SAMPLES / n * n)
-        return 0.0;
-    v = (double)audio[(size_t)i % n];
-    /* What is no number is silence, and what is far outside is cut: the sums stay finite. */
-    return v >= -16.0 && v <= 16.0 ? v : v > 16.0 ? 16.0 : v < -16.0 ? -16.0 : 0.0;
+    return (struct filter_bank_spec){
+        .mel = {.scale = MEL_SLANEY,
+                .area = true,
+                .rate_hz = CLAP_RATE,
+                .fft = c->fft,
+                .bins = c->mel_bins,
+                .low_hz = c->low_hz,
+                .high_hz = c->high_hz},
+        .frame = c->fft,
+        .step = c->hop,
+        .window = FRAME_HANN,
+        .place = FRAME_MIRRORED,
+        .scale = 1.0,
+        .logarithm = true,
+        .floor = 1e-10,
+    };
 }
 
-int clap_mel(const struct clap_mel *m, const float *audio, size_t n, float *ret, struct err *err)
+uint32_t clap_mel_frames(const struct clap_config *c) { return CLAP_MEL_SAMPLES / c->hop + 1; }
+
+void clap_mel_fill(float *audio, size_t n)
 {
-    double *x = malloc((m->fft_length + fft_bins(m->fft) + fft_scratch(m->fft)) * sizeof(*x));
-    double *power = x ? x + m->fft_length : NULL, *scratch, mel[CLAP_MEL_MAX_BINS];
+    size_t end = CLAP_MEL_SAMPLES / n * n; /* repeated while it fits whole */
 
-    if (!x)
-        return err_set(err, ERR_NOMEM, "no memory for the spectrogram of sounds");
-    scratch = power + fft_bins(m->fft);
-    for (uint32_t t = 0; t < m->frames; t++) {
-        int64_t first = (int64_t)t * m->hop - m->fft_length / 2;
+    for (size_t i = 0; i < n; i++) {
+        float v = audio[i];
 
-        for (uint32_t i = 0; i < m->fft_length; i++)
-            x[i] = sample(audio, n, first + i) * m->window[i];
-        fft_power(m->fft, x, scratch, power);
-        mel_filters_apply(m->filters, power, mel);
-        for (uint32_t b = 0; b < m->bins; b++)
-            ret[(size_t)t * m->bins + b] = (float)(10.0 * log10(mel[b] > FLOOR ? mel[b] : FLOOR));
+        audio[i] = v >= -16.0f && v <= 16.0f ? v : v > 16.0f ? 16.0f : v < -16.0f ? -16.0f : 0.0f;
     }
-    free(x);
-    return 0;
+    for (size_t at = n; at < end; at += n)
+        memcpy(audio + at, audio, n * sizeof(*audio));
+    memset(audio + end, 0, (CLAP_MEL_SAMPLES - end) * sizeof(*audio));
 }
 
 void clap_mel_image(const struct clap_mel *m, const float *mel, const float *factor,

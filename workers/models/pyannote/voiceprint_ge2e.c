@@ -38,7 +38,7 @@ const struct filter_bank_spec voice_ge2e_bank = {
     .frame = 400,
     .step = STEP,
     .window = FRAME_HANN,
-    .centred = true,
+    .place = FRAME_CENTRED,
     .scale = 1.0,
 };
 

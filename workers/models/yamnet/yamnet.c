@@ -18,13 +18,11 @@
 #include "gpu/backend.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/yamnet/yamnet_dir.h"
-#include "workers/models/yamnet/yamnet_mel.h"
 #include "workers/models/yamnet/yamnet_net.h"
 
 #define FEW_PATCHES 16   /* of a call where more at once gain nothing */
 #define MANY_PATCHES 128 /* a minute */
 #define IMAGE ((size_t)YAMNET_FRAMES * YAMNET_BINS)
-#define HOP_FRAMES (YAMNET_HOP / YAMNET_FRAME_HOP)
 #define LARGEST ((size_t)48 * 32 * 64) /* values between two convolutions, of a patch */
 #define PLACES 6                       /* of the last image */
 
@@ -32,7 +30,7 @@ struct yamnet {
     struct backend *be; /* borrowed */
     uint32_t patches;   /* a call takes */
     struct yamnet_names names;
-    struct yamnet_mel *mel;
+    struct filter_bank *bank;
     struct conv2d *wide[YAMNET_LAYERS];  /* 3 x 3 */
     struct conv2d *point[YAMNET_LAYERS]; /* 1 x 1; none of layer 1 */
     struct linear *logits;
@@ -40,9 +38,27 @@ struct yamnet {
     float *a, *b;    /* device memory: [patches * LARGEST] */
     float *vectors;  /* device memory: [patches][1024] */
     float *scores;   /* device memory: [patches][classes] */
-    float *frames;   /* host: log-mel of the call, each frame once */
-    float *staged;   /* host: [patches][96][64], and the vectors back */
+    float *staged;   /* host: the samples of so many patches, and the vectors back */
     uint32_t *spans; /* host: [patches + 1] */
+    uint32_t *at;    /* host: [patches], where each begins among the samples */
+};
+
+/* Magnitudes of 25 ms every 10 ms, in triangles whose sides are straight over mel. */
+static const struct filter_bank_spec bank = {
+    .mel = {.scale = MEL_HTK,
+            .linear_in_mel = true,
+            .rate_hz = 16000,
+            .fft = YAMNET_FFT,
+            .bins = YAMNET_BINS,
+            .low_hz = 125.0,
+            .high_hz = 7500.0},
+    .frame = YAMNET_FRAME,
+    .step = YAMNET_FRAME_HOP,
+    .window = FRAME_HANN,
+    .scale = 1.0,
+    .magnitudes = true,
+    .logarithm = true,
+    .offset = 0.001,
 };
 
 /* ---- loading */
@@ -126,7 +142,8 @@ static int load_logits(struct yamnet *y, const struct weights *w, struct err *er
     return rc;
 }
 
-static uint32_t frames_of(uint32_t patches) { return (patches - 1) * HOP_FRAMES + YAMNET_FRAMES; }
+/* Samples of so many patches, at least 1. */
+static size_t reach(uint32_t patches) { return YAMNET_PATCH + (patches - 1) * (size_t)YAMNET_HOP; }
 
 static int take_memory(struct yamnet *y, struct err *err)
 {
@@ -147,11 +164,13 @@ static int take_memory(struct yamnet *y, struct err *err)
     }
     if (rc != 0)
         return rc;
-    y->frames = malloc((size_t)frames_of(y->patches) * YAMNET_BINS * sizeof(float));
-    y->staged = malloc(y->patches * IMAGE * sizeof(float));
+    y->staged = malloc(reach(y->patches) * sizeof(float));
     y->spans = malloc((y->patches + (size_t)1) * sizeof(*y->spans));
-    if (!y->frames || !y->staged || !y->spans)
+    y->at = malloc(y->patches * sizeof(*y->at));
+    if (!y->staged || !y->spans || !y->at)
         return no_memory(err);
+    for (uint32_t i = 0; i < y->patches; i++)
+        y->at[i] = i * YAMNET_HOP;
     for (uint32_t i = 0; i <= y->patches; i++)
         y->spans[i] = i * PLACES;
     return 0;
@@ -160,7 +179,7 @@ static int take_memory(struct yamnet *y, struct err *err)
 /* As many patches as ever, of silence, so that what the device takes for that is taken now. */
 static int warm(struct yamnet *y, struct err *err)
 {
-    size_t n = YAMNET_PATCH + (size_t)(y->patches - 1) * YAMNET_HOP;
+    size_t n = reach(y->patches);
     float *pcm = calloc(n, sizeof(*pcm));
     float *scores = malloc((size_t)y->patches * y->names.count * sizeof(*scores));
     int rc;
@@ -190,7 +209,7 @@ static int load(struct yamnet *y, const char *dir, struct err *err)
         rc = load_logits(y, w, err);
     weights_close(w);
     if (rc == 0)
-        rc = yamnet_mel_new(&y->mel, err);
+        rc = y->be->ops->filter_bank_new(y->be, &bank, &y->bank, err);
     if (rc == 0)
         rc = take_memory(y, err);
     return rc == 0 ? warm(y, err) : rc;
@@ -239,10 +258,10 @@ void yamnet_free(struct yamnet *y)
     ops->release(y->be, y->vectors);
     ops->release(y->be, y->scores);
     yamnet_names_free(&y->names);
-    yamnet_mel_free(y->mel);
-    free(y->frames);
+    ops->filter_bank_free(y->be, y->bank);
     free(y->staged);
     free(y->spans);
+    free(y->at);
     free(y);
 }
 
@@ -277,17 +296,28 @@ uint32_t yamnet_count(size_t n)
     return n <= YAMNET_PATCH ? 1 : (uint32_t)(1 + (n - YAMNET_PATCH + YAMNET_HOP - 1) / YAMNET_HOP);
 }
 
+/* What is no number is silence, and what is far outside of [-1, 1] is cut: the sums stay finite. */
+static float clean(float v)
+{
+    return v >= -16.0f && v <= 16.0f ? v : v > 16.0f ? 16.0f : v < -16.0f ? -16.0f : 0.0f;
+}
+
 /* The patches' images in device memory at y->a. */
 static int listen(struct yamnet *y, const float *pcm, size_t n, uint32_t patches, struct err *err)
 {
-    int rc = yamnet_mel(y->mel, pcm, n, frames_of(patches), y->frames, err);
+    const struct backend_ops *ops = y->be->ops;
+    size_t end = reach(patches);
+    int rc;
 
-    if (rc != 0)
-        return rc;
-    for (size_t p = 0; p < patches; p++)
-        memcpy(y->staged + p * IMAGE, y->frames + p * HOP_FRAMES * YAMNET_BINS,
-               IMAGE * sizeof(float));
-    return y->be->ops->write(y->be, y->a, y->staged, patches * IMAGE * sizeof(float), err);
+    for (size_t i = 0; i < end; i++)
+        y->staged[i] = i < n ? clean(pcm[i]) : 0.0f;
+    rc = ops->write(y->be, y->b, y->staged, end * sizeof(float), err);
+    return rc == 0
+               ? ops->filter_bank(
+                     y->be, y->bank, tensor_of(DTYPE_F32, y->b, 1, (int64_t)end), y->at, patches,
+                     YAMNET_PATCH,
+                     tensor_of(DTYPE_F32, y->a, (int64_t)patches * YAMNET_FRAMES, YAMNET_BINS), err)
+               : rc;
 }
 
 struct shape {
@@ -377,18 +407,34 @@ static int check(const float *x, size_t n, float high, struct err *err)
     return 0;
 }
 
+static int check_size(const struct yamnet *y, size_t n, struct err *err)
+{
+    if (n > reach(YAMNET_MAX_PATCHES) || yamnet_count(n) > y->patches)
+        return err_set(err, ERR_DEVICE, "sounds of %zu samples in a call for %u patches", n,
+                       y->patches);
+    return 0;
+}
+
+int yamnet_listen(struct yamnet *y, const float *pcm, size_t n, float *ret, struct err *err)
+{
+    uint32_t patches = yamnet_count(n);
+    int rc = check_size(y, n, err);
+
+    if (rc == 0)
+        rc = listen(y, pcm, n, patches, err);
+    return rc == 0 ? y->be->ops->read(y->be, ret, y->a, patches * IMAGE * sizeof(float), err) : rc;
+}
+
 int yamnet_run(struct yamnet *y, const float *pcm, size_t n, float *scores, float *vectors,
                struct err *err)
 {
     const struct backend_ops *ops = y->be->ops;
     uint32_t patches = yamnet_count(n);
     size_t count = (size_t)patches * y->names.count, values = (size_t)patches * YAMNET_VECTOR;
-    int rc;
+    int rc = check_size(y, n, err);
 
-    if (n > (size_t)YAMNET_MAX_PATCHES * YAMNET_HOP + YAMNET_PATCH || patches > y->patches)
-        return err_set(err, ERR_DEVICE, "sounds of %zu samples in a call for %u patches", n,
-                       y->patches);
-    rc = listen(y, pcm, n, patches, err);
+    if (rc == 0)
+        rc = listen(y, pcm, n, patches, err);
     if (rc == 0)
         rc = compute(y, patches, err);
     if (rc == 0)

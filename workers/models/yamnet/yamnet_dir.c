@@ -11,7 +11,6 @@
 #include <jansson.h>
 
 #include "base/utf8.h"
-#include "workers/models/yamnet/yamnet_mel.h"
 #include "workers/text/json_file.h"
 
 #define MAX_TEXT (1u << 20) /* bytes of classes.csv */

@@ -10,6 +10,11 @@
 
 #define YAMNET_PATCH 15600 /* samples at 16 kHz that one patch hears: 0.96 s and a frame's rest */
 #define YAMNET_HOP 7680    /* from one patch to the next: 0.48 s */
+#define YAMNET_FRAMES 96   /* of a patch, of YAMNET_FRAME samples every YAMNET_FRAME_HOP */
+#define YAMNET_FRAME_HOP 160
+#define YAMNET_FRAME 400
+#define YAMNET_FFT 512
+#define YAMNET_BINS 64
 #define YAMNET_VECTOR 1024
 #define YAMNET_MAX_CLASSES 4096
 #define YAMNET_LAYERS 14
