@@ -1,6 +1,7 @@
 /* bench_networks: the speed of the networks of speakers, sounds and vectors, as a Markdown table.
  *
  *     bench_networks [-d DEVICE] [-p PRECISION,...] [-n AT_ONCE,...] [-r ROUNDS] [-j THREADS] [-q]
+ * [NAME...]
  *
  * DEVICE: cpu (the default), or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Weights are random,
  * of the published sizes; -q: small ones, to see that it runs. Precisions that the device does not
@@ -9,7 +10,7 @@
  * that is asked for, and says so. AT_ONCE: windows in a call (four times as many patches or texts);
  * of several the fastest is reported. Nothing but the network's own calls is measured, as a stage
  * makes them: what the host does before them (filter banks, log-mel, tokens) is in them. Medians of
- * ROUNDS. */
+ * ROUNDS. NAME: only networks whose names begin so. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct options {
     precision_set precisions;
     uint32_t at_once[LIST_MAX], at_once_count;
     uint32_t rounds, threads;
+    char **names; /* ends with NULL; none: all */
 };
 
 /* Of one network in one precision. */
@@ -107,8 +109,9 @@ static int parse(struct options *o, int argc, char **argv, struct err *err)
             o->quick = true;
         else
             rc = err_set(err, ERR_USAGE, "an option that does not exist");
-    if (rc == 0 && (optind < argc || o->rounds < 1 || o->rounds > MAX_ROUNDS))
-        rc = err_set(err, ERR_USAGE, "options alone, and 1 to %d rounds", MAX_ROUNDS);
+    o->names = argv + optind;
+    if (rc == 0 && (o->rounds < 1 || o->rounds > MAX_ROUNDS))
+        rc = err_set(err, ERR_USAGE, "1 to %d rounds", MAX_ROUNDS);
     return rc;
 }
 
@@ -376,6 +379,17 @@ static int one(const struct net *net, const struct options *o, struct result *re
     return rc;
 }
 
+/* Is the network in this size, and was it asked for? */
+static bool wanted(const struct net *net, const struct options *o)
+{
+    const char *name = net_name(net, !o->quick);
+    bool any = !o->names[0];
+
+    for (char **n = o->names; name && *n; n++)
+        any |= strncmp(name, *n, strlen(*n)) == 0;
+    return name && any;
+}
+
 static int all(const struct options *o, struct err *err)
 {
     struct result results[NETS][PRECISION_COUNT] = {0};
@@ -384,7 +398,7 @@ static int all(const struct options *o, struct err *err)
     if (rc == 0)
         print_head();
     for (size_t i = 0; rc == 0 && i < NETS; i++) {
-        if (!net_name(nets[i], !o->quick))
+        if (!wanted(nets[i], o))
             continue;
         rc = one(nets[i], o, results[i], err);
         if (nets[i] != &net_resnet)
