@@ -5,7 +5,7 @@
 #include "workers/speakers/assign.h"
 #include "workers/speakers/pipeline.h"
 #include "workers/speakers/cluster/plda.h"
-#include "workers/speakers/cluster/threads.h"
+#include "base/threads.h"
 
 static int find_clusters(const struct pipeline *pl, const struct plda *plda, struct clusters *ret,
                          struct err *err)

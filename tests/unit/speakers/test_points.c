@@ -6,7 +6,7 @@
 
 #include "tests/unit/speakers/made.h"
 #include "workers/speakers/cluster/points.h"
-#include "workers/speakers/cluster/threads.h"
+#include "base/threads.h"
 
 static double apart(const float *x, uint32_t size, uint32_t a, uint32_t b)
 {

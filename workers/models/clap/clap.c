@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/threads.h"
 #include "gpu/backend.h"
 #include "workers/audio/upsample.h"
 #include "workers/models/bert/bert.h"
@@ -22,7 +23,7 @@ struct clap {
     uint32_t group;   /* of one call of the device */
     struct upsampler *upsampler;
     struct clap_audio_tower *audio; /* NULL: not loaded */
-    float *audio48;                 /* [CLAP_MEL_SAMPLES] */
+    float *audio48;                 /* [group][CLAP_MEL_SAMPLES] */
     struct clap_text_tower *text;   /* NULL: not loaded */
 };
 
@@ -33,7 +34,7 @@ static int load_audio(struct clap *c, const struct weights *w, enum precision pr
 {
     int rc = upsampler_new(&c->upsampler, err);
 
-    c->audio48 = malloc((size_t)CLAP_MEL_SAMPLES * sizeof(*c->audio48));
+    c->audio48 = malloc((size_t)c->group * CLAP_MEL_SAMPLES * sizeof(*c->audio48));
     if (rc == 0 && !c->audio48)
         rc = no_memory(err);
     return rc == 0 ? clap_audio_load(&c->config, w, c->be, precision, c->group, &c->audio, err)
@@ -117,18 +118,29 @@ static int normalise(float *v, uint32_t size, struct err *err)
     return 0;
 }
 
+struct hearing {
+    const struct clap *clap;
+    const struct clap_audio *audio;
+};
+
+static void hear(void *arg, uint32_t i)
+{
+    const struct hearing *h = arg;
+    float *to = h->clap->audio48 + (size_t)i * CLAP_MEL_SAMPLES;
+
+    upsample(h->clap->upsampler, h->audio[i].pcm, h->audio[i].n, to);
+    clap_mel_fill(to, h->audio[i].n * UPSAMPLE_BY);
+}
+
 /* At most a group. */
 static int run_group(struct clap *c, const struct clap_audio *audio, uint32_t n, float *ret,
                      struct err *err)
 {
-    int rc = 0;
+    struct hearing h = {c, audio};
+    int rc;
 
-    for (uint32_t i = 0; rc == 0 && i < n; i++) {
-        upsample(c->upsampler, audio[i].pcm, audio[i].n, c->audio48);
-        rc = clap_audio_hear(c->audio, i, c->audio48, audio[i].n * UPSAMPLE_BY, err);
-    }
-    if (rc == 0)
-        rc = clap_audio_run(c->audio, n, ret, err);
+    threads_run(threads_available(), n, hear, &h);
+    rc = clap_audio_run(c->audio, c->audio48, n, ret, err);
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         rc = normalise(ret + (size_t)i * c->config.size, c->config.size, err);
     return rc;

@@ -3,34 +3,37 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "base/threads.h"
 #include "workers/models/clap/clap_mel.h"
 
 #define NORM_EPSILON 1e-5f /* PyTorch's own, where the config does not say it */
 
-int clap_audio_hear(struct clap_audio_tower *t, uint32_t i, float *audio, size_t n, struct err *err)
+/* From the frames of window i to its image. */
+static void look(void *arg, uint32_t i)
 {
-    clap_mel_fill(audio, n);
-    return t->be->ops->write(t->be, t->pcm + (size_t)i * CLAP_MEL_SAMPLES, audio,
-                             CLAP_MEL_SAMPLES * sizeof(*audio), err);
+    const struct clap_audio_tower *t = arg;
+    size_t frames = (size_t)clap_mel_frames(&t->config) * t->config.mel_bins;
+    size_t image = (size_t)t->config.image * t->config.image;
+
+    clap_mel_image(t->mel, t->frames + i * frames, t->factor, t->addend, t->images + i * image);
 }
 
-/* The windows in t->pcm to images in t->image. */
-static int listen(struct clap_audio_tower *t, uint32_t n, struct err *err)
+/* The windows to images in t->image. */
+static int listen(struct clap_audio_tower *t, const float *audio, uint32_t n, struct err *err)
 {
     const struct backend_ops *ops = t->be->ops;
     size_t image = (size_t)t->config.image * t->config.image;
-    size_t each = (size_t)clap_mel_frames(&t->config) * t->config.mel_bins;
-    int rc = ops->filter_bank(
-        t->be, t->bank, tensor_of(DTYPE_F32, t->pcm, 1, (int64_t)n * CLAP_MEL_SAMPLES), t->at, n,
-        CLAP_MEL_SAMPLES,
-        tensor_of(DTYPE_F32, t->heard, (int64_t)n * clap_mel_frames(&t->config),
-                  t->config.mel_bins),
-        err);
+    int64_t samples = (int64_t)n * CLAP_MEL_SAMPLES, bins = t->config.mel_bins;
+    int64_t frames = (int64_t)n * clap_mel_frames(&t->config);
+    int rc = ops->write(t->be, t->pcm, audio, (size_t)samples * sizeof(float), err);
 
     if (rc == 0)
-        rc = ops->read(t->be, t->frames, t->heard, n * each * sizeof(float), err);
-    for (uint32_t i = 0; rc == 0 && i < n; i++)
-        clap_mel_image(t->mel, t->frames + i * each, t->factor, t->addend, t->images + i * image);
+        rc = ops->filter_bank(t->be, t->bank, tensor_of(DTYPE_F32, t->pcm, 1, samples), t->at, n,
+                              CLAP_MEL_SAMPLES, tensor_of(DTYPE_F32, t->heard, frames, bins), err);
+    if (rc == 0)
+        rc = ops->read(t->be, t->frames, t->heard, (size_t)(frames * bins) * sizeof(float), err);
+    if (rc == 0)
+        threads_run(threads_available(), n, look, t);
     return rc == 0 ? ops->write(t->be, t->image, t->images, n * image * sizeof(float), err) : rc;
 }
 
@@ -166,9 +169,10 @@ static int project(struct clap_audio_tower *t, uint32_t n, struct err *err)
                    : rc;
 }
 
-int clap_audio_run(struct clap_audio_tower *t, uint32_t n, float *ret, struct err *err)
+int clap_audio_run(struct clap_audio_tower *t, const float *audio, uint32_t n, float *ret,
+                   struct err *err)
 {
-    int rc = listen(t, n, err);
+    int rc = listen(t, audio, n, err);
 
     if (rc == 0)
         rc = embed(t, n, err);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "workers/speakers/cluster/linkage.h"
-#include "workers/speakers/cluster/threads.h"
+#include "base/threads.h"
 
 struct tree {
     struct merge *merges; /* [n - 1] */

@@ -5,7 +5,7 @@
 
 #include "workers/speakers/cluster/ahc.h"
 #include "workers/speakers/cluster/kmeans.h"
-#include "workers/speakers/cluster/threads.h"
+#include "base/threads.h"
 #include "workers/speakers/cluster/vbx.h"
 
 #define SMOOTHING 7.0

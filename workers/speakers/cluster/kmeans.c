@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "workers/speakers/cluster/draws.h"
-#include "workers/speakers/cluster/threads.h"
+#include "base/threads.h"
 
 #define SEED 42
 #define STARTS 3

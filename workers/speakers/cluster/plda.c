@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "workers/speakers/cluster/eigen.h"
-#include "workers/speakers/cluster/threads.h"
+#include "base/threads.h"
 
 #define PARTS 32u /* of the vectors, side by side */
 

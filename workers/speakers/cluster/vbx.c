@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/speakers/cluster/threads.h"
+#include "base/threads.h"
 
 #define GAIN_LEAST 1e-4
 #define PARTS 16u     /* of the vectors, summed one by one: the same for any number of threads */

@@ -1,4 +1,4 @@
-#include "workers/speakers/cluster/threads.h"
+#include "base/threads.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,13 +1,13 @@
-/* workers/speakers/cluster/threads.h - the same work on many parts, on several threads.
+/* base/threads.h - the same work on many parts, on several threads.
  *
  * What the parts are does not depend on how many threads there are, so that neither does what
  * becomes of them. */
-#ifndef NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_THREADS_H
-#define NIGHTSHIFT_WORKERS_SPEAKERS_CLUSTER_THREADS_H
+#ifndef NIGHTSHIFT_BASE_THREADS_H
+#define NIGHTSHIFT_BASE_THREADS_H
 
 #include <stdint.h>
 
-/* More gain little, and workers want the processor, too. */
+/* More gain little, and others want the processor, too. */
 #define THREADS_MOST 16u
 
 /* cpu_threads, at most THREADS_MOST. */
