@@ -29,7 +29,6 @@ struct speech_mask {
     uint32_t most;                 /* windows that it hears at once */
     struct silero_stream *streams; /* [most] */
     struct silero_block *blocks;   /* [most] */
-    float *pcm;                    /* [most][WINDOW * SPEECH_STEP]; zeros follow each window */
     float *prob;                   /* [most][WINDOW] */
 };
 
@@ -45,9 +44,8 @@ int speech_mask_new(const char *file, struct backend *be, struct speech_mask **r
         m->most = silero_blocks(m->silero);
         m->streams = calloc(m->most, sizeof(*m->streams));
         m->blocks = calloc(m->most, sizeof(*m->blocks));
-        m->pcm = calloc(m->most * WINDOW * SPEECH_STEP, sizeof(*m->pcm));
         m->prob = calloc(m->most * WINDOW, sizeof(*m->prob));
-        if (!m->streams || !m->blocks || !m->pcm || !m->prob)
+        if (!m->streams || !m->blocks || !m->prob)
             rc = err_set(err, ERR_NOMEM, "no memory for voice activity");
     }
     if (rc != 0)
@@ -64,12 +62,28 @@ void speech_mask_free(struct speech_mask *m)
     silero_free(m->silero);
     free(m->streams);
     free(m->blocks);
-    free(m->pcm);
     free(m->prob);
     free(m);
 }
 
 uint64_t speech_mask_predict_bytes(bool gpu) { return silero_predict_bytes(gpu ? 0 : 1); }
+
+/* Of a window, as the i-th of those heard at once: from step `at` on, its last step half silence.
+ */
+static struct silero_block block_of(const struct speech_mask *m, const float *window, uint32_t i,
+                                    uint32_t at)
+{
+    uint32_t steps = STEPS - at < SILERO_BLOCK ? STEPS - at : SILERO_BLOCK;
+    uint32_t left = (uint32_t)PYANNET_SAMPLES - at * SPEECH_STEP;
+
+    return (struct silero_block){
+        .stream = &m->streams[i],
+        .pcm = window + (size_t)at * SPEECH_STEP,
+        .steps = steps,
+        .prob = m->prob + i * WINDOW + at,
+        .samples = left < steps * SPEECH_STEP ? left : steps * SPEECH_STEP,
+    };
+}
 
 /* The probabilities of voice of n windows from `first` on, at most `most`. */
 static int listen(struct speech_mask *m, const float *pcm, const size_t *where, uint32_t first,
@@ -78,17 +92,9 @@ static int listen(struct speech_mask *m, const float *pcm, const size_t *where, 
     int rc = 0;
 
     memset(m->streams, 0, n * sizeof(*m->streams));
-    for (uint32_t i = 0; i < n; i++)
-        memcpy(m->pcm + i * WINDOW * SPEECH_STEP, pcm + pyannet_begin(where, first + i),
-               PYANNET_SAMPLES * sizeof(*pcm));
     for (uint32_t at = 0; rc == 0 && at < STEPS; at += SILERO_BLOCK) {
         for (uint32_t i = 0; i < n; i++)
-            m->blocks[i] = (struct silero_block){
-                .stream = &m->streams[i],
-                .pcm = m->pcm + (i * WINDOW + at) * SPEECH_STEP,
-                .steps = STEPS - at < SILERO_BLOCK ? STEPS - at : SILERO_BLOCK,
-                .prob = m->prob + i * WINDOW + at,
-            };
+            m->blocks[i] = block_of(m, pcm + pyannet_begin(where, first + i), i, at);
         rc = silero_run(m->silero, m->blocks, n, err);
     }
     return rc;

@@ -73,7 +73,7 @@ static void run(struct silero *s, struct voice *v, size_t n, uint32_t longest)
                 continue;
             block[blocks++] = (struct silero_block){
                 &v[i].stream, v[i].pcm + v[i].done * SILERO_STEP,
-                left < longest ? (uint32_t)left : longest, v[i].prob + v[i].done};
+                left < longest ? (uint32_t)left : longest, v[i].prob + v[i].done, 0};
             v[i].done += block[blocks - 1].steps;
         }
         if (blocks == 0)

@@ -38,10 +38,14 @@ uint32_t silero_blocks(const struct silero *s)
     return fake_ear.blocks ? fake_ear.blocks : 1;
 }
 
-static bool sounds(const float *pcm)
+static bool sounds(const struct silero_block *b, uint32_t step)
 {
-    for (int i = 0; i < SILERO_STEP; i++)
-        if (pcm[i] != 0)
+    uint32_t end = (step + 1) * SILERO_STEP;
+
+    if (b->samples && b->samples < end)
+        end = b->samples;
+    for (uint32_t i = step * SILERO_STEP; i < end; i++)
+        if (b->pcm[i] != 0)
             return true;
     return false;
 }
@@ -65,8 +69,7 @@ int silero_run(struct silero *s, struct silero_block *blocks, uint32_t n, struct
             if (blocks[k].stream == blocks[i].stream || blocks[k].prob == blocks[i].prob)
                 return err_set(err, ERR_DEVICE, "one stream twice");
         for (uint32_t k = 0; k < blocks[i].steps; k++)
-            blocks[i].prob[k] =
-                sounds(blocks[i].pcm + (size_t)k * SILERO_STEP) ? FAKE_VOICE : FAKE_QUIET;
+            blocks[i].prob[k] = sounds(&blocks[i], k) ? FAKE_VOICE : FAKE_QUIET;
         fake_ear.steps += blocks[i].steps;
     }
     return 0;

@@ -3,7 +3,8 @@
  * so on. That is half as much again to multiply in the first of them, and a tenth of the calls.
  *
  *   per step      floats          buffer
- *   frames        4 x 256         a        gathered on the host
+ *   audio         9 x 64          b        units of 64 samples, each block's and what mirrors them
+ *   frames        4 x 256         a        of four units each
  *   spectrum      4 x (129 + 129) b
  *   magnitude     4 x 129         a
  *   convolution 1 4 x 128         b
@@ -12,11 +13,14 @@
  *   convolution 4 1 x 128         a
  *   LSTM          1 x 128         b        read back; ReLU, 128 -> 1 and sigmoid on the host
  *
+ * Blocks that lie over each other in memory send their audio to the device once.
+ *
  * A call always has whole blocks, the steps that a block lacks being zeros. Where results must not
  * depend on how blocks were grouped, a call has one block: products of one shape. */
 #include "workers/models/silero/silero.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +30,9 @@
 #define FRAMES 4 /* of a step */
 #define FRAME 256
 #define HOP 128
-#define PADDED 640 /* context, step, mirrored */
+#define UNIT 64 /* samples: the context, what is mirrored, and half of a hop */
+#define STEP_UNITS (SILERO_STEP / UNIT)
+#define ROWS ((size_t)FRAMES * FRAME / UNIT) /* units that a step's frames are made of */
 #define WIDE_BLOCKS 32
 #define LAYERS 4
 
@@ -45,7 +51,9 @@ struct silero {
     float out_w[SILERO_HIDDEN], out_bias;
 
     float *a, *b, *h, *c;         /* device memory */
-    float *staged;                /* host: frames in, hidden states out */
+    int32_t *device_rows;         /* likewise */
+    int32_t *rows;                /* host: [group * block][ROWS], units of b; -1: silence */
+    float *staged;                /* host: audio in, hidden states out */
     float *state;                 /* host: [2][group][hidden] */
     uint32_t *lengths;            /* host: [group] */
     struct silero_stream *before; /* host: [blocks], the streams of a call as it began */
@@ -53,6 +61,10 @@ struct silero {
 
 #define A_FLOATS ((size_t)FRAMES * FRAME)
 #define B_FLOATS ((size_t)FRAMES * SILERO_BINS * 2)
+/* Of a block at most: its samples, as many mirrored, and the context. */
+#define AUDIO_FLOATS ((size_t)2 * SILERO_BLOCK * SILERO_STEP + SILERO_CONTEXT)
+_Static_assert(AUDIO_FLOATS <= SILERO_BLOCK * B_FLOATS, "audio lies in b");
+_Static_assert(SILERO_CONTEXT == UNIT && 2 * UNIT == HOP, "frames are made of whole units");
 
 /* ---- loading */
 
@@ -127,13 +139,17 @@ static int take_memory(struct silero *s, struct err *err)
         if (rc == 0)
             *want[i].ret = p;
     }
+    if (rc == 0)
+        rc = s->be->ops->alloc(s->be, steps * ROWS * sizeof(int32_t), &p, err);
     if (rc != 0)
         return rc;
-    s->staged = malloc(steps * A_FLOATS * sizeof(float));
+    s->device_rows = p;
+    s->rows = malloc(steps * ROWS * sizeof(*s->rows));
+    s->staged = malloc(s->group * AUDIO_FLOATS * sizeof(float));
     s->state = malloc(2 * hidden * sizeof(float));
     s->lengths = malloc(s->group * sizeof(*s->lengths));
     s->before = malloc(s->blocks * sizeof(*s->before));
-    if (!s->staged || !s->state || !s->lengths || !s->before)
+    if (!s->rows || !s->staged || !s->state || !s->lengths || !s->before)
         return err_set(err, ERR_NOMEM, "no memory for the voice activity model");
     return 0;
 }
@@ -148,7 +164,7 @@ static int warm(struct silero *s, struct err *err)
     int rc;
 
     for (uint32_t i = 0; blocks && streams && i < s->blocks; i++)
-        blocks[i] = (struct silero_block){&streams[i], pcm, SILERO_BLOCK, prob};
+        blocks[i] = (struct silero_block){&streams[i], pcm, SILERO_BLOCK, prob, 0};
     s->be->rehearsing = true;
     if (blocks && streams && pcm && prob)
         rc = silero_run(s, blocks, s->blocks, err);
@@ -206,6 +222,8 @@ void silero_free(struct silero *s)
     ops->release(s->be, s->b);
     ops->release(s->be, s->h);
     ops->release(s->be, s->c);
+    ops->release(s->be, s->device_rows);
+    free(s->rows);
     free(s->staged);
     free(s->state);
     free(s->lengths);
@@ -223,36 +241,132 @@ uint64_t silero_predict_bytes(uint32_t blocks)
         weights += (uint64_t)(shape[i].in_frames * shape[i].in + 1) *
                    (uint64_t)(shape[i].out_frames * shape[i].out);
     weights += (uint64_t)4 * SILERO_HIDDEN * (2 * SILERO_HIDDEN + 2);
-    scratch = SILERO_BLOCK * (A_FLOATS + B_FLOATS) + 2 * SILERO_HIDDEN;
+    scratch = SILERO_BLOCK * (A_FLOATS + B_FLOATS + ROWS) + 2 * SILERO_HIDDEN;
     return 4 * (weights + (blocks ? blocks : WIDE_BLOCKS) * scratch);
 }
 
 /* ---- running */
 
-/* The frames of one step. before: the 64 samples ahead of it. out: [4][256]. */
-static void gather(const float *before, const float *pcm, float *out)
+static uint32_t samples_of(const struct silero_block *b)
 {
-    float padded[PADDED];
-
-    memcpy(padded, before, SILERO_CONTEXT * sizeof(float));
-    memcpy(padded + SILERO_CONTEXT, pcm, SILERO_STEP * sizeof(float));
-    for (int i = 0; i < PADDED - SILERO_CONTEXT - SILERO_STEP; i++)
-        padded[SILERO_CONTEXT + SILERO_STEP + i] = padded[SILERO_CONTEXT + SILERO_STEP - 2 - i];
-    for (int f = 0; f < FRAMES; f++)
-        memcpy(out + (size_t)f * FRAME, padded + (size_t)f * HOP, FRAME * sizeof(float));
+    return b->samples ? b->samples : b->steps * SILERO_STEP;
 }
 
-static void gather_block(const struct silero_block *b, float *out)
+/* Blocks whose audio lies in one piece, from the first one's begin on; as units of 64 samples,
+ * zeros behind them, and after those as many for what is mirrored: the one for unit e has the
+ * samples before the last of unit e - 1, in reverse. */
+struct stretch {
+    uint32_t first, count; /* blocks */
+    size_t samples;
+    uint32_t begin, units; /* in s->staged */
+};
+
+/* Whether its audio can lie among others': it ends with a unit, and no step's mirror lies across
+ * that end. */
+static bool is_even(const struct silero_block *b)
 {
-    const float *before = b->stream->context;
+    uint32_t lack = b->steps * SILERO_STEP - samples_of(b);
 
-    for (size_t i = 0; i < b->steps; i++) {
-        const float *pcm = b->pcm + i * SILERO_STEP;
+    return lack % UNIT == 0 && lack != UNIT;
+}
 
-        gather(before, pcm, out + i * A_FLOATS);
-        before = pcm + SILERO_STEP - SILERO_CONTEXT;
+static size_t distance(const struct silero_block *from, const struct silero_block *to)
+{
+    return ((uintptr_t)to->pcm - (uintptr_t)from->pcm) / sizeof(float);
+}
+
+static bool takes(const struct silero_block *blocks, const struct stretch *t)
+{
+    const struct silero_block *first = &blocks[t->first], *next = first + t->count;
+    size_t apart = distance(first, next);
+
+    return is_even(first) && is_even(next) && (uintptr_t)next->pcm >= (uintptr_t)first->pcm &&
+           apart <= t->samples && apart % UNIT == 0;
+}
+
+/* The stretch that begins with block t->first, of at most n. */
+static void find_stretch(const struct silero_block *blocks, uint32_t n, struct stretch *t)
+{
+    t->count = 0;
+    t->samples = 0;
+    t->units = 0;
+    do {
+        const struct silero_block *b = &blocks[t->first + t->count];
+        size_t at = distance(&blocks[t->first], b);
+        uint32_t units = (uint32_t)(at / UNIT) + b->steps * STEP_UNITS;
+
+        if (at + samples_of(b) > t->samples)
+            t->samples = at + samples_of(b);
+        t->units = units > t->units ? units : t->units;
+        t->count++;
+    } while (t->first + t->count < n && takes(blocks, t));
+}
+
+/* The unit that mirrors what is before unit e of the stretch: made when it is asked for. */
+static int32_t mirror(struct silero *s, const struct stretch *t, uint32_t e)
+{
+    const float *end = s->staged + ((size_t)t->begin + e) * UNIT;
+    uint32_t unit = t->begin + t->units + e - 1;
+
+    for (int k = 0; k < UNIT; k++)
+        s->staged[(size_t)unit * UNIT + k] = end[-2 - k];
+    return (int32_t)unit;
+}
+
+/* Of which units the frames of block i's steps are. */
+static void find_rows(struct silero *s, const struct silero_block *blocks, const struct stretch *t,
+                      uint32_t i)
+{
+    const struct silero_block *b = &blocks[i];
+    uint32_t begin = (uint32_t)(distance(&blocks[t->first], b) / UNIT);
+    uint32_t heard = (samples_of(b) + UNIT - 1) / UNIT;
+    int32_t *to = s->rows + (size_t)i * SILERO_BLOCK * ROWS;
+
+    for (uint32_t j = 0; j < SILERO_BLOCK; j++) {
+        for (uint32_t k = 0; k < ROWS; k++) {
+            /* Behind the context, of the block. */
+            uint32_t unit = j * STEP_UNITS + k / (FRAME / UNIT) * (HOP / UNIT) + k % (FRAME / UNIT);
+
+            if (j >= b->steps)
+                *to++ = -1;
+            else if (unit == 0)
+                *to++ = (int32_t)i;
+            else if (k + 1 == ROWS)
+                *to++ = unit <= heard + 2 ? mirror(s, t, begin + unit - 1) : -1;
+            else
+                *to++ = unit <= heard ? (int32_t)(t->begin + begin + unit - 1) : -1;
+        }
     }
-    memset(out + b->steps * A_FLOATS, 0, (SILERO_BLOCK - b->steps) * A_FLOATS * sizeof(float));
+}
+
+/* The frames of all steps to a: what their audio is goes to the device, and is laid out there. */
+static int put_audio(struct silero *s, const struct silero_block *blocks, uint32_t n,
+                     struct err *err)
+{
+    const struct backend_ops *ops = s->be->ops;
+    int64_t rows = (int64_t)n * SILERO_BLOCK * (int64_t)ROWS;
+    uint32_t end = n; /* units: the contexts come first */
+    int rc;
+
+    for (uint32_t i = 0; i < n; i++)
+        memcpy(s->staged + (size_t)i * UNIT, blocks[i].stream->context, UNIT * sizeof(float));
+    for (struct stretch t = {0}; t.first < n; t.first += t.count) {
+        float *to = s->staged + (size_t)end * UNIT;
+
+        find_stretch(blocks, n, &t);
+        t.begin = end;
+        end += 2 * t.units;
+        memcpy(to, blocks[t.first].pcm, t.samples * sizeof(*to));
+        memset(to + t.samples, 0, ((size_t)t.units * UNIT - t.samples) * sizeof(*to));
+        for (uint32_t i = 0; i < t.count; i++)
+            find_rows(s, blocks, &t, t.first + i);
+    }
+    rc = ops->write(s->be, s->b, s->staged, (size_t)end * UNIT * sizeof(float), err);
+    if (rc == 0)
+        rc = ops->write(s->be, s->device_rows, s->rows, (size_t)rows * sizeof(*s->rows), err);
+    return rc == 0 ? ops->gather(s->be, tensor_of(DTYPE_F32, s->b, end, UNIT), s->device_rows,
+                                 tensor_of(DTYPE_F32, s->a, rows, UNIT), err)
+                   : rc;
 }
 
 /* From frames in a to hidden states in b; the streams' state in h and c is moved on. */
@@ -310,7 +424,11 @@ static int hand_out(struct silero *s, struct silero_block *blocks, uint32_t n, c
 
         memcpy(stream->h, s->state + i * SILERO_HIDDEN, sizeof(stream->h));
         memcpy(stream->c, s->state + (n + i) * SILERO_HIDDEN, sizeof(stream->c));
-        memcpy(stream->context, blocks[i].pcm + samples - SILERO_CONTEXT, sizeof(stream->context));
+        for (size_t k = 0; k < SILERO_CONTEXT; k++) {
+            size_t at = samples - SILERO_CONTEXT + k;
+
+            stream->context[k] = at < samples_of(&blocks[i]) ? blocks[i].pcm[at] : 0.0f;
+        }
     }
     return 0;
 }
@@ -324,12 +442,11 @@ static int run_group(struct silero *s, struct silero_block *blocks, uint32_t n, 
 
     for (size_t i = 0; i < n; i++) {
         s->lengths[i] = blocks[i].steps;
-        gather_block(&blocks[i], s->staged + i * SILERO_BLOCK * A_FLOATS);
         memcpy(s->state + i * SILERO_HIDDEN, blocks[i].stream->h, sizeof(blocks[i].stream->h));
         memcpy(s->state + state + i * SILERO_HIDDEN, blocks[i].stream->c,
                sizeof(blocks[i].stream->c));
     }
-    rc = ops->write(s->be, s->a, s->staged, steps * A_FLOATS * sizeof(float), err);
+    rc = put_audio(s, blocks, n, err);
     if (rc == 0)
         rc = ops->write(s->be, s->h, s->state, state * sizeof(float), err);
     if (rc == 0)
