@@ -36,7 +36,7 @@ uint32_t tune_next(const struct tune *t, uint32_t most)
     uint32_t n = t->count, last, next;
 
     if (n == 0)
-        return most ? 1 : 0;
+        return t->first >= most ? most : t->first ? t->first : 1;
     last = t->samples[n - 1].size;
     if (n == TUNE_STEPS_MAX || last >= most || t->samples[n - 1].rate == 0)
         return 0;

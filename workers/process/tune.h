@@ -17,15 +17,16 @@ struct tune_sample {
     double rate;   /* per second, whatever is counted; 0: it did not fit */
 };
 
-struct tune { /* all zero at first; samples by ascending size */
+struct tune {       /* all zero at first, but for `first`; samples by ascending size */
+    uint32_t first; /* the smallest size to try; 0: 1 */
     struct tune_sample samples[TUNE_STEPS_MAX];
     uint32_t count;
 };
 
 /* The next size to try, at most `most`; 0: enough is known. It is, after a size that did not fit,
  * at the ladder's end, and when two steps in a row were less than TUNE_NEAR better than the best
- * before them. Sizes: 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128 ... 4096; `most` itself is tried when
- * it lies between two of them. */
+ * before them. Sizes: `first`, and of these what is above it: 1, 2, 4, 8, 16, 24, 32, 48, 64, 96,
+ * 128 ... 4096; `most` itself is tried when it lies between two of them. */
 uint32_t tune_next(const struct tune *t, uint32_t most);
 /* What tune_next gave, and how it went. A rate that is not a positive number counts as 0. */
 void tune_add(struct tune *t, uint32_t size, double rate);

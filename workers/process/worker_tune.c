@@ -70,12 +70,12 @@ static int sample(struct tuner *t, uint32_t slots, uint32_t windows, bool both, 
     return rc == ERR_VRAM ? 0 : rc;
 }
 
-/* windows 0: the encoder's batch is looked for, each size with as many slots; else the slots. 0 in
- * *ret: not even one fits. */
+/* windows 0: the encoder's batch is looked for, each size with as many slots; else the slots, of
+ * which there are as many as windows. 0 in *ret: not even one fits. */
 static int search(struct tuner *t, uint32_t windows, uint32_t *ret, double *rate, struct err *err)
 {
     uint32_t most = windows ? SLOTS_MOST : WINDOWS_MOST, size;
-    struct tune tune = {0};
+    struct tune tune = {.first = windows};
     double seen;
 
     while ((size = tune_next(&tune, most)) != 0 && !(tune.count && out_of_time(t))) {

@@ -61,6 +61,21 @@ TEST(the_ladder_is_as_written)
     assert_int_equal(tune_next(&t, 4096), 0);
 }
 
+TEST(it_begins_where_it_is_told)
+{
+    static const uint32_t steps[] = {24, 32, 48, 64};
+    struct tune t = {.first = 24};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        assert_int_equal(tune_next(&t, 64), steps[i]);
+        tune_add(&t, steps[i], steps[i]);
+    }
+    assert_int_equal(tune_next(&t, 64), 0);
+    t = (struct tune){.first = 64};
+    assert_int_equal(tune_next(&t, 48), 48);
+    assert_int_equal(tune_next(&t, 0), 0);
+}
+
 TEST(the_smallest_on_the_plateau_is_taken)
 {
     struct device flat_one = {flat, 4096, 0, 1, 0, 0};
