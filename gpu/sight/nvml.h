@@ -1,5 +1,5 @@
 /* gpu/sight/nvml.h - NVIDIA's management library (libnvidia-ml.so.1, which comes with the driver),
- * opened at run time: nothing links to it. Not yet run on a GPU.
+ * opened at run time: nothing links to it. Has run on an H200.
  *
  * Any call may crash, hang or return nonsense, as the driver likes: use it where that may be
  * afforded, in the process that `nightshift probe --watch` is. One thread. */
