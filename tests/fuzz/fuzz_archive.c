@@ -9,6 +9,7 @@
 
 #define MAX_ENTRIES 500
 #define MAX_BYTES (4u << 20)
+#define MEMORY_BYTES 6000 /* archives inside are smaller and larger */
 #define KEPT 4
 #define SAME_NAME 64
 
@@ -101,8 +102,8 @@ static void find_again(struct input *in, const struct kept *k)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {.data = data, .size = size};
-    const struct archive_walk_task task = {open_input,   on_entry,    &in,
-                                           {NULL, NULL}, MAX_ENTRIES, MAX_BYTES};
+    const struct archive_walk_task task = {open_input,  on_entry,  &in,         {NULL, NULL},
+                                           MAX_ENTRIES, MAX_BYTES, MEMORY_BYTES};
     struct err err = {0};
     int rc = archive_walk(&task, &err);
 

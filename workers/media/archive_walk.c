@@ -14,15 +14,13 @@
 #include "workers/media/wire.h"
 
 #define CHUNK_BYTES (256u << 10)
-/* An archive inside is unpacked into memory up to this size; a larger one is read through a stream
- * of its own, which unpacks the outer one again. */
-#define MEMORY_BYTES (32 << 20)
 
 struct walk {
     const struct archive_walk_task *task;
     uint64_t entries, unpacked;
-    uint8_t *chunk; /* CHUNK_BYTES */
-    void *met;      /* a tree of struct met */
+    uint8_t *chunk;            /* CHUNK_BYTES */
+    void *met;                 /* a tree of struct met */
+    struct member_again again; /* over the outer archive */
 };
 
 /* How often a name was met. Names are long where somebody wants memory to run out: their hashes. */
@@ -158,19 +156,17 @@ static int walk_recording(struct level *l, const struct archive_item *item, stru
 }
 
 /* The archive inside as a stream: from memory when it is small (*data is then to be freed behind
- * the stream), else by another pass over the outer one. */
+ * the stream), else from the pass over the outer one, and where it goes back from a second one. */
 static int open_inner(struct level *l, const struct archive_item *item, uint8_t **data,
                       struct stream **ret, struct err *err)
 {
     struct walk *w = l->walk;
     struct unpack_limits limits = {.max_bytes = w->task->max_bytes - w->unpacked};
-    struct stream *outer;
     int64_t done = (int64_t)l->head_len, got = 1;
-    int rc;
 
-    if (item->size < 0 || item->size > MEMORY_BYTES) {
-        rc = w->task->open(w->task->arg, &outer, err);
-        return rc != 0 ? rc : member_open_index(outer, item->index, &limits, ret, err);
+    if (item->size < 0 || (uint64_t)item->size > w->task->memory_bytes) {
+        return member_open_current(l->src, item, l->head, l->head_len, &w->again, &limits, ret,
+                                   err);
     }
     *data = malloc((size_t)item->size + SNIFF_HEAD_BYTES);
     if (!*data)
@@ -297,7 +293,10 @@ int archive_walk(const struct archive_walk_task *task, struct err *err)
     int rc = w.chunk ? task->open(task->arg, &s, err) : err_set(err, ERR_NOMEM, "out of memory");
 
     if (rc == 0)
+        rc = task->open(task->arg, &w.again.under, err);
+    if (rc == 0)
         rc = walk_level(&w, s, NULL, err);
+    member_again_end(&w.again);
     stream_close(s);
     tdestroy(w.met, free);
     free(w.chunk);

@@ -1,5 +1,5 @@
 /* workers/media/archive_walk.h - the recordings of an archive, each with its fingerprint, by one
- * pass.
+ * pass, or two when a large archive inside is of a kind that is read back and forth (zip, 7z).
  *
  * Runs inside the decoder process. Archives inside the archive are looked into once; those within
  * them are reported as entries that cannot be read. A damaged archive gives what came before the
@@ -14,8 +14,7 @@
 #include "workers/media/stream/stream.h"
 
 struct archive_walk_task {
-    /* A fresh stream of the archive's bytes, owned by the walk. Called again for large archives
-     * inside. */
+    /* A fresh stream of the archive's bytes, owned by the walk. Called for each of the passes. */
     int (*open)(void *arg, struct stream **ret, struct err *err);
     /* One recording; what it points at is valid during the call. Negative: the walk ends with it.
      */
@@ -24,6 +23,9 @@ struct archive_walk_task {
     struct stream_pulse pulse; /* while inner archives are read from memory */
     uint64_t max_entries;      /* of any kind, in all archives together */
     uint64_t max_bytes;        /* unpacked */
+    /* An archive inside of at most so many bytes is kept in memory while it is listed, and not
+     * looked into where it does not unpack whole. At least SNIFF_HEAD_BYTES. */
+    uint64_t memory_bytes;
 };
 
 int archive_walk(const struct archive_walk_task *task, struct err *err);

@@ -26,6 +26,7 @@
 #define FILE_FD 4
 #define PULSE_MS 500
 #define REQUEST_WAIT_MS 10000
+#define INNER_BYTES (32u << 20) /* an archive inside another is listed from memory up to here */
 
 struct session {
     struct wire_request request;
@@ -225,8 +226,13 @@ static int run_decode(struct session *s, struct err *err)
 
 static int run_list(struct session *s, struct err *err)
 {
-    struct archive_walk_task task = {
-        open_file, on_entry, s, {on_life, s}, s->request.limits.max_entries, s->unpack.max_bytes};
+    struct archive_walk_task task = {.open = open_file,
+                                     .entry = on_entry,
+                                     .arg = s,
+                                     .pulse = {on_life, s},
+                                     .max_entries = s->request.limits.max_entries,
+                                     .max_bytes = s->unpack.max_bytes,
+                                     .memory_bytes = INNER_BYTES};
     struct decoder_end end = {.complete = true, .damage = ""};
     int rc = archive_walk(&task, err);
 

@@ -200,14 +200,19 @@ TEST(back_and_forth_has_an_end)
 struct bytes {
     const uint8_t *data;
     size_t len;
+    uint64_t memory_bytes; /* 0: as the decoder has it */
     unsigned entries, unreadable, pulses;
+    unsigned reads; /* of the outer archive, 64 KiB each */
+    XXH64_hash_t said;
 };
+
+static void count_read(void *arg) { ((struct bytes *)arg)->reads++; }
 
 static int open_bytes(void *arg, struct stream **ret, struct err *err)
 {
     struct bytes *b = arg;
 
-    return stream_of_memory(b->data, b->len, (struct stream_pulse){0}, ret, err);
+    return stream_of_memory(b->data, b->len, (struct stream_pulse){count_read, b}, ret, err);
 }
 
 static int count_entry(void *arg, const struct decoder_entry *e, struct err *err)
@@ -219,6 +224,8 @@ static int count_entry(void *arg, const struct decoder_entry *e, struct err *err
     assert_true(e->head_len <= sizeof(e->head));
     b->entries++;
     b->unreadable += e->code != 0;
+    b->said = XXH3_64bits_withSeed(e->member, strlen(e->member), b->said + e->nth);
+    b->said = XXH3_64bits_withSeed(e->fingerprint, sizeof(e->fingerprint), b->said + e->size_bytes);
     return 0;
 }
 
@@ -226,10 +233,18 @@ static void count_pulse(void *arg) { ((struct bytes *)arg)->pulses++; }
 
 static int walk(struct bytes *b, uint64_t max_entries, uint64_t max_bytes, struct err *err)
 {
-    struct archive_walk_task task = {open_bytes,       count_entry, b,
-                                     {count_pulse, b}, max_entries, max_bytes};
+    struct archive_walk_task task = {
+        .open = open_bytes,
+        .entry = count_entry,
+        .arg = b,
+        .pulse = {count_pulse, b},
+        .max_entries = max_entries,
+        .max_bytes = max_bytes,
+        .memory_bytes = b->memory_bytes ? b->memory_bytes : 32 << 20,
+    };
 
-    b->entries = b->unreadable = b->pulses = 0;
+    b->entries = b->unreadable = b->pulses = b->reads = 0;
+    b->said = 0;
     return archive_walk(&task, err);
 }
 
@@ -294,6 +309,63 @@ TEST(bounds_of_the_walk)
     }
     assert_true(unpack_default_bytes(1 << 20) >= (uint64_t)16 << 30);
     assert_int_equal(unpack_default_bytes(UINT64_MAX), UINT64_MAX);
+}
+
+/* However many archives that do not fit into memory are inside, the outer one is unpacked once, and
+ * once more where they are read back and forth; what is listed is the same. */
+TEST(large_archives_inside_share_their_passes)
+{
+    /* Larger than what a member keeps of itself, by zeros that the outer one takes out. */
+    static const struct {
+        const char *name, *tools, *make;
+        unsigned passes;
+    } kinds[] = {
+        {"in.tar", "tar gzip", "tar cf in$i.tar n$i.wav zeros m.wav", 1},
+        {"in.zip", "tar gzip zip", "zip -q0 in$i.zip n$i.wav zeros m.wav", 2},
+        {"in.7z", "tar gzip 7z", "7z a -bso0 -bsp0 -mx0 in$i.7z n$i.wav zeros m.wav", 2},
+    };
+    uint8_t *data = content(1 << 19, 5);
+
+    write_file("m.wav", data, 100000);
+    for (int i = 0; i < 3; i++) {
+        char path[16];
+
+        snprintf(path, sizeof(path), "n%d.wav", i);
+        write_file(path, data + i, (1 << 19) - 5);
+    }
+    free(data);
+    sh("truncate -s 17M zeros");
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        struct bytes in_memory = {0}, b;
+        struct err err = {0};
+        unsigned pass;
+
+        if (!have_tools(kinds[k].tools)) {
+            print_message("left out: %s needs %s\n", kinds[k].name, kinds[k].tools);
+            continue;
+        }
+        sh("rm -f in*.* outer.tgz; for i in 0 1 2; do %s || exit 1; done; "
+           "tar cf - in*.* | gzip -1 >outer.tgz",
+           kinds[k].make);
+        data = slurp("outer.tgz", &in_memory.len);
+        in_memory.data = data;
+        b = in_memory;
+        b.memory_bytes = 4096;
+        assert_ok(walk(&in_memory, 1000, 1 << 30, &err), err);
+        assert_int_equal(in_memory.entries, 6);
+        assert_int_equal(in_memory.unreadable, 0);
+        pass = in_memory.reads;
+        assert_true(pass > 20);
+        assert_ok(walk(&b, 1000, 1 << 30, &err), err);
+        assert_int_equal(b.said, in_memory.said);
+        assert_in_range(b.reads, kinds[k].passes * pass - 4, kinds[k].passes * pass + 4);
+        /* What the outer one unpacks to is within the bound, but not with what was read of the
+         * archives before the last one. */
+        assert_int_equal(walk(&b, 1000, 3 * ((17 << 20) + (1 << 19) + 100000) + 600000, &err),
+                         ERR_LIMIT);
+        assert_true(b.entries < 6);
+        free(data);
+    }
 }
 
 TEST_MAIN(NULL, NULL)

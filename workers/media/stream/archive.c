@@ -16,7 +16,7 @@ struct archive_reader {
     bool opened;      /* a knows its format: asked for encryption before, it crashes */
     struct stream *s; /* borrowed */
     int64_t pos;      /* of s */
-    uint64_t max_bytes, unpacked;
+    struct archive_budget budget;
     uint64_t next_index;
     enum { PART_UNASKED, PART_NOT, PART_ONE } part;
     const void *block; /* libarchive's, what is left of it: */
@@ -105,7 +105,7 @@ static int over_limit(struct archive_reader *src)
     return err_set(&src->err, ERR_LIMIT,
                    "the archive unpacks to more than %llu MiB, far beyond its size: unpack it by "
                    "hand if it is to be trusted",
-                   (unsigned long long)(src->max_bytes >> 20));
+                   (unsigned long long)(src->budget.max_bytes >> 20));
 }
 
 /* A bomb may be skipped as well as read: what a filter (gzip ...) has put out counts too. */
@@ -113,13 +113,13 @@ static bool within_limit(struct archive_reader *src)
 {
     la_int64_t filtered;
 
-    if (src->unpacked > src->max_bytes) {
+    if (src->budget.unpacked > src->budget.max_bytes) {
         over_limit(src);
         return false;
     }
     if (archive_filter_count(src->a) > 1) {
         filtered = archive_filter_bytes(src->a, 0);
-        if (filtered > 0 && (uint64_t)filtered > src->max_bytes) {
+        if (filtered > 0 && (uint64_t)filtered > src->budget.max_bytes) {
             over_limit(src);
             return false;
         }
@@ -253,7 +253,7 @@ static int begin(struct archive_reader *src, struct err *err)
         return rc;
     src->opened = false;
     src->pos = 0;
-    src->unpacked = 0;
+    src->budget.unpacked = 0;
     src->next_index = 0;
     archive_read_free(src->a);
     src->a = archive_read_new();
@@ -285,7 +285,7 @@ int archive_reader_open(struct stream *s, uint64_t max_bytes, struct archive_rea
     if (!src)
         return err_set(err, ERR_NOMEM, "out of memory");
     src->s = s;
-    src->max_bytes = max_bytes;
+    src->budget.max_bytes = max_bytes;
     rc = begin(src, err);
     if (rc != 0) {
         archive_reader_close(src);
@@ -459,7 +459,7 @@ int64_t archive_reader_read(struct archive_reader *src, void *to, size_t n, stru
         src->block_at += (int64_t)take;
     }
     src->at += (int64_t)take;
-    src->unpacked += take;
+    src->budget.unpacked += take;
     if (!within_limit(src)) {
         *err = src->err;
         return err->code;
@@ -467,4 +467,15 @@ int64_t archive_reader_read(struct archive_reader *src, void *to, size_t n, stru
     return (int64_t)take;
 }
 
-uint64_t archive_reader_unpacked(const struct archive_reader *src) { return src->unpacked; }
+uint64_t archive_reader_entries(const struct archive_reader *src) { return src->next_index; }
+
+struct archive_budget archive_reader_charge(struct archive_reader *src,
+                                            struct archive_budget budget)
+{
+    struct archive_budget before = src->budget;
+
+    src->budget = budget;
+    return before;
+}
+
+uint64_t archive_reader_unpacked(const struct archive_reader *src) { return src->budget.unpacked; }

@@ -41,7 +41,19 @@ int archive_reader_measure(struct archive_reader *src, struct archive_item *item
  * ERR_INPUT the next entry may still be tried. */
 int64_t archive_reader_read(struct archive_reader *src, void *to, size_t n, struct err *err);
 
-/* Bytes unpacked by this pass. */
+/* Entries that this pass has come to; the current one has the number before. */
+uint64_t archive_reader_entries(const struct archive_reader *src);
+
+/* What is charged for bytes that are unpacked. What a filter (gzip ...) has put out since the pass
+ * began must stay below the bound, too. */
+struct archive_budget {
+    uint64_t unpacked, max_bytes;
+};
+
+/* Charges another one from here on, and returns the one before. */
+struct archive_budget archive_reader_charge(struct archive_reader *src,
+                                            struct archive_budget budget);
+/* Bytes unpacked, of the budget that is charged. */
 uint64_t archive_reader_unpacked(const struct archive_reader *src);
 
 /* What is said of an encrypted entry, and of a piece of an archive that was split. */

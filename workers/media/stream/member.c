@@ -2,7 +2,8 @@
  *
  * Unpacking goes forward only. The last RING_BYTES stay in memory; a reader that goes back further
  * makes the unpacking begin anew and skip to where it was. So an mp4 whose index stands at its end
- * costs two passes, memory stays bounded, and nothing is written to a disk. */
+ * costs two passes, memory stays bounded, and nothing is written to a disk. Of members that a walk
+ * comes by, the first pass is the walk's own and the second one is shared by all of them. */
 #include "workers/media/stream/stream.h"
 
 #include <stdlib.h>
@@ -18,7 +19,8 @@
 struct member_stream {
     struct stream base;
     struct stream *under;
-    struct archive_reader *src; /* stands on the entry, `end` bytes into it */
+    struct archive_reader *src;    /* stands on the entry, `end` bytes into it */
+    struct archive_reader **again; /* the pass that a restart takes: &src, or the walk's second */
     uint64_t index;
     uint64_t max_bytes;
     unsigned restarts;
@@ -29,31 +31,42 @@ struct member_stream {
     struct err refused; /* it can be found, but never be read: encrypted */
     struct err tail;    /* what reading past the last byte gave: a wrong checksum, say */
     uint8_t *ring;
+    /* The walk's pass, which was src at first, and what it is charged outside of this member; NULL:
+     * src is its own. */
+    struct archive_reader *lent;
+    struct archive_budget lent_budget;
 };
 
-/* Goes to the entry with this number in a fresh pass. */
+/* Goes to the beginning of the entry with this number: with *src when that is not past it, else in
+ * a fresh pass. On error *src is NULL. */
 static int find_index(struct stream *under, uint64_t index, uint64_t max_bytes,
-                      struct archive_reader **ret, struct archive_item *item, struct err *err)
+                      struct archive_reader **src, struct err *err)
 {
-    struct archive_reader *src;
-    int rc = archive_reader_open(under, max_bytes, &src, err);
+    struct archive_item item;
+    int rc = 0;
 
+    if (*src && archive_reader_entries(*src) > index) {
+        archive_reader_close(*src);
+        *src = NULL;
+    }
+    if (*src)
+        (void)archive_reader_charge(*src, (struct archive_budget){.max_bytes = max_bytes});
+    else
+        rc = archive_reader_open(under, max_bytes, src, err);
     if (rc != 0)
         return rc;
     do {
-        rc = archive_reader_next(src, item, err);
-    } while (rc == 0 && item->index < index);
+        rc = archive_reader_next(*src, &item, err);
+    } while (rc == 0 && item.index < index);
     if (rc != 0) {
-        archive_reader_close(src);
-        return rc == ERR_EMPTY ? err_set(err, ERR_MISSING, "the archive has no such member") : rc;
+        archive_reader_close(*src);
+        *src = NULL;
     }
-    *ret = src;
-    return 0;
+    return rc == ERR_EMPTY ? err_set(err, ERR_MISSING, "the archive has no such member") : rc;
 }
 
 static int restart(struct member_stream *m, struct err *err)
 {
-    struct archive_item item;
     int rc;
 
     if (++m->restarts > MAX_RESTARTS) {
@@ -61,9 +74,8 @@ static int restart(struct member_stream *m, struct err *err)
                        "goes back and forth too often to be read inside a "
                        "compressed archive: unpack it first");
     }
-    archive_reader_close(m->src);
-    m->src = NULL;
-    rc = find_index(m->under, m->index, m->max_bytes, &m->src, &item, err);
+    rc = find_index(m->under, m->index, m->max_bytes, m->again, err);
+    m->src = *m->again;
     m->end = 0;
     return rc;
 }
@@ -152,57 +164,84 @@ static void member_close(struct stream *s)
 {
     struct member_stream *m = (struct member_stream *)s;
 
-    archive_reader_close(m->src);
+    if (m->lent)
+        (void)archive_reader_charge(m->lent, m->lent_budget);
+    else
+        archive_reader_close(m->src);
     if (!m->keeps_under)
         stream_close(m->under);
     free(m->ring);
     free(m);
 }
 
-/* Takes over `under` and `src`, which stands at the beginning of `item`. */
-static int make_stream(struct stream *under, struct archive_reader *src, struct archive_item *item,
-                       const struct unpack_limits *limits, struct stream **ret, struct err *err)
+/* `src` stands at the beginning of `item`, whose size is measured. On error nothing is taken over.
+ */
+static int make_stream(struct stream *under, struct archive_reader *src,
+                       const struct archive_item *item, const struct unpack_limits *limits,
+                       struct member_stream **ret, struct err *err)
 {
-    struct member_stream *m = NULL;
-    int rc = archive_reader_measure(src, item, err);
     int64_t ring = item->size >= 0 && item->size < RING_BYTES ? item->size + 1 : RING_BYTES;
+    struct member_stream *m = calloc(1, sizeof(*m));
 
-    if (rc != 0)
-        m = NULL;
-    else if (!item->is_file)
-        rc = err_set(err, ERR_INPUT, "the archive's member is no file");
-    else if (!(m = calloc(1, sizeof(*m))) || !(m->ring = malloc((size_t)ring)))
-        rc = err_set(err, ERR_NOMEM, "out of memory");
-    if (rc != 0 || !m) {
+    if (!m || !(m->ring = malloc((size_t)ring))) {
         free(m);
-        archive_reader_close(src);
-        stream_close(under);
-        return rc;
+        return err_set(err, ERR_NOMEM, "out of memory");
     }
     m->base = (struct stream){member_read, member_seek, member_close, item->size, true};
     m->under = under;
     m->src = src;
+    m->again = &m->src;
     m->index = item->index;
     m->max_bytes = limits->max_bytes;
     m->ring_bytes = ring;
     if (item->is_encrypted)
         (void)archive_refuse_encrypted(&m->refused);
+    *ret = m;
+    return 0;
+}
+
+/* Takes over `under` and `src`, which stands at the beginning of `item`. */
+static int make_owner(struct stream *under, struct archive_reader *src, struct archive_item *item,
+                      const struct unpack_limits *limits, struct member_stream **ret,
+                      struct err *err)
+{
+    int rc = archive_reader_measure(src, item, err);
+
+    if (rc == 0 && !item->is_file)
+        rc = err_set(err, ERR_INPUT, "the archive's member is no file");
+    if (rc == 0)
+        rc = make_stream(under, src, item, limits, ret, err);
+    if (rc != 0) {
+        archive_reader_close(src);
+        stream_close(under);
+    }
+    return rc;
+}
+
+int member_open_current(struct archive_reader *src, const struct archive_item *item,
+                        const void *head, size_t head_len, struct member_again *again,
+                        const struct unpack_limits *limits, struct stream **ret, struct err *err)
+{
+    struct member_stream *m = NULL;
+    int rc = make_stream(again->under, src, item, limits, &m, err);
+
+    if (rc != 0)
+        return rc;
+    m->keeps_under = true;
+    m->again = &again->src;
+    m->lent = src;
+    m->lent_budget = archive_reader_charge(
+        src, (struct archive_budget){.unpacked = head_len, .max_bytes = limits->max_bytes});
+    memcpy(m->ring, head, head_len);
+    m->end = (int64_t)head_len;
     *ret = &m->base;
     return 0;
 }
 
-int member_open_index(struct stream *under, uint64_t index, const struct unpack_limits *limits,
-                      struct stream **ret, struct err *err)
+void member_again_end(struct member_again *again)
 {
-    struct archive_reader *src = NULL;
-    struct archive_item item;
-    int rc = find_index(under, index, limits->max_bytes, &src, &item, err);
-
-    if (rc != 0) {
-        stream_close(under);
-        return rc;
-    }
-    return make_stream(under, src, &item, limits, ret, err);
+    archive_reader_close(again->src);
+    stream_close(again->under);
 }
 
 /* What follows "entry//" in name, NULL when name does not begin so. */
@@ -259,7 +298,7 @@ static int open_named(struct stream *under, const char *name, unsigned *nth, boo
     for (;;) {
         struct archive_reader *src = NULL;
         struct archive_item item;
-        struct stream *inner = NULL;
+        struct member_stream *inner = NULL;
         const char *rest = NULL;
         int rc = find_named(under, from, name, nth, may_nest, limits->max_bytes, &src, &item, &rest,
                             err);
@@ -273,17 +312,17 @@ static int open_named(struct stream *under, const char *name, unsigned *nth, boo
             return rc;
         }
         from = item.index + 1;
-        rc = make_stream(under, src, &item, limits, &inner, err);
+        rc = make_owner(under, src, &item, limits, &inner, err);
         if (rc != 0)
             return rc;
         if (!rest) {
-            *ret = inner;
+            *ret = &inner->base;
             return 0;
         }
-        ((struct member_stream *)inner)->keeps_under = true;
-        rc = open_named(inner, rest, nth, false, limits, ret, err);
+        inner->keeps_under = true;
+        rc = open_named(&inner->base, rest, nth, false, limits, ret, err);
         if (rc == 0) {
-            ((struct member_stream *)inner)->keeps_under = false;
+            inner->keeps_under = false;
             return 0;
         }
         if (rc == ERR_INPUT) {

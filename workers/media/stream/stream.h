@@ -77,8 +77,21 @@ uint64_t unpack_default_bytes(uint64_t packed_bytes);
 int member_open(struct stream *under, const char *name, unsigned nth,
                 const struct unpack_limits *limits, struct stream **ret, struct err *err);
 
-/* The entry with this number (0 ...) among all entries. */
-int member_open_index(struct stream *under, uint64_t index, const struct unpack_limits *limits,
-                      struct stream **ret, struct err *err);
+struct archive_item;
+struct archive_reader;
+
+/* A second pass over an archive, for members of it that are read back and forth: it goes on from
+ * one to the next, so that it is one pass for all of them. */
+struct member_again {
+    struct stream *under;       /* the archive's bytes, by a stream of its own */
+    struct archive_reader *src; /* NULL: nobody has gone back yet */
+};
+
+/* The entry that `src` has come to, and of which it has read `head`, shorter than the entry. All is
+ * borrowed and outlives the stream; `src` may stand anywhere in the entry afterwards. */
+int member_open_current(struct archive_reader *src, const struct archive_item *item,
+                        const void *head, size_t head_len, struct member_again *again,
+                        const struct unpack_limits *limits, struct stream **ret, struct err *err);
+void member_again_end(struct member_again *again); /* closes both */
 
 #endif
