@@ -320,7 +320,8 @@ TEST(bad_features)
         {"{\"padding\":\"pad\",\"truncation\":\"rand_trunc\"}", "padding is 'pad'"},
         {"{\"sampling_rate\":16000}", "sampling_rate"},
         {"{\"fft_window_size\":1e9}", "fft_window_size"},
-        {"{\"fft_window_size\":1022,\"truncation\":\"rand_trunc\"}", "Fourier"},
+        {"{\"fft_window_size\":1022,\"truncation\":\"rand_trunc\"}",
+         "preprocessor_config.json: fft_window_size is 1022: no Fourier transform"},
         {"{\"hop_length\":0}", "hop_length"},
         {"{\"feature_size\":0}", "feature_size"},
         {"{\"frequency_max\":40000}", "frequency_max"},
@@ -335,6 +336,51 @@ TEST(bad_features)
     }
     assert_int_equal(unlink("bad/preprocessor_config.json"), 0);
     refused("preprocessor_config.json");
+}
+
+static int no_bank(struct backend *b, const struct filter_bank_spec *spec, struct filter_bank **ret,
+                   struct err *err)
+{
+    (void)b;
+    (void)ret;
+    return err_set(err, ERR_MODEL, "no filter bank of %u samples here", spec->mel.fft);
+}
+
+/* What one device transforms another may not. */
+TEST(a_device_without_that_transform)
+{
+    const struct backend_ops *kept = be->ops;
+    struct backend_ops ops = *kept;
+
+    ops.filter_bank_new = no_bank;
+    be->ops = &ops;
+    assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+    refused("bad: preprocessor_config.json: fft_window_size is 1024: no filter bank of 1024");
+    be->ops = kept;
+}
+
+/* Within the bounds of the config: the longest and the shortest frames, and what is no power of 2.
+ */
+TEST(frames_of_other_lengths)
+{
+    static const uint32_t lengths[][2] = {{8192, 4800}, {64, 2400}, {1500, 1999}};
+    const struct clap_audio audio = {pcm, 50000};
+    float ret[SIZE];
+    char text[100];
+
+    assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct clap *c = NULL;
+        struct err e;
+
+        snprintf(text, sizeof(text),
+                 "{\"fft_window_size\":%u,\"hop_length\":%u,\"truncation\":\"rand_trunc\"}",
+                 lengths[i][0], lengths[i][1]);
+        put("preprocessor_config.json", "", text);
+        assert_ok(clap_load("bad", be, PRECISION_F32, CLAP_AUDIO, 1, &c, &e), e);
+        assert_ok(clap_run_audio(c, &audio, 1, ret, &e), e);
+        clap_free(c);
+    }
 }
 
 TEST(bad_weights)
