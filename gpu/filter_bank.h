@@ -55,6 +55,12 @@ bool filter_bank_shapes(const struct filter_bank_spec *s, struct tensor pcm, con
                         uint32_t windows, size_t samples, struct tensor out);
 /* How many samples before its window the first frame begins. */
 uint32_t filter_bank_before(const struct filter_bank_spec *s);
+/* v so that sums stay finite: what is no number is silence, and what is far outside of [-1, 1] is
+ * cut. The operation itself takes samples as they are. */
+static inline float filter_bank_sample(float v)
+{
+    return v >= -16.0f && v <= 16.0f ? v : v > 16.0f ? 16.0f : v < -16.0f ? -16.0f : 0.0f;
+}
 /* ret: [frame] */
 void filter_bank_window(const struct filter_bank_spec *s, double *ret);
 

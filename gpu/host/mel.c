@@ -85,11 +85,8 @@ static void pad_audio(float *audio, const float *pcm, size_t n)
 {
     float *x = audio + PAD;
 
-    for (size_t i = 0; i < n; i++) {
-        float v = pcm[i];
-
-        x[i] = v >= -16.0f && v <= 16.0f ? v : v > 16.0f ? 16.0f : v < -16.0f ? -16.0f : 0.0f;
-    }
+    for (size_t i = 0; i < n; i++)
+        x[i] = filter_bank_sample(pcm[i]);
     memset(x + n, 0, (SAMPLES - n) * sizeof(float));
     for (int i = 1; i <= PAD; i++) {
         x[-i] = x[i];

@@ -1,7 +1,7 @@
 /* bench_networks: the speed of the networks of speakers, sounds and vectors, as a Markdown table.
  *
- *     bench_networks [-d DEVICE] [-p PRECISION,...] [-n AT_ONCE,...] [-r ROUNDS] [-j THREADS] [-q]
- * [NAME...]
+ *     bench_networks [-d DEVICE] [-p PRECISION,...] [-n AT_ONCE,...] [-r ROUNDS] [-j THREADS]
+ *                    [-q] [NAME...]
  *
  * DEVICE: cpu (the default), or cuda:0 of the module in NIGHTSHIFT_CUDA_MODULE. Weights are random,
  * of the published sizes; -q: small ones, to see that it runs. Precisions that the device does not
@@ -9,8 +9,8 @@
  * ResNet's convolutions fp16 or tf32 where there is any): its row in the others is printed where
  * that is asked for, and says so. AT_ONCE: windows in a call (four times as many patches or texts);
  * of several the fastest is reported. Nothing but the network's own calls is measured, as a stage
- * makes them: what the host does before them (filter banks, log-mel, tokens) is in them. Medians of
- * ROUNDS. NAME: only networks whose names begin so. */
+ * makes them: what the host does before them (CLAP's three times higher rate, tokens) is in them.
+ * Medians of ROUNDS. NAME: only networks whose names begin so. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

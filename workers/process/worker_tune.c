@@ -71,7 +71,7 @@ static int sample(struct tuner *t, uint32_t slots, uint32_t windows, bool both, 
 }
 
 /* windows 0: the encoder's batch is looked for, each size with as many slots; else the slots, of
- * which there are as many as windows. 0 in *ret: not even one fits. */
+ * which there are as many as windows at least. 0 in *ret: not even the fewest fit. */
 static int search(struct tuner *t, uint32_t windows, uint32_t *ret, double *rate, struct err *err)
 {
     uint32_t most = windows ? SLOTS_MOST : WINDOWS_MOST, size;
@@ -107,8 +107,7 @@ static int measure(struct tuner *t, bool grouped, struct worker_tuning *ret, str
         rc = search(t, windows, &slots, &rate, err);
     if (rc != 0 || slots == 0)
         return rc;
-    *ret = (struct worker_tuning){slots, windows < slots ? windows : slots,
-                                  (float)(rate * WINDOW_SECONDS), true};
+    *ret = (struct worker_tuning){slots, windows, (float)(rate * WINDOW_SECONDS), true};
     return 0;
 }
 

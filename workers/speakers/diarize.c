@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
+#include "base/threads.h"
 #include "workers/speakers/assign.h"
 #include "workers/speakers/pipeline.h"
 #include "workers/speakers/cluster/plda.h"
-#include "base/threads.h"
 
 static int find_clusters(const struct pipeline *pl, const struct plda *plda, struct clusters *ret,
                          struct err *err)

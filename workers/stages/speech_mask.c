@@ -9,9 +9,7 @@
 
 #define FRAME_FIRST 495 /* samples: the centre of a window's first frame, */
 #define FRAME_STEP 270  /* and from one to the next */
-/* Of a window's stream, and room for whole blocks. */
-#define STEPS ((uint32_t)(PYANNET_SAMPLES / SPEECH_STEP + 1))
-#define BLOCKS ((STEPS + SILERO_BLOCK - 1) / SILERO_BLOCK)
+#define STEPS ((size_t)(PYANNET_SAMPLES / SPEECH_STEP + 1)) /* of a window's stream */
 
 /* docs/benchmarks.md has what was tried: with a transcription's (0.5, 30 ms) a quarter of what real
  * people say in noise as loud as they are is lost. */
@@ -22,14 +20,12 @@ static const struct speech_params rules = {
     .pad_ms = 400,
 };
 
-#define WINDOW ((size_t)BLOCKS * SILERO_BLOCK) /* steps */
-
 struct speech_mask {
     struct silero *silero;
     uint32_t most;                 /* windows that it hears at once */
     struct silero_stream *streams; /* [most] */
     struct silero_block *blocks;   /* [most] */
-    float *prob;                   /* [most][WINDOW] */
+    float *prob;                   /* [most][STEPS] */
 };
 
 int speech_mask_new(const char *file, struct backend *be, struct speech_mask **ret, struct err *err)
@@ -44,7 +40,7 @@ int speech_mask_new(const char *file, struct backend *be, struct speech_mask **r
         m->most = silero_blocks(m->silero);
         m->streams = calloc(m->most, sizeof(*m->streams));
         m->blocks = calloc(m->most, sizeof(*m->blocks));
-        m->prob = calloc(m->most * WINDOW, sizeof(*m->prob));
+        m->prob = calloc(m->most * STEPS, sizeof(*m->prob));
         if (!m->streams || !m->blocks || !m->prob)
             rc = err_set(err, ERR_NOMEM, "no memory for voice activity");
     }
@@ -68,19 +64,18 @@ void speech_mask_free(struct speech_mask *m)
 
 uint64_t speech_mask_predict_bytes(bool gpu) { return silero_predict_bytes(gpu ? 0 : 1); }
 
-/* Of a window, as the i-th of those heard at once: from step `at` on, its last step half silence.
- */
+/* Of the i-th window of those heard at once, from step `at` on; its last step is half silence. */
 static struct silero_block block_of(const struct speech_mask *m, const float *window, uint32_t i,
                                     uint32_t at)
 {
-    uint32_t steps = STEPS - at < SILERO_BLOCK ? STEPS - at : SILERO_BLOCK;
+    uint32_t steps = STEPS - at < SILERO_BLOCK ? (uint32_t)STEPS - at : SILERO_BLOCK;
     uint32_t left = (uint32_t)PYANNET_SAMPLES - at * SPEECH_STEP;
 
     return (struct silero_block){
         .stream = &m->streams[i],
         .pcm = window + (size_t)at * SPEECH_STEP,
         .steps = steps,
-        .prob = m->prob + i * WINDOW + at,
+        .prob = m->prob + i * STEPS + at,
         .samples = left < steps * SPEECH_STEP ? left : steps * SPEECH_STEP,
     };
 }
@@ -142,7 +137,7 @@ int speech_mask_run(struct speech_mask *m, const float *pcm, const size_t *at, u
 
         rc = listen(m, pcm, at, first, some, err);
         for (uint32_t i = 0; rc == 0 && i < some; i++)
-            rc = mask(m->prob + i * WINDOW, sets + (size_t)(first + i) * PYANNET_FRAMES, err);
+            rc = mask(m->prob + i * STEPS, sets + (size_t)(first + i) * PYANNET_FRAMES, err);
     }
     return rc;
 }

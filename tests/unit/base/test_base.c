@@ -12,6 +12,7 @@
 #include "base/cpu.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/threads.h"
 #include "base/utf8.h"
 
 TEST(err_keeps_the_code)
@@ -277,6 +278,36 @@ TEST(threads_are_as_many_as_said)
     assert_int_equal(cpu_threads(1), here);
     assert_int_equal(cpu_threads(2), here > 1 ? here / 2 : 1);
     assert_int_equal(cpu_threads(here + 1), 1);
+}
+
+struct counts {
+    uint32_t of[300];
+};
+
+static void count(void *arg, uint32_t part) { ((struct counts *)arg)->of[part]++; }
+
+TEST(every_part_once)
+{
+    for (uint32_t threads = 0; threads < 40; threads++)
+        for (uint32_t parts = 0; parts <= 300; parts += 75) {
+            struct counts c = {{0}};
+
+            threads_run(threads, parts, count, &c);
+            for (uint32_t i = 0; i < 300; i++)
+                assert_int_equal(c.of[i], i < parts);
+        }
+}
+
+TEST(threads_as_said)
+{
+    setenv("OMP_NUM_THREADS", "3", 1);
+    assert_int_equal(threads_available(), 3);
+    setenv("OMP_NUM_THREADS", "600", 1);
+    assert_int_equal(threads_available(), THREADS_MOST);
+    setenv("OMP_NUM_THREADS", "none", 1);
+    assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
+    unsetenv("OMP_NUM_THREADS");
+    assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -159,6 +159,34 @@ TEST(windows_alone)
     clap_free(c);
 }
 
+/* Where they share the device's work, several threads prepare them; what each gives is the same but
+ * for the rounding of larger products. */
+TEST(windows_together)
+{
+    const struct clap_audio audio[WINDOWS] = {{pcm, CLAP_SAMPLES}, {pcm + 1000, 1}, {pcm, 70001}};
+    float alone[WINDOWS][SIZE], together[WINDOWS][SIZE];
+    bool deterministic = be->info.deterministic, wide = be->info.wide_batches;
+    struct clap *c = open_good();
+    struct err e;
+
+    assert_ok(clap_run_audio(c, audio, WINDOWS, alone[0], &e), e);
+    clap_free(c);
+    be->info.deterministic = false;
+    be->info.wide_batches = true;
+    c = open_good();
+    be->info.deterministic = deterministic;
+    be->info.wide_batches = wide;
+    setenv("OMP_NUM_THREADS", "3", 1);
+    for (int round = 0; round < 2; round++) { /* what is left of the first does no harm */
+        assert_ok(clap_run_audio(c, audio, WINDOWS, together[0], &e), e);
+        for (int i = 0; i < WINDOWS; i++)
+            for (int k = 0; k < SIZE; k++)
+                assert_true(fabs((double)alone[i][k] - (double)together[i][k]) < 1e-5);
+    }
+    unsetenv("OMP_NUM_THREADS");
+    clap_free(c);
+}
+
 TEST(what_is_no_audio)
 {
     struct clap *c = open_good();
@@ -186,6 +214,8 @@ TEST(what_is_no_audio)
 /* "repeatpad": as often as it fits whole, then silence. */
 TEST(repeated)
 {
+    static const float wrong[] = {NAN, INFINITY, -1e38f, 0.5f},
+                       right[] = {0.0f, 16.0f, -16.0f, 0.5f};
     static const size_t lengths[] = {1, 7, 200000, 240000, 240001, 479999};
     float *audio = clap_noise("repeat", CLAP_MEL_SAMPLES, 0.2f);
     float *whole = malloc(CLAP_MEL_SAMPLES * sizeof(*whole));
@@ -202,6 +232,11 @@ TEST(repeated)
         clap_mel_fill(filled, n);
         assert_memory_equal(filled, whole, CLAP_MEL_SAMPLES * sizeof(*filled));
     }
+    /* What is no number is silence, and what is far outside of [-1, 1] is cut. */
+    memcpy(filled, wrong, sizeof(wrong));
+    clap_mel_fill(filled, 4);
+    for (size_t k = 0; k < CLAP_MEL_SAMPLES; k++)
+        assert_true(filled[k] == right[k % 4]);
     free(audio);
     free(whole);
     free(filled);
@@ -320,7 +355,8 @@ TEST(bad_features)
         {"{\"padding\":\"pad\",\"truncation\":\"rand_trunc\"}", "padding is 'pad'"},
         {"{\"sampling_rate\":16000}", "sampling_rate"},
         {"{\"fft_window_size\":1e9}", "fft_window_size"},
-        {"{\"fft_window_size\":1022,\"truncation\":\"rand_trunc\"}", "Fourier"},
+        {"{\"fft_window_size\":1022,\"truncation\":\"rand_trunc\"}",
+         "preprocessor_config.json: fft_window_size is 1022: no Fourier transform"},
         {"{\"hop_length\":0}", "hop_length"},
         {"{\"feature_size\":0}", "feature_size"},
         {"{\"frequency_max\":40000}", "frequency_max"},
@@ -335,6 +371,51 @@ TEST(bad_features)
     }
     assert_int_equal(unlink("bad/preprocessor_config.json"), 0);
     refused("preprocessor_config.json");
+}
+
+static int no_bank(struct backend *b, const struct filter_bank_spec *spec, struct filter_bank **ret,
+                   struct err *err)
+{
+    (void)b;
+    (void)ret;
+    return err_set(err, ERR_MODEL, "no filter bank of %u samples here", spec->mel.fft);
+}
+
+/* What one device transforms another may not. */
+TEST(a_device_without_that_transform)
+{
+    const struct backend_ops *kept = be->ops;
+    struct backend_ops ops = *kept;
+
+    ops.filter_bank_new = no_bank;
+    be->ops = &ops;
+    assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+    refused("bad: preprocessor_config.json: fft_window_size is 1024: no filter bank of 1024");
+    be->ops = kept;
+}
+
+/* Within the bounds of the config: the longest and the shortest frames, and what is no power of 2.
+ */
+TEST(frames_of_other_lengths)
+{
+    static const uint32_t lengths[][2] = {{8192, 4800}, {64, 2400}, {1500, 1999}};
+    const struct clap_audio audio = {pcm, 50000};
+    float ret[SIZE];
+    char text[100];
+
+    assert_int_equal(clap_model_write(&shape, formula, "bad"), 0);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct clap *c = NULL;
+        struct err e;
+
+        snprintf(text, sizeof(text),
+                 "{\"fft_window_size\":%u,\"hop_length\":%u,\"truncation\":\"rand_trunc\"}",
+                 lengths[i][0], lengths[i][1]);
+        put("preprocessor_config.json", "", text);
+        assert_ok(clap_load("bad", be, PRECISION_F32, CLAP_AUDIO, 1, &c, &e), e);
+        assert_ok(clap_run_audio(c, &audio, 1, ret, &e), e);
+        clap_free(c);
+    }
 }
 
 TEST(bad_weights)

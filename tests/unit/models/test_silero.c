@@ -167,10 +167,13 @@ TEST(shared_audio)
     } lies[] = {{0, 128, 0},          {16000, 128, 0},          {33000, 5, 0},
                 {16000, 128, 0},      {32000, 57, 29184 - 256}, {48064, 1, 512 - 128},
                 {48128, 1, 512 - 64}, {32064, 3, 1536 - 64},    {48064, 2, 777},
-                {48128, 3, 0},        {16000, 9, 4096},         {16064, 2, 777},
-                {48064, 1, 448},      {48064, 3, 1030},         {60000, 100, 51008}};
+                {48128, 3, 0},        {48192, 3, 1536 - 576},   {16000, 9, 4096},
+                {16064, 2, 777},      {48064, 1, 448},          {48064, 3, 1030},
+                {60000, 100, 51008}};
     static float own[COUNT(lies)][SILERO_BLOCK * SILERO_STEP], prob[2][COUNT(lies)][SILERO_BLOCK];
     static struct silero_stream stream[2][COUNT(lies)];
+    const size_t end = 60000 + 51008; /* of the last block: nothing is read behind it */
+    float *shared = malloc(end * sizeof(float));
     struct silero_block block[2][COUNT(lies)];
     struct backend *be;
     struct silero *s;
@@ -180,13 +183,14 @@ TEST(shared_audio)
     be->info.wide_batches = true;
     be->info.deterministic = false;
     assert_ok(silero_load(FILE_NAME, be, 2 * COUNT(lies), &s, &e), e);
+    memcpy(shared, pcm[0], end * sizeof(float));
     for (size_t i = 0; i < COUNT(lies); i++) {
         uint32_t all = lies[i].steps * SILERO_STEP, there = lies[i].samples ? lies[i].samples : all;
 
         for (size_t k = 0; k < SILERO_CONTEXT; k++)
             stream[0][i].context[k] = stream[1][i].context[k] = i % 2 ? pcm[1][k + i] : 0.0f;
-        memcpy(own[i], pcm[0] + lies[i].at, there * sizeof(float));
-        block[0][i] = (struct silero_block){&stream[0][i], pcm[0] + lies[i].at, lies[i].steps,
+        memcpy(own[i], shared + lies[i].at, there * sizeof(float));
+        block[0][i] = (struct silero_block){&stream[0][i], shared + lies[i].at, lies[i].steps,
                                             prob[0][i], lies[i].samples};
         block[1][i] = (struct silero_block){&stream[1][i], own[i], lies[i].steps, prob[1][i], 0};
     }
@@ -197,6 +201,7 @@ TEST(shared_audio)
         assert_memory_equal(&stream[0][i], &stream[1][i], sizeof(stream[0][i]));
         assert_true(prob[0][i][0] > 0.0f);
     }
+    free(shared);
     silero_free(s);
     backend_close(be);
 }
@@ -252,6 +257,8 @@ TEST(misuse)
     assert_int_equal(silero_run(s, block, 1, &e), ERR_DEVICE);
     block[0].steps = SILERO_BLOCK + 1;
     assert_int_equal(silero_run(s, block, 1, &e), ERR_DEVICE);
+    block[1].samples = SILERO_STEP + 1;
+    assert_int_equal(silero_run(s, &block[1], 1, &e), ERR_DEVICE);
     silero_free(s);
     silero_free(NULL);
     backend_close(be);

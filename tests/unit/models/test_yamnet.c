@@ -161,18 +161,24 @@ TEST(too_much_and_no_number)
 {
     struct yamnet *y = open_good();
     float *wrong = malloc(SAMPLES * sizeof(*wrong)), scores[PATCHES][CLASSES], quiet[CLASSES];
+    float *right = malloc(SAMPLES * sizeof(*right)), expected[PATCHES][CLASSES];
     struct err e;
 
     assert_int_equal(yamnet_run(y, pcm, SAMPLES + 1, scores[0], NULL, &e), ERR_DEVICE);
-    for (size_t i = 0; i < SAMPLES; i++)
-        wrong[i] = i % 2 ? NAN : i % 4 ? 0.0f : 1e38f;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        wrong[i] = i % 4 == 0 ? NAN : i % 4 == 1 ? 1e38f : i % 4 == 2 ? -INFINITY : pcm[i];
+        right[i] = i % 4 == 0 ? 0.0f : i % 4 == 1 ? 16.0f : i % 4 == 2 ? -16.0f : pcm[i];
+    }
     assert_ok(yamnet_run(y, wrong, SAMPLES, scores[0], NULL, &e), e);
+    assert_ok(yamnet_run(y, right, SAMPLES, expected[0], NULL, &e), e);
+    assert_memory_equal(scores, expected, sizeof(expected));
     for (size_t i = 0; i < SAMPLES; i++)
         wrong[i] = NAN;
     assert_ok(yamnet_run(y, wrong, SAMPLES, scores[0], NULL, &e), e);
     assert_ok(yamnet_run(y, wrong, 0, quiet, NULL, &e), e);
     assert_memory_equal(scores[0], quiet, sizeof(quiet));
     free(wrong);
+    free(right);
     yamnet_free(y);
 }
 

@@ -1,12 +1,10 @@
-/* Searches among points against every pair's distance; threads. */
+/* Searches among points against every pair's distance. */
 #include "tests/common/test.h"
 
 #include <math.h>
-#include <pthread.h>
 
 #include "tests/unit/speakers/made.h"
 #include "workers/speakers/cluster/points.h"
-#include "base/threads.h"
 
 static double apart(const float *x, uint32_t size, uint32_t a, uint32_t b)
 {
@@ -169,36 +167,6 @@ TEST(points_change)
     }
     points_free(all);
     free(x);
-}
-
-struct counts {
-    uint32_t of[300];
-};
-
-static void count(void *arg, uint32_t part) { ((struct counts *)arg)->of[part]++; }
-
-TEST(every_part_once)
-{
-    for (uint32_t threads = 0; threads < 40; threads++)
-        for (uint32_t parts = 0; parts <= 300; parts += 75) {
-            struct counts c = {{0}};
-
-            threads_run(threads, parts, count, &c);
-            for (uint32_t i = 0; i < 300; i++)
-                assert_int_equal(c.of[i], i < parts);
-        }
-}
-
-TEST(threads_as_said)
-{
-    setenv("OMP_NUM_THREADS", "3", 1);
-    assert_int_equal(threads_available(), 3);
-    setenv("OMP_NUM_THREADS", "600", 1);
-    assert_int_equal(threads_available(), THREADS_MOST);
-    setenv("OMP_NUM_THREADS", "none", 1);
-    assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
-    unsetenv("OMP_NUM_THREADS");
-    assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -14,7 +14,7 @@
 #include "workers/models/files/weights.h"
 
 #define FEW_WINDOWS 4   /* of a call where more at once gain nothing */
-#define MANY_WINDOWS 32 /* 21 MB of scratch each, in float32 */
+#define MANY_WINDOWS 32 /* 20 MB of scratch each, in float32 */
 
 struct clap {
     struct backend *be; /* borrowed */

@@ -343,7 +343,11 @@ static int load_bank(struct clap_audio_tower *t, struct err *err)
     const struct filter_bank_spec spec = clap_mel_bank(&t->config);
     int rc = t->be->ops->filter_bank_new(t->be, &spec, &t->bank, err);
 
-    return rc == ERR_USAGE ? (err->code = ERR_MODEL) : rc; /* the model's own numbers */
+    if (rc == ERR_USAGE) /* of a model, that is no option to be put right */
+        rc = err->code = ERR_MODEL;
+    if (rc == ERR_MODEL)
+        err_prefix(err, "preprocessor_config.json: fft_window_size is %u", spec.mel.fft);
+    return rc;
 }
 
 /* ---- the whole */

@@ -267,7 +267,7 @@ static bool is_even(const struct silero_block *b)
 {
     uint32_t lack = b->steps * SILERO_STEP - samples_of(b);
 
-    return lack % UNIT == 0 && lack != UNIT;
+    return lack % UNIT == 0 && lack % SILERO_STEP != UNIT;
 }
 
 static size_t distance(const struct silero_block *from, const struct silero_block *to)
@@ -473,6 +473,9 @@ int silero_run(struct silero *s, struct silero_block *blocks, uint32_t n, struct
         if (blocks[i].steps < 1 || blocks[i].steps > SILERO_BLOCK)
             return err_set(err, ERR_DEVICE, "voice activity of a block of %u steps",
                            blocks[i].steps);
+        else if (blocks[i].samples > blocks[i].steps * SILERO_STEP)
+            return err_set(err, ERR_DEVICE, "voice activity of %u samples in %u steps",
+                           blocks[i].samples, blocks[i].steps);
     for (uint32_t i = 0; i < n; i++)
         s->before[i] = *blocks[i].stream;
     for (uint32_t at = 0; rc == 0 && at < n; at += s->group)

@@ -296,12 +296,6 @@ uint32_t yamnet_count(size_t n)
     return n <= YAMNET_PATCH ? 1 : (uint32_t)(1 + (n - YAMNET_PATCH + YAMNET_HOP - 1) / YAMNET_HOP);
 }
 
-/* What is no number is silence, and what is far outside of [-1, 1] is cut: the sums stay finite. */
-static float clean(float v)
-{
-    return v >= -16.0f && v <= 16.0f ? v : v > 16.0f ? 16.0f : v < -16.0f ? -16.0f : 0.0f;
-}
-
 /* The patches' images in device memory at y->a. */
 static int listen(struct yamnet *y, const float *pcm, size_t n, uint32_t patches, struct err *err)
 {
@@ -310,7 +304,7 @@ static int listen(struct yamnet *y, const float *pcm, size_t n, uint32_t patches
     int rc;
 
     for (size_t i = 0; i < end; i++)
-        y->staged[i] = i < n ? clean(pcm[i]) : 0.0f;
+        y->staged[i] = i < n ? filter_bank_sample(pcm[i]) : 0.0f;
     rc = ops->write(y->be, y->b, y->staged, end * sizeof(float), err);
     return rc == 0
                ? ops->filter_bank(

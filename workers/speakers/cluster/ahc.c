@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/speakers/cluster/linkage.h"
 #include "base/threads.h"
+#include "workers/speakers/cluster/linkage.h"
 
 struct tree {
     struct merge *merges; /* [n - 1] */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/threads.h"
 #include "workers/speakers/cluster/ahc.h"
 #include "workers/speakers/cluster/kmeans.h"
-#include "base/threads.h"
 #include "workers/speakers/cluster/vbx.h"
 
 #define SMOOTHING 7.0

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/speakers/cluster/draws.h"
 #include "base/threads.h"
+#include "workers/speakers/cluster/draws.h"
 
 #define SEED 42
 #define STARTS 3

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/speakers/cluster/eigen.h"
 #include "base/threads.h"
+#include "workers/speakers/cluster/eigen.h"
 
 #define PARTS 32u /* of the vectors, side by side */
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/speakers/cluster/points_kernels.h"
 #include "base/threads.h"
+#include "workers/speakers/cluster/points_kernels.h"
 
 #define TILE 48u /* queries that a panel is read for at once: with 256 values a point, 48 KiB */
 
