@@ -103,8 +103,10 @@ static int measure(struct tuner *t, bool grouped, struct worker_tuning *ret, str
     if (grouped)
         rc = search(t, 0, &windows, &rate, err);
     t->deadline_ns += INT64_C(1000000) * WORKER_TUNE_MS / 2;
-    if (rc == 0 && windows)
+    while (rc == 0 && windows && slots == 0) {
         rc = search(t, windows, &slots, &rate, err);
+        windows = slots ? windows : windows / 2; /* steps may have wanted what memory was left */
+    }
     if (rc != 0 || slots == 0)
         return rc;
     *ret = (struct worker_tuning){slots, windows, (float)(rate * WINDOW_SECONDS), true};
