@@ -1,5 +1,6 @@
 /* Any bytes as an archive: the walk ends, within its bounds, and what it lists as readable is found
- * again under its name, by its fingerprint, however the reader jumps in it. */
+ * again under its name, by its fingerprint, however the reader jumps in it, and when all is handed
+ * on at once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct kept {
     char *member;
+    uint32_t nth;
     uint64_t size;
     uint8_t fingerprint[16];
 };
@@ -27,6 +29,10 @@ struct input {
     uint64_t entries;
     struct kept kept[KEPT];
     size_t kept_count;
+    /* Of the member that is handed on: */
+    uint64_t left;
+    const struct kept *one; /* NULL: it was not kept */
+    struct fingerprint *fingerprint;
 };
 
 static int open_input(void *arg, struct stream **ret, struct err *err)
@@ -48,10 +54,58 @@ static int on_entry(void *arg, const struct decoder_entry *e, struct err *err)
         struct kept *k = &in->kept[in->kept_count++];
 
         k->member = strdup(e->member);
+        k->nth = e->nth;
         k->size = e->size_bytes;
         memcpy(k->fingerprint, e->fingerprint, sizeof(k->fingerprint));
     }
     return 0;
+}
+
+static void forget_one(struct input *in)
+{
+    uint8_t ignored[16];
+    struct err err;
+
+    if (in->fingerprint)
+        (void)fingerprint_end(in->fingerprint, ignored, &err);
+    in->fingerprint = NULL;
+    in->one = NULL;
+}
+
+static int on_offer(void *arg, const struct decoder_entry *e, struct err *err)
+{
+    struct input *in = arg;
+
+    if (++in->entries > MAX_ENTRIES || e->code != 0 || e->member[0] == '\0')
+        abort();
+    forget_one(in);
+    in->left = e->size_bytes;
+    for (size_t i = 0; i < in->kept_count; i++)
+        if (in->kept[i].nth == e->nth && strcmp(in->kept[i].member, e->member) == 0)
+            in->one = &in->kept[i];
+    if (in->one && fingerprint_new(e->size_bytes, &in->fingerprint, err) != 0)
+        return err->code;
+    return 1;
+}
+
+static int on_bytes(void *arg, const void *data, size_t n, struct err *err)
+{
+    struct input *in = arg;
+    uint8_t got[16];
+    int rc = 0;
+
+    if (n > in->left || (n == 0 && in->left > 0))
+        abort();
+    in->left -= n;
+    if (in->fingerprint && n > 0)
+        fingerprint_feed(in->fingerprint, data, n);
+    if (in->fingerprint && n == 0) {
+        rc = fingerprint_end(in->fingerprint, got, err);
+        in->fingerprint = NULL;
+        if (rc != 0 || memcmp(got, in->one->fingerprint, sizeof(got)) != 0)
+            abort();
+    }
+    return rc;
 }
 
 /* 1: this one; 0: another of the same name; negative: it cannot be read. */
@@ -102,13 +156,22 @@ static void find_again(struct input *in, const struct kept *k)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {.data = data, .size = size};
-    const struct archive_walk_task task = {open_input,  on_entry,  &in,         {NULL, NULL},
-                                           MAX_ENTRIES, MAX_BYTES, MEMORY_BYTES};
+    struct archive_walk_task task = {.open = open_input,
+                                     .entry = on_entry,
+                                     .arg = &in,
+                                     .max_entries = MAX_ENTRIES,
+                                     .max_bytes = MAX_BYTES,
+                                     .memory_bytes = MEMORY_BYTES};
     struct err err = {0};
     int rc = archive_walk(&task, &err);
 
     if (rc > 0 || (rc < 0 && (err.code != rc || err.msg[0] == '\0')))
         abort();
+    task.entry = on_offer;
+    task.bytes = on_bytes;
+    in.entries = 0;
+    (void)archive_walk(&task, &err);
+    forget_one(&in);
     for (size_t i = 0; i < in.kept_count; i++) {
         find_again(&in, &in.kept[i]);
         free(in.kept[i].member);

@@ -137,6 +137,46 @@ static int take_fingerprint(struct level *l, int64_t size, uint8_t ret[16], stru
     return fingerprint_end(f, ret, err);
 }
 
+/* The entry's bytes, and behind the last of as many as it should have an empty piece. */
+static int give_bytes(struct level *l, int64_t size, struct err *err)
+{
+    const struct archive_walk_task *task = l->walk->task;
+    int64_t left = size - (int64_t)l->head_len, got = 1;
+    int rc = l->head_len > 0 ? task->bytes(task->arg, l->head, l->head_len, err) : 0;
+
+    while (rc == 0 && got > 0 && left >= 0) {
+        got = archive_reader_read(l->src, l->walk->chunk, CHUNK_BYTES, err);
+        left -= got > 0 ? got : 0;
+        if (got < 0)
+            rc = (int)got;
+        else if (left >= 0 && (got > 0 || left == 0))
+            rc = task->bytes(task->arg, l->walk->chunk, (size_t)got, err);
+    }
+    return rc;
+}
+
+/* Hands the recording on, if it is wanted. What cannot be read is left to who asks for it by name,
+ * and is told why. */
+static int hand_on(struct level *l, const struct archive_item *item, struct err *err)
+{
+    struct decoder_entry entry = {.mtime_ms = item->mtime_ms};
+    struct err why = {0};
+    int rc;
+
+    if (item->is_encrypted || item->size < 0 || l->name.len >= WIRE_MEMBER_MAX)
+        return 0;
+    entry.size_bytes = (uint64_t)item->size;
+    rc = report(l, &entry, NULL, err);
+    if (rc <= 0)
+        return rc;
+    rc = read_head(l, &why);
+    if (rc == 0)
+        rc = give_bytes(l, item->size, &why);
+    if (is_final(rc))
+        *err = why;
+    return is_final(rc) ? rc : 0;
+}
+
 static int walk_recording(struct level *l, const struct archive_item *item, struct err *err)
 {
     struct decoder_entry entry = {.size_bytes = item->size > 0 ? (uint64_t)item->size : 0,
@@ -218,7 +258,7 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
             goto out;
         }
     }
-    rc = rc != 0 && by_name ? report(l, &entry, &why, err) : 0;
+    rc = rc != 0 && by_name && !l->walk->task->bytes ? report(l, &entry, &why, err) : 0;
 out:
     stream_close(inner);
     free(data);
@@ -248,7 +288,7 @@ static int walk_item(struct level *l, const struct archive_item *item, struct er
         return err->code;
     switch (kind) {
     case MEDIA_RECORDING:
-        return walk_recording(l, item, err);
+        return l->walk->task->bytes ? hand_on(l, item, err) : walk_recording(l, item, err);
     case MEDIA_ARCHIVE:
         return walk_inner(l, item, by_name, err);
     case MEDIA_OTHER:

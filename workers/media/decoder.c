@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,7 +28,6 @@
 
 #define DEFAULT_MEMORY_BYTES ((uint64_t)2 << 30)
 #define DEFAULT_SILENCE_MS 60000u
-#define DEFAULT_CPU_SECONDS 7200u
 #define DEFAULT_MAX_ENTRIES 5000000u
 /* Signs of life alone keep a decoder for so long: a member behind terabytes in a solid archive
  * takes hours, a decoder in hostile hands could go on for ever. */
@@ -47,8 +47,11 @@ static bool told; /* that one died */
 struct decoder {
     pid_t pid; /* 0 once reaped */
     int sock;
-    int errors; /* read end of its standard error, non-blocking */
-    bool listing, done;
+    int errors;   /* read end of its standard error, non-blocking */
+    uint8_t task; /* enum wire_task */
+    bool done;
+    uint64_t left; /* bytes of the entry that is being unpacked which have not come */
+    bool unpacking;
     bool described;      /* the info has come */
     uint32_t stride;     /* samples of PCM for one of the recording, by it */
     int64_t next_sample; /* where the next PCM must begin; -1 before the first */
@@ -216,13 +219,22 @@ static int launch(struct decoder *d, int file, const struct wire_request *reques
     return 0;
 }
 
-static struct decoder_limits with_defaults(const struct decoder_limits *limits)
+/* Processor time that no honest file needs: two hours, and a second for each MiB of it. So a
+ * thousand hours are decoded to the end, and a member at the end of a terabyte is reached. */
+static uint64_t default_cpu_seconds(int file)
+{
+    struct stat st;
+
+    return 7200 + (fstat(file, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size >> 20 : 0);
+}
+
+static struct decoder_limits with_defaults(int file, const struct decoder_limits *limits)
 {
     struct decoder_limits l = limits ? *limits : (struct decoder_limits){0};
 
     l.memory_bytes = l.memory_bytes ? l.memory_bytes : DEFAULT_MEMORY_BYTES;
     l.silence_ms = l.silence_ms ? l.silence_ms : DEFAULT_SILENCE_MS;
-    l.cpu_seconds = l.cpu_seconds ? l.cpu_seconds : DEFAULT_CPU_SECONDS;
+    l.cpu_seconds = l.cpu_seconds ? l.cpu_seconds : default_cpu_seconds(file);
     l.max_entries = l.max_entries ? l.max_entries : DEFAULT_MAX_ENTRIES;
     return l; /* max_unpacked_bytes 0: the decoder takes it from the file's size */
 }
@@ -238,8 +250,8 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     d->sock = d->errors = -1;
     d->next_sample = -1;
     d->skip_samples = request->skip_samples;
-    d->listing = request->task == WIRE_TASK_LIST;
-    d->limits = with_defaults(limits);
+    d->task = request->task;
+    d->limits = with_defaults(file, limits);
     request->limits = d->limits;
     request->parent_pid = (uint32_t)getpid();
     rc = launch(d, file, request, err);
@@ -277,6 +289,14 @@ int decoder_start_list(int file, const struct decoder_limits *limits, struct dec
                        struct err *err)
 {
     struct wire_request request = {.task = WIRE_TASK_LIST, .member = ""};
+
+    return start(file, &request, limits, ret, err);
+}
+
+int decoder_start_unpack(int file, const struct decoder_limits *limits, struct decoder **ret,
+                         struct err *err)
+{
+    struct wire_request request = {.task = WIRE_TASK_UNPACK, .member = ""};
 
     return start(file, &request, limits, ret, err);
 }
@@ -415,7 +435,7 @@ static int take_pcm(struct decoder *d, const struct frame *f, struct decoder_eve
 
     if (rc != 0)
         return rc;
-    if (d->listing || !d->described || ret->samples % d->stride != 0 ||
+    if (d->task != WIRE_TASK_DECODE || !d->described || ret->samples % d->stride != 0 ||
         ret->at_sample != (d->next_sample < 0 ? d->skip_samples : d->next_sample))
         return err_set(err, ERR_PROTOCOL, "audio out of place");
     ret->type = DECODER_PCM;
@@ -432,7 +452,7 @@ static int take_end(struct decoder *d, const struct frame *f, struct decoder_eve
 
     if (rc != 0)
         return rc;
-    if (!d->listing &&
+    if (d->task == WIRE_TASK_DECODE &&
         (!d->described || (d->next_sample >= 0 ? d->end.total_samples != d->next_sample
                                                : d->end.total_samples > d->skip_samples)))
         return err_set(err, ERR_PROTOCOL, "an end out of place");
@@ -456,7 +476,7 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
         return err_set(err, ERR_EMPTY, "a sign of life");
     case WIRE_INFO:
         rc = wire_get_info(f->payload, f->len, &d->info, err);
-        if (rc == 0 && (d->listing || d->described))
+        if (rc == 0 && (d->task != WIRE_TASK_DECODE || d->described))
             rc = err_set(err, ERR_PROTOCOL, "information out of place");
         ret->type = DECODER_INFO;
         ret->info = d->info;
@@ -467,11 +487,22 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
         return take_pcm(d, f, ret, err);
     case WIRE_ENTRY:
         rc = wire_get_entry(f->payload, f->len, &d->entry, err);
-        if (rc == 0 && (!d->listing || ++d->entries > d->limits.max_entries))
+        if (rc == 0 && (d->task == WIRE_TASK_DECODE || ++d->entries > d->limits.max_entries))
             rc = err_set(err, ERR_PROTOCOL, "an entry out of place");
         ret->type = DECODER_ENTRY;
         ret->entry = d->entry;
+        d->left = d->entry.size_bytes;
+        d->unpacking = false; /* until it is wanted */
         return rc;
+    case WIRE_BYTES:
+        if (!d->unpacking || f->len > d->left || (f->len == 0 && d->left > 0))
+            return err_set(err, ERR_PROTOCOL, "bytes out of place");
+        ret->type = DECODER_BYTES;
+        ret->bytes = f->payload;
+        ret->byte_count = f->len;
+        d->left -= f->len;
+        d->unpacking = f->len > 0;
+        return 0;
     case WIRE_END:
         return take_end(d, f, ret, err);
     case WIRE_ERROR:
@@ -484,6 +515,22 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
     default:
         return err_set(err, ERR_PROTOCOL, "a message of type %u", f->type);
     }
+}
+
+int decoder_answer(struct decoder *d, bool wanted, struct err *err)
+{
+    const struct wire_answer answer = {wanted};
+    struct buf payload = BUF_INIT;
+    int rc;
+
+    wire_put_answer(&payload, &answer);
+    rc = payload.failed ? err_set(err, ERR_NOMEM, "out of memory")
+                        : frame_write_fd(d->sock, WIRE_ANSWER, payload.data, payload.len, err);
+    buf_free(&payload);
+    d->unpacking = wanted;
+    if (rc == 0 || rc == ERR_NOMEM || atomic_load(&d->cancelled))
+        return rc;
+    return explain_death(d, err);
 }
 
 void decoder_on_pulse(struct decoder *d, void (*fn)(void *arg), void *arg)

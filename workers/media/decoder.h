@@ -3,8 +3,8 @@
  * Untrusted bytes are parsed only there: `nightshift decoder` is this very program, forked by one
  * of its kind that has seen no file (fork_server.h) with a socket and one read-only file
  * descriptor, then locked in (rlimits always; seccomp and Landlock where the kernel has them). It
- * decodes one recording to 16 kHz mono signed 16-bit PCM, or lists one archive, and says everything
- * as frames (workers/wire/frame.h).
+ * decodes one recording to 16 kHz mono signed 16-bit PCM, or lists or unpacks one archive, and says
+ * everything as frames (workers/wire/frame.h).
  *
  * Blocking; one thread per struct decoder. decoder_cancel alone may be called from another thread
  * and makes a blocked decoder_next return ERR_CANCELLED. */
@@ -26,7 +26,7 @@ struct decoder;
 struct decoder_limits {
     uint64_t memory_bytes;       /* RLIMIT_AS of the process; 0: default */
     uint32_t silence_ms;         /* no frame for so long: killed, ERR_TIMEOUT; 0: default */
-    uint64_t cpu_seconds;        /* RLIMIT_CPU; 0: default */
+    uint64_t cpu_seconds;        /* RLIMIT_CPU; 0: by the file's size */
     uint64_t max_entries;        /* of an archive listing; 0: default */
     uint64_t max_unpacked_bytes; /* of one archive listing or member; 0: default */
 };
@@ -34,7 +34,8 @@ struct decoder_limits {
 enum decoder_event_type {
     DECODER_INFO,  /* once, first, when decoding */
     DECODER_PCM,   /* many */
-    DECODER_ENTRY, /* many, when listing */
+    DECODER_ENTRY, /* many, when listing or unpacking */
+    DECODER_BYTES, /* many, when unpacking */
     DECODER_END,   /* once, last; nothing follows */
 };
 
@@ -78,6 +79,8 @@ struct decoder_event {
     const int16_t *pcm; /* DECODER_PCM: of all sources, interleaved; valid until the next call */
     size_t samples;     /* of each */
     int64_t at_sample;  /* position of pcm[0] in the recording */
+    const void *bytes;  /* DECODER_BYTES: valid until the next call */
+    size_t byte_count;
     struct decoder_info info;
     struct decoder_entry entry;
     struct decoder_end end;
@@ -103,6 +106,17 @@ int decoder_start(int file, const struct decoder_work *work, const struct decode
 /* Lists the recordings of an archive, looking into archives inside it once. */
 int decoder_start_list(int file, const struct decoder_limits *limits, struct decoder **ret,
                        struct err *err);
+
+/* Reads an archive once and hands on what is wanted of it: of each recording that can be read, in
+ * the order and by the names of a listing, there is a DECODER_ENTRY (without its fingerprint and
+ * first bytes), at which the decoder waits for decoder_answer. Are the recording's bytes wanted,
+ * they come as DECODER_BYTES, the last of them empty: the recording came whole. Where that one is
+ * missing before the next event, what came is not the recording. */
+int decoder_start_unpack(int file, const struct decoder_limits *limits, struct decoder **ret,
+                         struct err *err);
+/* Answers the DECODER_ENTRY that decoder_next has just returned. An error says what is wrong with
+ * the decoder, as decoder_next's. */
+int decoder_answer(struct decoder *d, bool wanted, struct err *err);
 
 /* fn is called inside decoder_next for every sign of life of a decoder that has nothing to give
  * yet: it skips to the middle of a long recording, or to a member at the end of an archive. */

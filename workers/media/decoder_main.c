@@ -32,8 +32,9 @@ struct session {
     struct wire_request request;
     uint64_t file_size;
     struct unpack_limits unpack;
-    struct buf out;  /* payload under construction, kept between messages */
-    int64_t sent_ms; /* when the last frame was sent */
+    struct frame_reader in; /* from the parent */
+    struct buf out;         /* payload under construction, kept between messages */
+    int64_t sent_ms;        /* when the last frame was sent */
 };
 
 /* --- to the parent --- */
@@ -80,6 +81,33 @@ static int on_entry(void *arg, const struct decoder_entry *entry, struct err *er
 
     wire_put_entry(&s->out, entry);
     return send_out(s, WIRE_ENTRY, err);
+}
+
+/* As on_entry, and whether the parent wants its bytes: 1, 0, or an error. */
+static int on_offer(void *arg, const struct decoder_entry *entry, struct err *err)
+{
+    struct session *s = arg;
+    struct wire_answer answer = {0};
+    struct frame frame;
+    int rc = on_entry(s, entry, err);
+
+    if (rc == 0)
+        rc = frame_read_fd(SOCKET_FD, &s->in, -1, &frame, err);
+    if (rc == 0 && frame.type != WIRE_ANSWER)
+        rc = err_set(err, ERR_PROTOCOL, "no answer");
+    if (rc == 0)
+        rc = wire_get_answer(frame.payload, frame.len, &answer, err);
+    if (rc != 0)
+        return err->code = ERR_IO; /* of the parent: nothing is wrong with the archive */
+    return answer.wanted;
+}
+
+static int on_bytes(void *arg, const void *data, size_t n, struct err *err)
+{
+    struct session *s = arg;
+
+    buf_put(&s->out, data, n);
+    return send_out(s, WIRE_BYTES, err);
 }
 
 /* --- decoding --- */
@@ -224,10 +252,13 @@ static int run_decode(struct session *s, struct err *err)
     return rc;
 }
 
-static int run_list(struct session *s, struct err *err)
+/* Lists an archive, or unpacks of it what the parent wants. */
+static int run_walk(struct session *s, struct err *err)
 {
+    const bool unpacks = s->request.task == WIRE_TASK_UNPACK;
     struct archive_walk_task task = {.open = open_file,
-                                     .entry = on_entry,
+                                     .entry = unpacks ? on_offer : on_entry,
+                                     .bytes = unpacks ? on_bytes : NULL,
                                      .arg = s,
                                      .pulse = {on_life, s},
                                      .max_entries = s->request.limits.max_entries,
@@ -273,15 +304,13 @@ static int look_at_file(struct session *s, struct err *err)
 
 static int get_request(struct session *s, struct err *err)
 {
-    struct frame_reader reader = {0};
     struct frame frame;
-    int rc = frame_read_fd(SOCKET_FD, &reader, REQUEST_WAIT_MS, &frame, err);
+    int rc = frame_read_fd(SOCKET_FD, &s->in, REQUEST_WAIT_MS, &frame, err);
 
     if (rc == 0 && frame.type != WIRE_REQUEST)
         rc = err_set(err, ERR_PROTOCOL, "no request");
     if (rc == 0)
         rc = wire_get_request(frame.payload, frame.len, &s->request, err);
-    frame_reader_free(&reader);
     return rc;
 }
 
@@ -296,7 +325,7 @@ static int run(struct session *s, struct sandbox_report *report, struct err *err
     }
     s->unpack.max_bytes = limits->max_unpacked_bytes ? limits->max_unpacked_bytes
                                                      : unpack_default_bytes(s->file_size);
-    return s->request.task == WIRE_TASK_LIST ? run_list(s, err) : run_decode(s, err);
+    return s->request.task == WIRE_TASK_DECODE ? run_decode(s, err) : run_walk(s, err);
 }
 
 static int decode_once(void)
@@ -329,6 +358,7 @@ static int decode_once(void)
         (void)send_out(&s, WIRE_ERROR, &ignored);
     }
     wire_request_free(&s.request);
+    frame_reader_free(&s.in);
     buf_free(&s.out);
     return 0;
 }

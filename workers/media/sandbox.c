@@ -158,12 +158,14 @@ struct call {
 #define OWN_PID UINT64_MAX
 #define OWN_SOCKET (UINT64_MAX - 1)
 
-/* What decoding a file that is open already needs: reading it where one says, frames to the parent,
- * words to standard error, memory, time, an end. What takes a descriptor finds 0 to 4 alone. fcntl,
- * ioctl and prctl are not among them: F_SETOWN and its like send signals to any process. */
+/* What decoding a file that is open already needs: reading it where one says, frames to the parent
+ * and its answers, words to standard error, memory, time, an end. What takes a descriptor finds 0
+ * to 4 alone. fcntl, ioctl and prctl are not among them: F_SETOWN and its like send signals to any
+ * process. */
 static const struct call allowed_calls[] = {
     {.name = "pread64"},
     {.name = "sendmsg", .count = 1, .args = {IS(0, OWN_SOCKET)}},
+    {.name = "read", .count = 1, .args = {IS(0, OWN_SOCKET)}},
     {.name = "write"},
     {.name = "writev"},
     {.name = "poll"},

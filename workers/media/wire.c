@@ -124,6 +124,10 @@ static const struct field sandbox[] = {
     FIELD_CHARS(sandbox_report, no_seccomp),
 };
 
+static const struct field answer[] = {
+    FIELD_BOOL(wire_answer, wanted),
+};
+
 static const struct fields kinds[] = {
     [WIRE_REQUEST - WIRE_FIRST] = FIELDS("request", wire_request, request, NULL),
     [WIRE_INFO - WIRE_FIRST] = FIELDS("info", decoder_info, info, info_holds),
@@ -131,6 +135,7 @@ static const struct fields kinds[] = {
     [WIRE_END - WIRE_FIRST] = FIELDS("end", decoder_end, end, NULL),
     [WIRE_ERROR - WIRE_FIRST] = FIELDS("error", err, error, error_holds),
     [WIRE_SANDBOX - WIRE_FIRST] = FIELDS("sandbox", sandbox_report, sandbox, NULL),
+    [WIRE_ANSWER - WIRE_FIRST] = FIELDS("answer", wire_answer, answer, NULL),
 };
 
 const struct fields *wire_fields(uint8_t type)

@@ -4,12 +4,14 @@
  *      |  ----- WIRE_REQUEST -----> |   before it is started: it waits in the socket
  *      |  <--- WIRE_INFO/ENTRY ---- |
  *      |  <------- WIRE_PCM ------- |
+ *      |  ------ WIRE_ANSWER -----> |   to each WIRE_ENTRY of a WIRE_TASK_UNPACK
+ *      |  <------ WIRE_BYTES ------ |   if it is wanted; an empty one behind the last
  *      |  <------ WIRE_PULSE ------ |   still reading, nothing to tell yet
  *      |  <-- WIRE_END | WIRE_ERROR |   last
  *
  * Both are the same program, so there is no version here; but the decoder may be in the hands of
- * the bytes that it parses, so every get checks lengths and ranges. All but audio are tables of
- * fields (workers/wire/fields.h); *ret is zeroed on failure. */
+ * the bytes that it parses, so every get checks lengths and ranges. All but audio and WIRE_BYTES
+ * are tables of fields (workers/wire/fields.h); *ret is zeroed on failure. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_WIRE_H
 #define NIGHTSHIFT_WORKERS_MEDIA_WIRE_H
 
@@ -36,9 +38,11 @@ enum wire_type {
     WIRE_END,
     WIRE_ERROR,
     WIRE_SANDBOX,
+    WIRE_ANSWER,
+    WIRE_BYTES,
 };
 
-enum wire_task { WIRE_TASK_DECODE, WIRE_TASK_LIST, WIRE_TASK_SANDBOX };
+enum wire_task { WIRE_TASK_DECODE, WIRE_TASK_LIST, WIRE_TASK_UNPACK, WIRE_TASK_SANDBOX };
 
 struct wire_request {
     uint8_t task; /* enum wire_task */
@@ -50,6 +54,10 @@ struct wire_request {
     uint8_t fingerprint[16];
     struct hearing hearing;
     struct decoder_limits limits; /* no zeros: defaults are filled in */
+};
+
+struct wire_answer {
+    bool wanted;
 };
 
 /* The table of a type; NULL where it has none. */
@@ -71,6 +79,8 @@ FIELDS_PUT(wire_put_error, err, wire_fields(WIRE_ERROR))
 FIELDS_GET(wire_get_error, err, wire_fields(WIRE_ERROR)) /* *ret: what the decoder says */
 FIELDS_PUT(wire_put_sandbox, sandbox_report, wire_fields(WIRE_SANDBOX))
 FIELDS_GET(wire_get_sandbox, sandbox_report, wire_fields(WIRE_SANDBOX))
+FIELDS_PUT(wire_put_answer, wire_answer, wire_fields(WIRE_ANSWER))
+FIELDS_GET(wire_get_answer, wire_answer, wire_fields(WIRE_ANSWER))
 
 void wire_put_pcm(struct buf *out, const int16_t *pcm, size_t n, int64_t at_sample);
 /* The samples go to pcm, room for WIRE_PCM_SAMPLES. */

@@ -68,6 +68,22 @@ static void say_entry(void)
     buf_free(&b);
 }
 
+/* An entry of ten bytes, and some bytes of it. */
+static void say_bytes(size_t n, bool ask)
+{
+    static const char zeros[32];
+    struct decoder_entry e = {.member = "x.wav", .size_bytes = 10, .mtime_ms = -1, .message = ""};
+    struct buf b = BUF_INIT;
+
+    wire_put_entry(&b, &e);
+    if (ask)
+        say(WIRE_ENTRY, &b);
+    buf_clear(&b);
+    buf_put(&b, zeros, n);
+    say(WIRE_BYTES, &b);
+    buf_free(&b);
+}
+
 static void say_end(int64_t total)
 {
     struct decoder_end end = {.total_samples = total, .damage = ""};
@@ -172,6 +188,11 @@ static int misbehave(void)
     } else if (strcmp(how, "two infos") == 0) {
         say_info();
         say_info();
+    } else if (sscanf(how, "bytes %d", &number) == 1) {
+        say_bytes((size_t)number, true);
+        pause();
+    } else if (strcmp(how, "early bytes") == 0) {
+        say_bytes(10, false);
     } else if (strcmp(how, "entry") == 0) {
         say_entry();
     } else if (strcmp(how, "entries") == 0) {

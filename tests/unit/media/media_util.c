@@ -110,6 +110,9 @@ static struct outcome run(struct decoder *d, bool discard)
         case DECODER_ENTRY:
             keep_entry(&o, &ev.entry);
             break;
+        case DECODER_BYTES:
+            fail_msg("bytes that nobody asked for");
+            break;
         case DECODER_END:
             o.has_end = true;
             o.end = ev.end;

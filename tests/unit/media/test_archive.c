@@ -26,6 +26,58 @@ static void make_inputs(void)
        "echo hello >unknown && ln -sf a.wav link.wav && touch -d '2001-02-03 04:05:06 UTC' b.wav");
 }
 
+/* The bytes of an entry that is wanted have its fingerprint; ev: the one behind them. */
+static void expect_bytes(struct decoder *d, const struct decoder_entry *e, struct decoder_event *ev)
+{
+    struct fingerprint *f;
+    uint8_t got[16];
+    struct err err;
+
+    assert_ok(fingerprint_new(e->size_bytes, &f, &err), err);
+    do {
+        assert_ok(decoder_next(d, ev, &err), err);
+        assert_int_equal(ev->type, DECODER_BYTES);
+        fingerprint_feed(f, ev->bytes, ev->byte_count);
+    } while (ev->byte_count > 0);
+    assert_ok(fingerprint_end(f, got, &err), err);
+    assert_memory_equal(got, e->fingerprint, 16);
+    assert_ok(decoder_next(d, ev, &err), err);
+}
+
+/* What is handed on is what the listing says, under the same names in the same order, whichever of
+ * it is wanted. */
+static void unpacks_as_listed(const char *archive, const struct outcome *listed)
+{
+    for (size_t odd = 0; odd < 2; odd++) {
+        struct decoder_event ev;
+        struct decoder *d;
+        struct err err;
+        int fd = open(archive, O_RDONLY | O_CLOEXEC);
+
+        assert_true(fd >= 0);
+        assert_ok(decoder_start_unpack(fd, NULL, &d, &err), err);
+        close(fd);
+        assert_ok(decoder_next(d, &ev, &err), err);
+        for (size_t i = 0; i < listed->entry_count; i++) {
+            const struct decoder_entry *e = &listed->entries[i];
+
+            if (e->code != 0)
+                continue;
+            assert_int_equal(ev.type, DECODER_ENTRY);
+            assert_string_equal(ev.entry.member, e->member);
+            assert_int_equal(ev.entry.nth, e->nth);
+            assert_int_equal(ev.entry.size_bytes, e->size_bytes);
+            assert_ok(decoder_answer(d, i % 2 == odd, &err), err);
+            if (i % 2 == odd)
+                expect_bytes(d, e, &ev);
+            else
+                assert_ok(decoder_next(d, &ev, &err), err);
+        }
+        assert_int_equal(ev.type, DECODER_END);
+        decoder_close(d);
+    }
+}
+
 /* In every kind of archive, the same three recordings. */
 static void every_kind_is_listed(void **state)
 {
@@ -82,6 +134,7 @@ static void every_kind_is_listed(void **state)
         assert_int_equal(entry_of(&o, "b.wav")->size_bytes, 44 + 2 * 6 * 44100);
         assert_in_range(entry_of(&o, "b.wav")->mtime_ms, 981173106000 - 86400000,
                         981173106000 + 86400000); /* zip knows no zone */
+        unpacks_as_listed(kinds[i][1], &o);
         outcome_free(&o);
     }
 }
@@ -95,6 +148,7 @@ static void listed_names_decode(const char *archive, size_t want)
         print_error("%s: %zu entries, %s\n", archive, o.entry_count, o.rc ? o.err.msg : "");
     assert_int_equal(o.rc, 0);
     assert_int_equal(o.entry_count, want);
+    unpacks_as_listed(archive, &o);
     for (size_t i = 0; i < want; i++) {
         struct ask ask = {.member = o.entries[i].member,
                           .nth = o.entries[i].nth,
@@ -108,6 +162,42 @@ static void listed_names_decode(const char *archive, size_t want)
         outcome_free(&d);
     }
     outcome_free(&o);
+}
+
+/* A member that ends too early is not handed on as if it were whole. */
+static void half_a_member_is_not_whole(void **state)
+{
+    struct decoder_event ev = {0};
+    struct decoder *d;
+    struct err err;
+    uint8_t *data;
+    size_t len;
+    unsigned whole = 0;
+    int fd, rc;
+    FILE *f;
+
+    (void)state;
+    need_tools("tar gzip");
+    make_inputs();
+    sh("rm -f harm.tgz; tar czf harm.tgz a.wav b.wav");
+    data = slurp("harm.tgz", &len);
+    f = fopen("harm.tgz", "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, len - 100, f), len - 100);
+    assert_int_equal(fclose(f), 0);
+    free(data);
+    fd = open("harm.tgz", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_ok(decoder_start_unpack(fd, NULL, &d, &err), err);
+    close(fd);
+    while ((rc = decoder_next(d, &ev, &err)) == 0 && ev.type != DECODER_END)
+        if (ev.type == DECODER_ENTRY)
+            assert_ok(decoder_answer(d, true, &err), err);
+        else
+            whole += ev.byte_count == 0;
+    assert_int_equal(rc, ERR_INPUT);
+    decoder_close(d);
+    assert_int_equal(whole, 1); /* the first */
 }
 
 static void any_name_will_do(void **state)
@@ -637,6 +727,7 @@ static void bombs(void **state)
 
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_kind_is_listed),
+    cmocka_unit_test(half_a_member_is_not_whole),
     cmocka_unit_test(any_name_will_do),
     cmocka_unit_test(archives_in_archives),
     cmocka_unit_test(names_with_separators),

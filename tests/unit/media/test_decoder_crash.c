@@ -86,6 +86,41 @@ TEST(lies)
     expect("wrong end", ERR_INPUT, "went astray");
 }
 
+/* What an unpacker may send: nothing that was not asked for, no more and no less than it said. */
+TEST(lies_about_bytes)
+{
+    static const struct {
+        const char *how;
+        bool asks, wanted, fine;
+    } cases[] = {
+        {"early bytes", false, false, false}, {"bytes 10", true, false, false},
+        {"bytes 11", true, true, false},      {"bytes 0", true, true, false},
+        {"bytes 9", true, true, true},        {"bytes 10", true, true, true},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int file = open("/dev/null", O_RDONLY | O_CLOEXEC), rc = 0;
+        struct decoder_event ev = {0};
+        struct decoder *d;
+        struct err err = {0};
+
+        assert_int_equal(setenv("MEDIA_DOUBLE", cases[i].how, 1), 0);
+        assert_ok(decoder_start_unpack(file, NULL, &d, &err), err);
+        close(file);
+        if (cases[i].asks) {
+            assert_ok(decoder_next(d, &ev, &err), err);
+            assert_int_equal(ev.type, DECODER_ENTRY);
+            assert_ok(decoder_answer(d, cases[i].wanted, &err), err);
+        }
+        rc = decoder_next(d, &ev, &err);
+        assert_int_equal(rc, cases[i].fine ? 0 : ERR_INPUT);
+        if (rc != 0)
+            assert_non_null(strstr(err.msg, "went astray"));
+        decoder_close(d);
+    }
+    expect("early bytes", ERR_INPUT, "went astray"); /* of a recording */
+}
+
 TEST(errors_of_its_own)
 {
     char how[32];

@@ -29,6 +29,8 @@ static const struct attempt allowed[] = {
     {CALL(pread64), {4, ZEROS, 16, 0}, 0},
     {CALL(sendmsg), {3, MESSAGE, MSG_NOSIGNAL}, 0},
     {CALL(sendmsg), {4, MESSAGE, MSG_NOSIGNAL}, EPERM},
+    {CALL(read), {3, ZEROS, 0}, 0},
+    {CALL(read), {4, ZEROS, 16}, EPERM},
     {CALL(write), {1, ZEROS, 1}, 0},
     {CALL(writev), {1, ZEROS, 0}, 0},
 #ifdef SYS_poll

@@ -344,3 +344,11 @@ enum media_kind sniff_bytes(const void *head, size_t len)
         return MEDIA_RECORDING;
     return MEDIA_OTHER;
 }
+
+bool sniff_finds_members(const void *head, size_t len)
+{
+    const uint8_t *p = head;
+
+    return (len >= 2 && memcmp(p, "PK", 2) == 0) ||
+           (len >= 262 && memcmp(p + 257, "ustar", 5) == 0);
+}

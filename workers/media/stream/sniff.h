@@ -22,5 +22,7 @@ bool sniff_is_part(const char *name);
 
 /* By the first bytes. */
 enum media_kind sniff_bytes(const void *head, size_t len);
+/* By the first bytes: of an archive, that a member is found without unpacking those before it. */
+bool sniff_finds_members(const void *head, size_t len);
 
 #endif
