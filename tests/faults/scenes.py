@@ -152,7 +152,7 @@ def bring_recordings(archive):
     put(os.path.join(archive, "few", "a.wav"), frames[:64000])
     inner = os.path.join(archive, "b.wav")
     put(inner, frames[64000:128000])
-    shutil.make_archive(os.path.join(archive, "few", "box"), "zip", archive, "b.wav")
+    shutil.make_archive(os.path.join(archive, "few", "box"), "gztar", archive, "b.wav")
     os.remove(inner)
     put(os.path.join(archive, "long", "long.wav"), (frames + bytes(32000)) * 9)
 

@@ -10,6 +10,7 @@
 #include "workers/pass/feed.h"
 #include "workers/pass/shard_report.h"
 #include "workers/pass/split.h"
+#include "workers/pass/unpack.h"
 
 static void unlink_lease(struct worker *w, struct lease *l)
 {
@@ -21,8 +22,9 @@ static void unlink_lease(struct worker *w, struct lease *l)
     w->lease_count--;
 }
 
-static void lease_free(struct lease *l)
+static void lease_free(struct worker *w, struct lease *l)
 {
+    unpack_release(w, l);
     msg_lease_free(&l->msg);
     free(l);
 }
@@ -66,7 +68,7 @@ void lease_settle(struct worker *w, struct lease *l)
         err_set(&l->result, ERR_CANCELLED, "the worker is stopping and leaves the rest to others");
     post_end(w, l);
     unlink_lease(w, l);
-    lease_free(l);
+    lease_free(w, l);
 }
 
 void shard_free(struct worker *w, struct shard *s)
@@ -300,6 +302,7 @@ void lease_leave(struct worker *w)
     for (struct lease *l = w->leases; l; l = l->next)
         if (l->decoder)
             decoder_cancel(l->decoder);
+    unpack_leave(w);
     worker_changed(w);
     pthread_mutex_unlock(&w->lock);
 }
@@ -312,6 +315,7 @@ void lease_free_all(struct worker *w)
         struct lease *l = w->leases;
 
         unlink_lease(w, l);
-        lease_free(l);
+        lease_free(w, l);
     }
+    unpack_free_all(w);
 }

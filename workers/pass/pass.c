@@ -1,11 +1,8 @@
 #include "workers/pass/pass.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,33 +13,10 @@
 #include "workers/pass/feed.h"
 #include "workers/pass/lease.h"
 #include "workers/pass/split.h"
+#include "workers/pass/unpack.h"
 
 #define SHORTAGE_MS 300000 /* how long a decoder that cannot be started is tried again */
 #define STEP_MS 1000
-
-static int open_recording(const char *path, int *ret, uint64_t *bytes, struct err *err)
-{
-    struct stat st;
-    /* Without O_NONBLOCK a FIFO would be waited for. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-
-    if (fd < 0 && (errno == ENXIO || errno == ENODEV))
-        return err_set(err, ERR_INPUT, "it is not a regular file");
-    if (fd < 0)
-        return err_sys(err, errno, "it cannot be opened");
-    if (fstat(fd, &st) != 0) {
-        err_sys(err, errno, "it cannot be looked at");
-        close(fd);
-        return err->code;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        close(fd);
-        return err_set(err, ERR_INPUT, "it is not a regular file");
-    }
-    *ret = fd;
-    *bytes = (uint64_t)st.st_size;
-    return 0;
-}
 
 /* Makes the decoder known to those who may cancel it, or closes it when they already have. */
 static int publish(const struct pass *p, struct decoder *d, struct err *err)
@@ -59,33 +33,26 @@ static int publish(const struct pass *p, struct decoder *d, struct err *err)
     return rc;
 }
 
-/* Processor time that no honest recording needs: two hours, and a second for each MiB of the file
- * that it lies in. So a thousand hours are decoded to the end, and a member at the end of a
- * terabyte is reached. */
-static uint64_t decoder_seconds(uint64_t file_bytes) { return 7200 + (file_bytes >> 20); }
-
 static int start_decoder(const struct pass *p, struct decoder **ret, struct err *err)
 {
     const struct msg_lease *m = &p->l->msg;
-    struct decoder_limits limits = {0};
+    const bool unpacked = p->l->from == LEASE_MEMORY;
     struct decoder *d = NULL;
-    uint64_t bytes = 0;
-    int fd = -1, rc;
+    int fd = p->l->unpacked, rc = unpacked ? 0 : unpack_open(m->path, &fd, err);
 
-    rc = open_recording(m->path, &fd, &bytes, err);
     if (rc != 0)
         return rc;
-    limits.cpu_seconds = decoder_seconds(bytes);
     rc = decoder_start(
         fd,
-        &(struct decoder_work){.member = m->member,
+        &(struct decoder_work){.member = unpacked ? "" : m->member,
                                .nth = m->nth,
                                .skip_samples = shard_first_sample(m->shard_ms, m->first),
                                .want_hash = m->want_hash,
                                .fingerprint = m->fingerprint,
                                .hearing = p->w->stages[0].hearing},
-        &limits, &d, err);
-    close(fd);
+        NULL, &d, err);
+    if (!unpacked)
+        close(fd);
     if (rc == 0)
         rc = publish(p, d, err);
     if (rc == 0)
@@ -241,6 +208,7 @@ static int read_events(const struct pass *p, struct decoder *d, struct splitter 
         case DECODER_END:
             return on_end(p, split, &ev.end, err);
         case DECODER_ENTRY:
+        case DECODER_BYTES:
             return err_set(err, ERR_PROTOCOL, "the decoder listed an archive without being asked");
         }
     }
@@ -262,17 +230,12 @@ static void provoke(const struct pass *p)
     outbox_wake(&p->w->out);
 }
 
-static int run_pass(const struct pass *p, struct err *err)
+/* Decodes the recording from where the lease has it. */
+static int decode(const struct pass *p, struct splitter *split, struct err *err)
 {
-    struct split_sink sink = feed_sink(p);
-    struct splitter *split = NULL;
     struct decoder *d = NULL;
-    int rc;
+    int rc = start_patiently(p, &d, err);
 
-    provoke(p);
-    rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
-    if (rc == 0)
-        rc = start_patiently(p, &d, err);
     if (rc == 0) {
         decoder_on_pulse(d, on_pulse, (void *)p);
         rc = read_events(p, d, split, err);
@@ -281,6 +244,33 @@ static int run_pass(const struct pass *p, struct err *err)
     p->l->decoder = NULL;
     pthread_mutex_unlock(&p->w->lock);
     decoder_close(d);
+    return rc;
+}
+
+static bool release(const struct pass *p)
+{
+    bool was;
+
+    pthread_mutex_lock(&p->w->lock);
+    was = p->l->from == LEASE_MEMORY;
+    unpack_release(p->w, p->l);
+    pthread_mutex_unlock(&p->w->lock);
+    return was;
+}
+
+static int run_pass(const struct pass *p, struct err *err)
+{
+    struct split_sink sink = feed_sink(p);
+    struct splitter *split = NULL;
+    int rc;
+
+    provoke(p);
+    rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
+    if (rc == 0)
+        rc = decode(p, split, err);
+    /* Another member of that name may be the one that was enqueued: its decoder looks at all. */
+    if (release(p) && rc == ERR_CHANGED)
+        rc = decode(p, split, err);
     splitter_free(split);
     return rc;
 }
@@ -326,7 +316,7 @@ static struct lease *next_lease(const struct worker *w)
 {
     struct lease *l = w->ready ? w->leases : NULL;
 
-    while (l && !lease_is_waiting(l))
+    while (l && !(lease_is_waiting(l) && l->from != LEASE_AWAITED))
         l = l->next;
     return l;
 }
@@ -339,10 +329,10 @@ void *pass_thread(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->leaving) {
         l = next_lease(w);
-        if (l)
+        if (l && !(stage_hears(w->stages[0].name) && unpack_awaits(w, l)))
             run_lease(w, l);
-        else
-            pthread_cond_wait(&w->room, &w->lock);
+        else if (!l && !unpack_step(w))
+            unpack_wait(w);
     }
     w->threads--;
     pthread_cond_broadcast(&w->over);

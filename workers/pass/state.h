@@ -34,6 +34,7 @@
 
 struct decoder;
 struct stage_lane;
+struct unpacking;
 
 #define WORKER_MAX_LEASES 4096u
 #define SHARD_PARTS_MAX RESULT_SOURCES_MAX
@@ -56,6 +57,9 @@ struct track {
     uint32_t trailing;           /* shards behind their cut that still hear what follows it */
 };
 
+/* Where its recording is read from: unpack.h. */
+enum lease_from { LEASE_UNSEEN, LEASE_FILE, LEASE_AWAITED, LEASE_MEMORY };
+
 struct lease {
     struct lease *next;
     struct msg_lease msg;
@@ -66,6 +70,10 @@ struct lease {
     bool given_up;           /* DRAIN left some of its first track's shards undone */
     bool input_over;         /* no further shard will come */
     struct decoder *decoder; /* while it may be cancelled */
+    enum lease_from from;
+    uint32_t readings;       /* of its archive, begun while it is AWAITED */
+    int unpacked;            /* MEMORY: a file of the member alone */
+    uint64_t unpacked_bytes; /* its size */
     uint32_t feeding_seq;    /* the shard that audio goes to, wanted or not */
     uint32_t unsettled;      /* shards that the engine still has, of all tracks */
     struct err result;       /* of the first track: code 0, or why there are shards without one */
@@ -129,6 +137,9 @@ struct worker {
     struct shard *shards;
     uint32_t slots; /* of the first stage's engine, once it is ready */
     struct pcm_pool pool;
+    struct unpacking *unpackings; /* readings of archives, owned */
+    uint64_t unpacked_bytes;      /* of their members that are kept, or on the way */
+    uint32_t unpacked_count;
     int64_t decoded_samples;
     int64_t engine_samples;         /* of the first stage */
     uint64_t pulses;                /* of decoders that have nothing to give yet */

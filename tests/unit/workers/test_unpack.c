@@ -1,0 +1,348 @@
+/* Leases of members of archives that are read from their front: one reading serves many. */
+#include "tests/unit/workers/play.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "tests/unit/workers/files.h"
+
+#define MEMBERS 6
+#define SHARD_MS 300000
+
+struct archive {
+    char *members[MEMBERS]; /* "m0.wav" ..., beside it */
+    char *path, *moved;
+};
+
+static bool have_tar(void) { return system("command -v tar gzip >/dev/null 2>&1") == 0; }
+
+/* Some speech, from another place for each. */
+static char *make_member(int i)
+{
+    char name[16], *sample = files_sample("01_en_short.wav"), *path;
+    FILE *f = fopen(sample, "rb");
+    int16_t *pcm = calloc(16000, sizeof(*pcm));
+
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 44 + 6400 * i, SEEK_SET), 0);
+    assert_int_equal(fread(pcm, sizeof(*pcm), 16000, f), 16000);
+    fclose(f);
+    snprintf(name, sizeof(name), "m%d.wav", i);
+    path = files_wav(name, pcm, 16000);
+    free(pcm);
+    free(sample);
+    return path;
+}
+
+static void setup(struct archive *a, const char *make)
+{
+    char command[512];
+
+    for (int i = 0; i < MEMBERS; i++)
+        a->members[i] = make_member(i);
+    snprintf(command, sizeof(command), "rm -f a.tgz moved.tgz; %s", make);
+    assert_int_equal(system(command), 0);
+    a->path = files_path("a.tgz");
+    a->moved = files_path("moved.tgz");
+}
+
+static void teardown(struct archive *a)
+{
+    for (int i = 0; i < MEMBERS; i++)
+        free(a->members[i]);
+    free(a->path);
+    free(a->moved);
+}
+
+#define ALL "tar czf a.tgz m0.wav m1.wav m2.wav m3.wav m4.wav m5.wav"
+
+static struct msg_lease lease_of(struct play *p, const struct archive *a, int i)
+{
+    static char names[MEMBERS][16];
+    struct msg_lease m = play_lease_of(p, a->members[i], SHARD_MS);
+
+    snprintf(names[i], sizeof(names[i]), "m%d.wav", i);
+    m.path = a->path;
+    m.member = names[i];
+    return m;
+}
+
+static void give(struct play *p, const struct archive *a, int i)
+{
+    struct msg_lease m = lease_of(p, a, i);
+
+    play_put_lease(p, &m);
+    play_send(p);
+}
+
+/* With the results of the same recording by itself. */
+static void expect_done(struct play *p, const struct archive *a, uint64_t lease, int i)
+{
+    const struct msg_lease_end *end = play_until_end(p, lease), *plain;
+    struct msg_lease m;
+
+    if (end->code != 0)
+        fail_msg("member %d: %s", i, end->message);
+    assert_true(end->reached_end && end->has_hash);
+    m = play_lease_of(p, a->members[i], SHARD_MS);
+    play_put_lease(p, &m);
+    play_send(p);
+    plain = play_until_end(p, m.lease_id);
+    assert_int_equal(plain->code, 0);
+    assert_memory_equal(end->content_hash, plain->content_hash, 16);
+    assert_string_equal(end->damage, "");
+    play_same(play_shard(p, lease, 0), play_shard(p, m.lease_id, 0));
+}
+
+/* Once its first member has been read, nothing opens the archive again: it can be taken away. */
+TEST(one_reading_serves_all)
+{
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
+    first = p.next_lease;
+    give(&p, &a, 1);
+    expect_done(&p, &a, first, 1);
+    assert_int_equal(rename(a.path, a.moved), 0);
+    first = p.next_lease;
+    give(&p, &a, 2);
+    give(&p, &a, 5); /* out of order, and member 3 is not wanted */
+    give(&p, &a, 4);
+    expect_done(&p, &a, first, 2);
+    expect_done(&p, &a, first + 1, 5);
+    expect_done(&p, &a, first + 2, 4);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* More than may be kept at once, of the same member and then of others. */
+TEST(many_leases_at_once)
+{
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
+    first = p.next_lease;
+    for (int i = 0; i < 70; i++) {
+        struct msg_lease m = lease_of(&p, &a, 1);
+
+        play_put_lease(&p, &m);
+    }
+    give(&p, &a, 2);
+    give(&p, &a, 3);
+    for (uint64_t i = 0; i < 72; i++)
+        assert_int_equal(play_until_end(&p, first + i)->code, 0);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* Behind the reading: there is another one, and that one serves what comes after it as well. */
+TEST(who_is_behind_is_served_by_the_next_reading)
+{
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 1, .slots = 4});
+    first = p.next_lease;
+    give(&p, &a, 4);
+    expect_done(&p, &a, first, 4);
+    first = p.next_lease;
+    give(&p, &a, 0);
+    expect_done(&p, &a, first, 0);
+    assert_int_equal(rename(a.path, a.moved), 0);
+    first = p.next_lease;
+    give(&p, &a, 1);
+    give(&p, &a, 3);
+    expect_done(&p, &a, first, 1);
+    expect_done(&p, &a, first + 1, 3);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* Less memory than two members take, and less than one: all are done. */
+TEST(memory_is_bounded_and_nothing_waits_for_ever)
+{
+    static const uint64_t bounds[] = {50000, 20000, 1};
+
+    for (size_t k = 0; k < 3; k++) {
+        struct archive a;
+        struct play p;
+        uint64_t first;
+
+        if (!have_tar())
+            skip();
+        setup(&a, ALL);
+        play_ready(&p, &(struct play_options){.decoders = 2, .slots = 2, .pcm_bytes = bounds[k]});
+        first = p.next_lease;
+        for (int i = 0; i < MEMBERS; i++)
+            give(&p, &a, i);
+        for (int i = 0; i < MEMBERS; i++)
+            expect_done(&p, &a, first + (uint64_t)i, i);
+        play_quit(&p);
+        teardown(&a);
+    }
+}
+
+/* Two members of one name, of which the archive has had the order changed since. */
+TEST(the_fingerprint_has_the_last_word)
+{
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+
+    if (!have_tar())
+        skip();
+    setup(&a, "mkdir -p o && cp m1.wav o/m0.wav && tar czf a.tgz m0.wav -C o m0.wav");
+    play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
+    m = lease_of(&p, &a, 0);
+    m.nth = 1;
+    play_put_lease(&p, &m);
+    play_send(&p);
+    expect_done(&p, &a, m.lease_id, 0);
+    m = lease_of(&p, &a, 0);
+    m.fingerprint[0] ^= 1;
+    play_put_lease(&p, &m);
+    play_send(&p);
+    assert_int_equal(play_until_end(&p, m.lease_id)->code, ERR_CHANGED);
+    m = lease_of(&p, &a, 0);
+    m.member = (char *)"none.wav";
+    play_put_lease(&p, &m);
+    play_send(&p);
+    assert_int_equal(play_until_end(&p, m.lease_id)->code, ERR_MISSING);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* The worker's children but the first, which is what forks the others; they are sent sig. */
+static int unpackers(pid_t worker, int sig)
+{
+    DIR *proc = opendir("/proc");
+    pid_t found[16], least = 0;
+    int n = 0, sent = 0;
+
+    assert_non_null(proc);
+    for (const struct dirent *e; (e = readdir(proc)) && n < 16;) {
+        char path[300], text[512] = "";
+        int pid = atoi(e->d_name), parent = 0;
+        FILE *f;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        f = pid > 0 ? fopen(path, "r") : NULL;
+        if (!f)
+            continue;
+        if (fgets(text, sizeof(text), f) && strrchr(text, ')'))
+            sscanf(strrchr(text, ')') + 1, " %*c %d", &parent);
+        fclose(f);
+        if (parent == worker)
+            found[n++] = pid;
+    }
+    closedir(proc);
+    for (int i = 0; i < n; i++)
+        least = least == 0 || found[i] < least ? found[i] : least;
+    for (int i = 0; i < n; i++)
+        if (found[i] != least)
+            sent += kill(found[i], sig) == 0;
+    return sent;
+}
+
+/* Nobody's recording is to blame for a reading that was killed. */
+TEST(a_reading_that_is_killed_begins_again)
+{
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 1, .slots = 4, .no_leak_check = true});
+    for (int i = 0; i < 3; i++) {
+        first = p.next_lease;
+        give(&p, &a, i);
+        expect_done(&p, &a, first, i);
+        assert_int_equal(unpackers(p.pid, SIGKILL), 1);
+    }
+    first = p.next_lease;
+    give(&p, &a, 3);
+    expect_done(&p, &a, first, 3);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* A disk can be taken out while a run waits for what comes. */
+TEST(an_archive_is_closed_when_nothing_is_left_to_do)
+{
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
+    first = p.next_lease;
+    give(&p, &a, 1);
+    expect_done(&p, &a, first, 1);
+    assert_int_equal(unpackers(p.pid, 0), 1);
+    while (unpackers(p.pid, 0) > 0) /* a heartbeat a second */
+        assert_true(play_step(&p) && p.beats < 60);
+    first = p.next_lease;
+    give(&p, &a, 2);
+    expect_done(&p, &a, first, 2);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* What waits for a reading is given up with all else. */
+TEST(cancelled_and_drained_while_it_waits)
+{
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 1, .slots = 1, .pcm_bytes = 1});
+    first = p.next_lease;
+    for (int i = 0; i < MEMBERS; i++) {
+        struct msg_lease m = lease_of(&p, &a, i);
+
+        play_put_lease(&p, &m);
+    }
+    play_put_cancel(&p, first + 2);
+    play_send(&p);
+    assert_int_equal(play_until_end(&p, first + 2)->code, ERR_CANCELLED);
+    play_put_empty(&p, MSG_DRAIN);
+    play_send(&p);
+    for (uint64_t i = 0; i < MEMBERS; i++) {
+        int code = play_until_end(&p, first + i)->code;
+
+        assert_true(code == 0 || code == ERR_CANCELLED);
+    }
+    play_quit(&p);
+    teardown(&a);
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+
+    if (play_dispatch(argc, argv, &status))
+        return status;
+    return suite_run(NULL, NULL);
+}

@@ -1,0 +1,468 @@
+#include "workers/pass/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "workers/media/decoder.h"
+#include "workers/media/stream/sniff.h"
+
+#define MEMORY_LEAST (UINT64_C(128) << 20)
+#define MEMORY_MOST (UINT64_C(1) << 30)
+#define MEMBERS_MOST 64u /* kept at once: each has a descriptor */
+#define FAILED_READINGS 2u
+#define IDLE_MS 3000
+
+/* One reading of an archive. */
+struct unpacking {
+    struct unpacking *next;
+    char *path;
+    struct decoder *decoder; /* NULL: not begun */
+    bool busy;               /* a thread goes on with it; what follows is that one's */
+    char *member;            /* where it stands, and waits for an answer; NULL: nowhere */
+    uint32_t nth;
+    uint64_t bytes;
+};
+
+int unpack_open(const char *path, int *ret, struct err *err)
+{
+    struct stat st;
+    /* Without O_NONBLOCK a FIFO would be waited for. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+    if (fd < 0 && (errno == ENXIO || errno == ENODEV))
+        return err_set(err, ERR_INPUT, "it is not a regular file");
+    if (fd < 0)
+        return err_sys(err, errno, "it cannot be opened");
+    if (fstat(fd, &st) != 0) {
+        err_sys(err, errno, "it cannot be looked at");
+        close(fd);
+        return err->code;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return err_set(err, ERR_INPUT, "it is not a regular file");
+    }
+    *ret = fd;
+    return 0;
+}
+
+/* ---- what leases wait for */
+
+static bool waits_for(const struct lease *l, const struct unpacking *u)
+{
+    return l->from == LEASE_AWAITED && !l->input_over && strcmp(l->msg.path, u->path) == 0;
+}
+
+static bool is_awaited(const struct worker *w, const struct unpacking *u)
+{
+    for (const struct lease *l = w->leases; l; l = l->next)
+        if (waits_for(l, u))
+            return true;
+    return false;
+}
+
+/* The first lease from l on that wants the member at which the reading stands. */
+static struct lease *who_wants(struct lease *l, const struct unpacking *u)
+{
+    while (l && !(waits_for(l, u) && l->msg.nth == u->nth && strcmp(l->msg.member, u->member) == 0))
+        l = l->next;
+    return l;
+}
+
+/* A bound on what is kept of archives: as that on audio where one is set. */
+static uint64_t memory_most(const struct worker *w)
+{
+    const uint64_t part = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 16;
+
+    if (w->setup.pcm_bytes)
+        return w->setup.pcm_bytes;
+    return part < MEMORY_LEAST ? MEMORY_LEAST : part < MEMORY_MOST ? part : MEMORY_MOST;
+}
+
+/* For the member at which it stands; one that is too large for ever does not wait for any. */
+static bool has_room(const struct worker *w, const struct unpacking *u)
+{
+    const uint64_t most = memory_most(w);
+
+    return u->bytes > most ||
+           (w->unpacked_bytes <= most - u->bytes && w->unpacked_count < MEMBERS_MOST);
+}
+
+static void go_by_itself(struct lease *l) { l->from = LEASE_FILE; }
+
+/* Of all that want the member at which the reading stands. */
+static void let_go(struct worker *w, const struct unpacking *u)
+{
+    for (struct lease *l = w->leases; (l = who_wants(l, u)); l = l->next)
+        go_by_itself(l);
+}
+
+/* One member more, or one less. */
+static void count_kept(struct worker *w, uint64_t bytes, int by)
+{
+    w->unpacked_bytes += by > 0 ? bytes : -bytes;
+    w->unpacked_count += (uint32_t)by;
+}
+
+void unpack_release(struct worker *w, struct lease *l)
+{
+    if (l->from != LEASE_MEMORY)
+        return;
+    close(l->unpacked);
+    count_kept(w, l->unpacked_bytes, -1);
+    l->from = LEASE_FILE;
+    worker_changed(w);
+}
+
+/* ---- readings */
+
+static struct unpacking *find(const struct worker *w, const char *path)
+{
+    struct unpacking *u = w->unpackings;
+
+    while (u && strcmp(u->path, path) != 0)
+        u = u->next;
+    return u;
+}
+
+static void unlink_unpacking(struct worker *w, const struct unpacking *u)
+{
+    struct unpacking **p = &w->unpackings;
+
+    while (*p != u)
+        p = &(*p)->next;
+    *p = u->next;
+}
+
+static void unpacking_free(struct unpacking *u)
+{
+    decoder_close(u->decoder);
+    free(u->member);
+    free(u->path);
+    free(u);
+}
+
+static struct unpacking *add(struct worker *w, const char *path)
+{
+    struct unpacking *u = calloc(1, sizeof(*u));
+
+    if (!u || !(u->path = strdup(path))) {
+        free(u);
+        return NULL;
+    }
+    u->next = w->unpackings;
+    w->unpackings = u;
+    return u;
+}
+
+/* Those that nobody waits for are closed. Without the lock meanwhile. */
+static void close_idle(struct worker *w)
+{
+    struct unpacking *u = w->unpackings, *idle = NULL, *next;
+
+    for (; u; u = next) {
+        next = u->next;
+        if (u->busy || is_awaited(w, u))
+            continue;
+        unlink_unpacking(w, u);
+        u->next = idle;
+        idle = u;
+    }
+    pthread_mutex_unlock(&w->lock);
+    for (; idle; idle = next) {
+        next = idle->next;
+        unpacking_free(idle);
+    }
+    pthread_mutex_lock(&w->lock);
+}
+
+/* A reading that a thread should go on with: of the first lease that waits and can be helped. */
+static struct unpacking *choose(struct worker *w)
+{
+    for (struct lease *l = w->leases; l; l = l->next) {
+        struct unpacking *u;
+
+        if (l->from != LEASE_AWAITED || l->input_over)
+            continue;
+        u = find(w, l->msg.path);
+        if (!u)
+            u = add(w, l->msg.path);
+        if (!u)
+            go_by_itself(l);
+        else if (!u->busy && (!u->member || has_room(w, u) || !who_wants(w->leases, u)))
+            return u;
+    }
+    return NULL;
+}
+
+static bool is_read_from_the_front(const struct lease *l)
+{
+    uint8_t head[SNIFF_HEAD_BYTES];
+    struct err ignored;
+    ssize_t got;
+    int fd = -1;
+
+    if (unpack_open(l->msg.path, &fd, &ignored) != 0)
+        return false; /* its decoder says why */
+    got = pread(fd, head, sizeof(head), 0);
+    close(fd);
+    return got > 0 && (!sniff_finds_members(head, (size_t)got) || strstr(l->msg.member, "//"));
+}
+
+bool unpack_awaits(struct worker *w, struct lease *l)
+{
+    bool awaits = l->from == LEASE_UNSEEN && l->msg.member[0];
+
+    if (awaits && !find(w, l->msg.path)) {
+        l->running = true;
+        pthread_mutex_unlock(&w->lock);
+        awaits = is_read_from_the_front(l);
+        pthread_mutex_lock(&w->lock);
+        l->running = false;
+        awaits = awaits && !l->cancelled && !w->draining && !w->leaving;
+    }
+    if (l->from == LEASE_UNSEEN)
+        l->from = awaits ? LEASE_AWAITED : LEASE_FILE;
+    if (awaits)
+        worker_changed(w); /* another thread may have nothing else to do */
+    return awaits;
+}
+
+static void on_pulse(void *arg)
+{
+    struct worker *w = arg;
+
+    pthread_mutex_lock(&w->lock);
+    w->pulses++;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Takes the lock. */
+static int begin(struct worker *w, struct unpacking *u, struct err *err)
+{
+    struct decoder *d = NULL;
+    int fd = -1, rc = unpack_open(u->path, &fd, err);
+
+    if (rc == 0)
+        rc = decoder_start_unpack(fd, NULL, &d, err);
+    if (fd >= 0)
+        close(fd);
+    if (rc != 0)
+        return rc;
+    decoder_on_pulse(d, on_pulse, w);
+    log_debug("unpacking %s", u->path);
+    pthread_mutex_lock(&w->lock);
+    u->decoder = d;
+    if (w->leaving)
+        rc = err_set(err, ERR_CANCELLED, "cancelled");
+    for (struct lease *l = w->leases; l; l = l->next)
+        if (waits_for(l, u))
+            l->readings++;
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+/* Lock held; u is gone afterwards. whole: the reading came to the archive's end. */
+static void end(struct worker *w, struct unpacking *u, bool whole)
+{
+    for (struct lease *l = w->leases; l; l = l->next)
+        if (waits_for(l, u) && (!u->decoder || l->readings >= (whole ? 1 : FAILED_READINGS)))
+            go_by_itself(l);
+    unlink_unpacking(w, u);
+    pthread_mutex_unlock(&w->lock);
+    unpacking_free(u);
+    pthread_mutex_lock(&w->lock);
+}
+
+/* ---- members */
+
+/* The next event of the reading. An entry is where it stands then. ERR_EMPTY at the archive's end.
+ */
+static int next_event(struct worker *w, struct unpacking *u, struct decoder_event *ret,
+                      struct err *err)
+{
+    int rc = decoder_next(u->decoder, ret, err);
+
+    if (rc != 0)
+        return rc;
+    on_pulse(w); /* much may be passed by without one of the decoder's own */
+    if (ret->type == DECODER_END)
+        return err_set(err, ERR_EMPTY, "the archive has ended");
+    if (ret->type != DECODER_ENTRY)
+        return 0;
+    u->member = strdup(ret->entry.member);
+    u->nth = ret->entry.nth;
+    u->bytes = ret->entry.size_bytes;
+    return u->member ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+static int answer(struct unpacking *u, bool wanted, struct err *err)
+{
+    free(u->member);
+    u->member = NULL;
+    return decoder_answer(u->decoder, wanted, err);
+}
+
+static bool write_all(int fd, const uint8_t *data, size_t n)
+{
+    while (n > 0) {
+        ssize_t put = write(fd, data, n);
+
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        data += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+/* The member that was just asked for, into fd. *whole: all of it is there, for reading alone. */
+static int receive(struct worker *w, struct unpacking *u, int fd, bool *whole, struct err *err)
+{
+    struct decoder_event ev;
+    bool kept = true;
+    int rc;
+
+    *whole = false;
+    while ((rc = next_event(w, u, &ev, err)) == 0 && ev.type == DECODER_BYTES) {
+        if (ev.byte_count == 0) {
+            *whole =
+                kept && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
+            return 0;
+        }
+        kept = kept && write_all(fd, ev.bytes, ev.byte_count);
+    }
+    return rc;
+}
+
+/* To all leases that want the member of that name, each with a descriptor of its own. Lock held. */
+static void give(struct worker *w, const struct unpacking *at, int fd)
+{
+    for (struct lease *l = w->leases; (l = who_wants(l, at)); l = l->next) {
+        l->unpacked = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        l->from = l->unpacked >= 0 ? LEASE_MEMORY : LEASE_FILE;
+        l->unpacked_bytes = at->bytes;
+        if (l->unpacked >= 0)
+            count_kept(w, at->bytes, 1);
+    }
+}
+
+/* Keeps the member at which it stands; its bytes are counted already. Takes the lock. */
+static int take(struct worker *w, struct unpacking *u, struct err *err)
+{
+    struct unpacking at = *u; /* it moves on */
+    int fd = memfd_create("member", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool whole = false;
+    int rc;
+
+    u->member = NULL;
+    rc = answer(u, fd >= 0, err);
+    if (rc == 0 && fd >= 0)
+        rc = receive(w, u, fd, &whole, err);
+    pthread_mutex_lock(&w->lock);
+    count_kept(w, at.bytes, -1);
+    if (whole)
+        give(w, &at, fd);
+    else if (rc == 0 || rc == ERR_EMPTY)
+        let_go(w, &at);
+    pthread_mutex_unlock(&w->lock);
+    free(at.member);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* What becomes of the member at which it stands. *done: a lease can begin, nobody waits, or there
+ * is no room; where it stands still the member may be wanted later. Takes the lock. */
+static int handle_member(struct worker *w, struct unpacking *u, bool *done, struct err *err)
+{
+    enum { STAND_STILL, PASS_BY, TAKE } how = STAND_STILL;
+
+    pthread_mutex_lock(&w->lock);
+    *done = true;
+    if (!who_wants(w->leases, u)) {
+        *done = w->leaving || !is_awaited(w, u);
+        how = *done ? STAND_STILL : PASS_BY;
+    } else if (u->bytes > memory_most(w)) {
+        let_go(w, u);
+        how = PASS_BY;
+    } else if (has_room(w, u)) {
+        count_kept(w, u->bytes, 1);
+        how = TAKE;
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (how == STAND_STILL)
+        return 0;
+    return how == TAKE ? take(w, u, err) : answer(u, false, err);
+}
+
+bool unpack_step(struct worker *w)
+{
+    struct unpacking *u = choose(w);
+    struct decoder_event ev;
+    struct err err = {0};
+    bool done = false;
+    int rc = 0;
+
+    if (!u)
+        return false;
+    u->busy = true;
+    if (!u->decoder)
+        close_idle(w); /* they were of other archives */
+    pthread_mutex_unlock(&w->lock);
+    if (!u->decoder)
+        rc = begin(w, u, &err);
+    while (rc == 0 && !done) {
+        if (!u->member)
+            rc = next_event(w, u, &ev, &err);
+        if (rc == 0)
+            rc = handle_member(w, u, &done, &err);
+    }
+    if (rc != 0 && rc != ERR_EMPTY && rc != ERR_CANCELLED)
+        log_debug("unpacking %s: %s", u->path, err.msg);
+    pthread_mutex_lock(&w->lock);
+    u->busy = false;
+    if (rc != 0)
+        end(w, u, rc == ERR_EMPTY);
+    worker_changed(w);
+    return true;
+}
+
+void unpack_wait(struct worker *w)
+{
+    const int64_t until_ms = clock_mono_ms() + IDLE_MS;
+    const struct timespec until = {until_ms / 1000, until_ms % 1000 * 1000000};
+
+    if (!w->unpackings || w->leases)
+        pthread_cond_wait(&w->room, &w->lock);
+    else if (pthread_cond_timedwait(&w->room, &w->lock, &until) == ETIMEDOUT && !w->leases)
+        close_idle(w);
+}
+
+void unpack_leave(struct worker *w)
+{
+    for (struct unpacking *u = w->unpackings; u; u = u->next)
+        if (u->decoder)
+            decoder_cancel(u->decoder);
+}
+
+void unpack_free_all(struct worker *w)
+{
+    while (w->unpackings) {
+        struct unpacking *u = w->unpackings;
+
+        unlink_unpacking(w, u);
+        unpacking_free(u);
+    }
+}

@@ -1,0 +1,45 @@
+/* workers/pass/unpack.h - the bytes of a lease's recording: of a file, or of a member of an archive
+ * that can only be read from its front (a compressed tar, a 7z, an archive in an archive).
+ *
+ * Such a member's own decoder would unpack all that lies before it: half a reading of the archive
+ * for each of thousands of recordings. So the archive is read once, by an unpacker (decoder.h), for
+ * all leases that wait for it, and each member that one of them wants is kept in memory until that
+ * lease's decoder has had it. Leases come in the order of the archive; so a reading goes on only
+ * while a lease waits for it, and passes by what no lease wants: that is another worker's, or done.
+ *
+ *   UNSEEN --looked at--> FILE                  its decoder opens the path, and looks for a member
+ *      `--> AWAITED --it came by--> MEMORY      its decoder is given the member alone
+ *              `--it did not, not whole, or larger than all that may be kept--> FILE
+ *
+ * Nothing waits for ever: readings are gone on with by decoder threads that have no lease to decode
+ * (one thread each), and none of them blocks for another. A lease that is behind a reading makes it
+ * go to the archive's end and is served by the next one; one that no whole reading has served, or
+ * two that failed, goes the way of FILE, and is told there what is wrong with it. What is kept in
+ * memory belongs to leases that any thread can begin. */
+#ifndef NIGHTSHIFT_WORKERS_PASS_UNPACK_H
+#define NIGHTSHIFT_WORKERS_PASS_UNPACK_H
+
+#include "workers/pass/state.h"
+
+/* A regular file, without waiting for what is none. ERR_INPUT, ERR_IO, ERR_MISSING. */
+int unpack_open(const char *path, int *ret, struct err *err);
+
+/* ---- lock held, but for what it says */
+
+/* Looks at a lease that no thread has begun, once, without the lock. True: it waits for its member
+ * now; false: its pass can begin. */
+bool unpack_awaits(struct worker *w, struct lease *l);
+/* Goes on with a reading until a lease can begin because of it, or nobody waits; without the lock
+ * meanwhile. False: there is nothing to do. */
+bool unpack_step(struct worker *w);
+/* Waits for `room`. Archives are closed when there has been no lease for some seconds: their disk
+ * may be taken away. */
+void unpack_wait(struct worker *w);
+/* The lease's memory is given back, if it has any; its recording is the FILE's. */
+void unpack_release(struct worker *w, struct lease *l);
+/* Makes readings that block return. */
+void unpack_leave(struct worker *w);
+/* No other thread runs any more. */
+void unpack_free_all(struct worker *w);
+
+#endif
