@@ -312,7 +312,8 @@ struct backend_ops {
     int (*mel_new)(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
                    struct err *err);
     void (*mel_free)(struct backend *be, struct mel *m);
-    /* out: [windows * 3000][bins] float32, time by bin. The audio may be reused at once. */
+    /* out: [windows * 3000][bins] float32, time by bin. The audio may be reused at once, and is cut
+     * as filter_bank_sample says: what is no number would spoil the window's maximum. */
     int (*mel)(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
                struct tensor out, struct err *err);
 
@@ -322,8 +323,9 @@ struct backend_ops {
                            struct filter_bank **ret, struct err *err);
     void (*filter_bank_free)(struct backend *be, struct filter_bank *f);
     /* Frames of windows of `samples` each, of which window i begins at sample at[i] (host memory,
-     * may be reused at once); they may lie over each other. pcm: [1][n] float32 in [-1, 1]; out:
-     * [windows * frames][bins] float32, dense, frames = filter_bank_frames(spec, samples) > 0.
+     * may be reused at once); they may lie over each other. pcm: [1][n] float32, cut as
+     * filter_bank_sample says; out: [windows * frames][bins] float32, dense, frames =
+     * filter_bank_frames(spec, samples) > 0.
      * Computed in float64; a window's result does not depend on the others. Recorded sequences do
      * not hold it. */
     int (*filter_bank)(struct backend *be, struct filter_bank *f, struct tensor pcm,

@@ -230,8 +230,6 @@ TEST(what_is_no_audio)
 /* "repeatpad": as often as it fits whole, then silence. */
 TEST(repeated)
 {
-    static const float wrong[] = {NAN, INFINITY, -1e38f, 0.5f},
-                       right[] = {0.0f, 16.0f, -16.0f, 0.5f};
     static const size_t lengths[] = {1, 7, 200000, 240000, 240001, 479999};
     float *audio = clap_noise("repeat", CLAP_MEL_SAMPLES, 0.2f);
     float *whole = malloc(CLAP_MEL_SAMPLES * sizeof(*whole));
@@ -248,11 +246,6 @@ TEST(repeated)
         clap_mel_fill(filled, n);
         assert_memory_equal(filled, whole, CLAP_MEL_SAMPLES * sizeof(*filled));
     }
-    /* What is no number is silence, and what is far outside of [-1, 1] is cut. */
-    memcpy(filled, wrong, sizeof(wrong));
-    clap_mel_fill(filled, 4);
-    for (size_t k = 0; k < CLAP_MEL_SAMPLES; k++)
-        assert_true(filled[k] == right[k % 4]);
     free(audio);
     free(whole);
     free(filled);
