@@ -504,6 +504,8 @@ int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err),
 /* AUTO becomes what suits the device; anything that it does not have is ERR_MODEL. */
 int backend_precision(const struct backend *be, enum precision wanted, enum precision *ret,
                       struct err *err);
+/* Has none of the sequences more steps than there are? lengths NULL: all have as many. */
+bool backend_lengths_fit(const uint32_t *lengths, uint32_t sequences, int64_t steps);
 /* Lets compute threads of the host backend sleep when they have waited for a moment, where they
  * would spin for long. Called first in a main() that computes, with its own argv: OpenMP reads its
  * environment before main does, so the program starts itself once more, in the same process.
