@@ -77,3 +77,11 @@ int backend_precision(const struct backend *be, enum precision wanted, enum prec
                    : wanted == PRECISION_INT8                    ? ", which wants VNNI"
                                                                  : ", which is for GPUs");
 }
+
+bool backend_lengths_fit(const uint32_t *lengths, uint32_t sequences, int64_t steps)
+{
+    for (uint32_t i = 0; lengths && i < sequences; i++)
+        if (lengths[i] > steps)
+            return false;
+    return true;
+}

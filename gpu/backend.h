@@ -214,6 +214,7 @@ struct backend_info {
     uint64_t memory_total; /* bytes */
     uint64_t memory_free;  /* when it was opened */
     uint32_t threads;      /* host: threads that operations use; 0 elsewhere */
+    uint32_t host_threads; /* on any device, for what is computed beside it; by device_open */
     uint32_t processors;   /* multiprocessors of a GPU; 0 elsewhere */
     precision_set have;    /* what it computes in hardware (PRECISION_F32 always) */
     bool deterministic;    /* results do not depend on how windows and rows were grouped */
@@ -311,7 +312,8 @@ struct backend_ops {
     int (*mel_new)(struct backend *be, uint32_t bins, uint32_t windows, struct mel **ret,
                    struct err *err);
     void (*mel_free)(struct backend *be, struct mel *m);
-    /* out: [windows * 3000][bins] float32, time by bin. The audio may be reused at once. */
+    /* out: [windows * 3000][bins] float32, time by bin. The audio may be reused at once, and is cut
+     * as filter_bank_sample says: what is no number would spoil the window's maximum. */
     int (*mel)(struct backend *be, struct mel *m, const struct audio *audio, uint32_t windows,
                struct tensor out, struct err *err);
 
@@ -321,8 +323,9 @@ struct backend_ops {
                            struct filter_bank **ret, struct err *err);
     void (*filter_bank_free)(struct backend *be, struct filter_bank *f);
     /* Frames of windows of `samples` each, of which window i begins at sample at[i] (host memory,
-     * may be reused at once); they may lie over each other. pcm: [1][n] float32 in [-1, 1]; out:
-     * [windows * frames][bins] float32, dense, frames = filter_bank_frames(spec, samples) > 0.
+     * may be reused at once); they may lie over each other. pcm: [1][n] float32, cut as
+     * filter_bank_sample says; out: [windows * frames][bins] float32, dense, frames =
+     * filter_bank_frames(spec, samples) > 0.
      * Computed in float64; a window's result does not depend on the others. Recorded sequences do
      * not hold it. */
     int (*filter_bank)(struct backend *be, struct filter_bank *f, struct tensor pcm,
@@ -501,6 +504,8 @@ int backend_rehearse(struct backend *be, int (*run)(void *arg, struct err *err),
 /* AUTO becomes what suits the device; anything that it does not have is ERR_MODEL. */
 int backend_precision(const struct backend *be, enum precision wanted, enum precision *ret,
                       struct err *err);
+/* Has none of the sequences more steps than there are? lengths NULL: all have as many. */
+bool backend_lengths_fit(const uint32_t *lengths, uint32_t sequences, int64_t steps);
 /* Lets compute threads of the host backend sleep when they have waited for a moment, where they
  * would spin for long. Called first in a main() that computes, with its own argv: OpenMP reads its
  * environment before main does, so the program starts itself once more, in the same process.

@@ -56,7 +56,7 @@ static inline uint64_t device_budget(uint64_t free_bytes, uint64_t cap)
 }
 
 struct device_options {
-    uint32_t threads;   /* processor, simulated devices: 0 as many as may be used */
+    uint32_t threads;   /* of the processor that compute, also beside a GPU; 0: as many as may */
     uint64_t cap;       /* bytes of device memory, at most; 0: no cap */
     bool deterministic; /* results do not depend on grouping; the host's never do */
 };

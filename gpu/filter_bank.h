@@ -12,6 +12,12 @@
 
 #define FILTER_BANK_MAX_BINS 256
 
+#ifdef __CUDACC__
+#define ON_DEVICE_TOO __host__ __device__
+#else
+#define ON_DEVICE_TOO
+#endif
+
 enum frame_window {
     FRAME_HAMMING, /* its last value at the frame's last sample, as Kaldi's */
     FRAME_HANN,    /* periodic, as librosa's */
@@ -55,11 +61,13 @@ bool filter_bank_shapes(const struct filter_bank_spec *s, struct tensor pcm, con
                         uint32_t windows, size_t samples, struct tensor out);
 /* How many samples before its window the first frame begins. */
 uint32_t filter_bank_before(const struct filter_bank_spec *s);
-/* v so that sums stay finite: what is no number is silence, and what is far outside of [-1, 1] is
- * cut. The operation itself takes samples as they are. */
-static inline float filter_bank_sample(float v)
+/* Every sample that this operation and `mel` take, so that sums stay finite: what is no number is
+ * silence, and what is far outside of [-1, 1] is cut. */
+static inline ON_DEVICE_TOO float filter_bank_sample(float v)
 {
-    return v >= -16.0f && v <= 16.0f ? v : v > 16.0f ? 16.0f : v < -16.0f ? -16.0f : 0.0f;
+    v = v == v ? v : 0.0f; /* in this form compilers take several at once */
+    v = v < 16.0f ? v : 16.0f;
+    return v > -16.0f ? v : -16.0f;
 }
 /* ret: [frame] */
 void filter_bank_window(const struct filter_bank_spec *s, double *ret);

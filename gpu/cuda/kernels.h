@@ -145,13 +145,15 @@ int k_mel(cudaStream_t s, struct mel_device m, const float *pcm, size_t stride, 
 /* struct filter_bank_spec on the device. */
 struct bank_device {
     struct mel_device mel; /* window: [frame]; cosine, sine: [fft] of 2 pi i / fft */
-    uint32_t fft;          /* 400, 512 or 1024 */
+    uint32_t fft;          /* that k_filter_bank_has */
     uint32_t frame, step,
         before; /* before: samples of the first frame that lie before its window */
     bool mirrored, less_mean, magnitudes, logarithm, centre;
     double pre_emphasis, scale, floor, offset;
 };
 
+/* Is there a transform of that length? */
+bool k_filter_bank_has(uint32_t fft);
 /* See the operation filter_bank. at: [windows]; out: [windows * frames][bins]. */
 int k_filter_bank(cudaStream_t s, struct bank_device b, const float *pcm, const uint32_t *at,
                   uint32_t windows, uint32_t samples, uint32_t frames, struct tensor out);

@@ -171,14 +171,6 @@ static bool is_f32(struct tensor t, int64_t rows, int64_t cols)
     return t.type == DTYPE_F32 && t.data && t.rows == rows && t.cols == cols && t.stride >= cols;
 }
 
-static bool lengths_fit(const uint32_t *lengths, uint32_t sequences, int64_t steps)
-{
-    for (uint32_t i = 0; lengths && i < sequences; i++)
-        if (lengths[i] > steps)
-            return false;
-    return true;
-}
-
 /* The scratch memory of one run. */
 struct room {
     struct tensor piece, gates;
@@ -224,7 +216,8 @@ int cuda_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct ten
         return rc;
     if (steps < 1 || steps > INT32_MAX || !is_f32(x, steps * sequences, l->in) ||
         !is_f32(h, states, l->hidden) || !is_f32(c, states, l->hidden) ||
-        !is_f32(y, x.rows, l->directions * l->hidden) || !lengths_fit(lengths, sequences, steps))
+        !is_f32(y, x.rows, l->directions * l->hidden) ||
+        !backend_lengths_fit(lengths, sequences, steps))
         return cuda_shape(err, "lstm");
     rc = make_room(cu, l, x.rows, sequences, &r, err);
     if (rc == 0 && lengths)

@@ -260,7 +260,7 @@ int cuda_filter_bank_new(struct backend *be, const struct filter_bank_spec *spec
 
     if (!filter_bank_fits(spec))
         return cuda_shape(err, "filter_bank_new");
-    if (spec->mel.fft != 400 && spec->mel.fft != 512 && spec->mel.fft != 1024)
+    if (!k_filter_bank_has(spec->mel.fft))
         return err_set(err, ERR_MODEL, "no filter bank of %u samples on a GPU", spec->mel.fft);
     rc = cuda_not_recording(c, "filter_bank_new", err);
     if (rc != 0)

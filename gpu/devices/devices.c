@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "base/utf8.h"
 #include "gpu/backend.h"
 #include "gpu/devices/cuda_load.h"
@@ -178,10 +179,14 @@ static int open_cuda(const char *id, const struct device_options *o, struct back
     const struct cuda_options options = {.cap = o->cap, .deterministic = o->deterministic};
     const struct cuda_module *m;
     char path[PATH_MAX];
+    int rc;
 
     if (cuda_module_find(path, sizeof(path), err) != 0 || cuda_module_load(path, &m, err) != 0)
         return err->code;
-    return m->open(id, &options, ret, err);
+    rc = m->open(id, &options, ret, err);
+    if (rc == 0)
+        (*ret)->info.host_threads = o->threads ? o->threads : cpu_threads(1);
+    return rc;
 }
 
 int device_open(const char *name, const struct device_options *o, struct backend **ret,

@@ -13,6 +13,8 @@
 
 #include "base/number.h"
 
+#define PIECES 64 /* of a row that is drawn from */
+
 struct rules {
     struct rules_spec spec;
     int32_t *ids; /* owned: the spec's three lists */
@@ -149,29 +151,37 @@ static float largest(const struct kernels *k, const float *logits, int32_t from,
 static double mass(const struct kernels *k, const float *logits, int32_t from, int32_t to,
                    double max)
 {
-    return k->exp_sum(logits + from, (size_t)(to - from), max);
+    return k->exp_sum(0, logits + from, (size_t)(to - from), max, 1);
 }
 
-/* The id at which the growing sum of e^(logit/temperature) passes uniform times the whole. */
-static int32_t draw(const float *logits, int32_t from, int32_t to, double max, double temperature,
-                    double uniform)
+/* The id at which the growing sum of e^(logit/temperature) passes uniform times the whole. The
+ * whole is added up in pieces, several exponentials at once, and only the piece in which the sum
+ * passes is gone through again. */
+static int32_t draw(const struct kernels *k, const float *logits, int32_t from, int32_t to,
+                    double max, double temperature, double uniform)
 {
-    double total = 0, sum = 0;
-    int32_t id = -1;
+    int64_t length = ((int64_t)to - from + PIECES - 1) / PIECES, starts[PIECES + 1] = {from};
+    double sums[PIECES + 1] = {0}, sum, passed; /* before each piece */
+    size_t piece = 0;
 
-    for (int32_t i = from; i < to; i++)
-        total += number_exp(((double)logits[i] - max) / temperature);
-    for (int32_t i = from; i < to; i++) {
-        double w = number_exp(((double)logits[i] - max) / temperature);
-
-        if (w == 0)
-            continue;
-        id = i; /* the last possible one if rounding keeps the sum below */
-        sum += w;
-        if (sum > uniform * total)
-            break;
+    for (size_t p = 0; p < PIECES; p++) {
+        starts[p + 1] = starts[p] + length < to ? starts[p] + length : to;
+        sums[p + 1] = k->exp_sum(sums[p], logits + starts[p], (size_t)(starts[p + 1] - starts[p]),
+                                 max, temperature);
     }
-    return id;
+    passed = uniform * sums[PIECES];
+    while (piece < PIECES - 1 && sums[piece + 1] <= passed)
+        piece++;
+    sum = sums[piece];
+    for (int32_t i = (int32_t)starts[piece]; i < to; i++) {
+        sum += number_exp(((double)logits[i] - max) / temperature);
+        if (sum > passed)
+            return i;
+    }
+    for (int32_t i = to; i-- > from;) /* the last possible one: rounding kept the sum below */
+        if (number_exp(((double)logits[i] - max) / temperature) > 0)
+            return i;
+    return -1;
 }
 
 /* Of masked logits. */
@@ -195,7 +205,7 @@ static void choose_token(const struct kernels *k, const struct rules_spec *s,
         forbid(logits, 0, begin); /* for top */
     }
     if (temperature > 0)
-        ret->token = draw(logits, from, end, from == begin ? (double)time_max : max, temperature,
+        ret->token = draw(k, logits, from, end, from == begin ? (double)time_max : max, temperature,
                           ask->uniform);
     else if (from == begin || (time_id >= 0 && time_max > text_max))
         ret->token = time_id;

@@ -14,7 +14,7 @@
 struct desk {
     void *scratch; /* of the kernel */
     double *bin;   /* [frames at once][bins] */
-    float *edge;   /* the samples of so many frames, some of them beyond the window's ends */
+    float *heard;  /* the samples of so many frames */
 };
 
 struct filter_bank {
@@ -38,8 +38,8 @@ static int make_desk(const struct filter_bank *f, struct desk *d, struct err *er
 {
     d->scratch = aligned_alloc(64, KERNEL_BANK_BYTES(f->spec.mel.fft));
     d->bin = calloc((size_t)KERNEL_BANK_FRAMES * f->spec.mel.bins, sizeof(double));
-    d->edge = calloc(reach(&f->spec, KERNEL_BANK_FRAMES), sizeof(float));
-    if (!d->scratch || !d->bin || !d->edge)
+    d->heard = calloc(reach(&f->spec, KERNEL_BANK_FRAMES), sizeof(float));
+    if (!d->scratch || !d->bin || !d->heard)
         return err_set(err, ERR_NOMEM, "no memory for a filter bank");
     return 0;
 }
@@ -123,7 +123,7 @@ void host_filter_bank_free(struct backend *be, struct filter_bank *f)
     for (uint32_t i = 0; f->desks && i < f->threads; i++) {
         free(f->desks[i].scratch);
         free(f->desks[i].bin);
-        free(f->desks[i].edge);
+        free(f->desks[i].heard);
     }
     free(f->desks);
     free(f->tables);
@@ -139,15 +139,19 @@ static float sample(const struct filter_bank_spec *s, const float *pcm, int64_t 
     return i < 0 || i >= n ? 0.0f : pcm[i];
 }
 
-/* The samples [at, at + count) of a window of n: where they lie, or a copy of them. */
-static const float *samples_of(const struct filter_bank_spec *s, const struct desk *d,
-                               const float *pcm, int64_t n, int64_t at, size_t count)
+/* The samples [at, at + count) of a window of n to d->heard. */
+static void hear(const struct filter_bank_spec *s, const struct desk *d, const float *pcm,
+                 int64_t n, int64_t at, size_t count)
 {
+    float *heard = d->heard;
+
     if (at >= 0 && at + (int64_t)count <= n)
-        return pcm + at;
+        memcpy(heard, pcm + at, count * sizeof(*heard));
+    else
+        for (size_t i = 0; i < count; i++)
+            heard[i] = sample(s, pcm, n, at + (int64_t)i);
     for (size_t i = 0; i < count; i++)
-        d->edge[i] = sample(s, pcm, n, at + (int64_t)i);
-    return d->edge;
+        heard[i] = filter_bank_sample(heard[i]);
 }
 
 /* Frames [i, i + count) of a window of n samples. */
@@ -158,8 +162,8 @@ static void run_frames(const struct host *h, const struct filter_bank *f, const 
     struct bank_job job = f->job;
 
     job.frames = count;
-    job.pcm = samples_of(s, d, pcm, (int64_t)n, (int64_t)(i * s->step) - filter_bank_before(s),
-                         reach(s, count));
+    hear(s, d, pcm, (int64_t)n, (int64_t)(i * s->step) - filter_bank_before(s), reach(s, count));
+    job.pcm = d->heard;
     job.scratch = d->scratch;
     job.bins = d->bin;
     h->kernels->filter_bank(&job);

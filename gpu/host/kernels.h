@@ -172,8 +172,9 @@ struct kernels {
     /* x = (max(x, floor) + 4) / 4 */
     void (*mel_clamp)(float *x, size_t n, float floor);
 
-    /* The sum of number_exp(x[i] - max), in the order of i, to its bits on every processor. */
-    double (*exp_sum)(const float *x, size_t n, double max);
+    /* sum and number_exp((x[i] - max) / temperature), in the order of i, to its bits on every
+     * processor. */
+    double (*exp_sum)(double sum, const float *x, size_t n, double max, double temperature);
     /* The largest, the first of equals in *at; minus infinity, *at left alone: none is larger than
      * that. A NaN is not. */
     float (*largest)(const float *x, size_t n, size_t *at);

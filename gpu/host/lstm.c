@@ -182,14 +182,6 @@ static bool state_fits(const struct lstm *l, struct tensor t, int64_t sequences)
     return t.type == DTYPE_F32 && t.rows == l->directions * sequences && t.cols == l->hidden;
 }
 
-static bool lengths_fit(const uint32_t *lengths, uint32_t sequences, int64_t steps)
-{
-    for (uint32_t i = 0; lengths && i < sequences; i++)
-        if (lengths[i] > steps)
-            return false;
-    return true;
-}
-
 int host_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct tensor x,
               const uint32_t *lengths, struct tensor h, struct tensor c, struct tensor y,
               struct err *err)
@@ -206,7 +198,7 @@ int host_lstm(struct backend *be, struct lstm *l, uint32_t sequences, struct ten
     if (x.type != DTYPE_F32 || x.cols != l->in || p.steps < 1 || x.rows != p.steps * sequences ||
         y.type != DTYPE_F32 || y.rows != x.rows || y.cols != l->directions * l->hidden ||
         !state_fits(l, h, sequences) || !state_fits(l, c, sequences) ||
-        !lengths_fit(lengths, sequences, p.steps))
+        !backend_lengths_fit(lengths, sequences, p.steps))
         return host_shape(err, "lstm");
     p.count = GATES_BYTES / step > 8 ? GATES_BYTES / step : 8;
     p.count = p.count < p.steps ? p.count : p.steps;

@@ -78,9 +78,7 @@ void host_mel_free(struct backend *be, struct mel *m)
     free(m);
 }
 
-/* Zeros up to 30 s, then 200 samples mirrored at both ends, as numpy's "reflect". A sample that is
- * no number, or far outside of [-1, 1], would spoil the window's maximum: it becomes silence or is
- * cut. */
+/* Zeros up to 30 s, then 200 samples mirrored at both ends, as numpy's "reflect". */
 static void pad_audio(float *audio, const float *pcm, size_t n)
 {
     float *x = audio + PAD;

@@ -38,7 +38,7 @@ static void top_row(const struct kernels *kernels, const float *logits, int32_t 
             ret[i].token = -1;
         return;
     }
-    log_sum = log(kernels->exp_sum(logits, (size_t)n, max));
+    log_sum = log(kernels->exp_sum(0, logits, (size_t)n, max, 1));
     for (uint32_t i = 0; i < k && ret[i].token >= 0; i++)
         ret[i].logprob = (double)logits[ret[i].token] - max - log_sum;
 }

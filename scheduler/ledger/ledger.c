@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "scheduler/ledger/ledger_entry.h"
 #include "scheduler/plan/retry.h"
 
@@ -72,15 +73,8 @@ static struct ledger_entry *add(struct ledger *l, enum ledger_kind kind, struct 
 {
     struct ledger_entry *e;
 
-    if (l->count == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 64;
-        struct ledger_entry **p = realloc(l->entries, cap * sizeof(struct ledger_entry *));
-
-        if (!p)
-            goto fail;
-        l->entries = p;
-        l->cap = cap;
-    }
+    if (!list_grow(&l->entries, &l->cap, l->count, sizeof(*l->entries)))
+        goto fail;
     e = calloc(1, sizeof(*e));
     if (!e)
         goto fail;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "store/corrections/script.h"
 
 /* Beyond what a recording can have, and far from where sums of two overflow. */
@@ -71,15 +72,8 @@ static int add_segment(struct heard *h, sqlite3_stmt *s, struct err *err)
                               .start_ms = time_of(s, 1),
                               .end_ms = time_of(s, 2)};
 
-    if (h->count == h->cap) {
-        size_t cap = h->cap ? h->cap * 2 : 64;
-        struct heard_segment *list = realloc(h->segments, cap * sizeof(*list));
-
-        if (!list)
-            return no_memory(err);
-        h->segments = list;
-        h->cap = cap;
-    }
+    if (!list_grow(&h->segments, &h->cap, h->count, sizeof(*h->segments)))
+        return no_memory(err);
     g.end_ms = g.end_ms < g.start_ms ? g.start_ms : g.end_ms;
     g.heard = db_dup(s, corrected ? 4 : 3);
     g.text = corrected ? db_dup(s, 3) : NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "store/corrections/hunks.h"
 #include "store/corrections/script.h"
 #include "workers/text/codepoints.h"
@@ -312,15 +313,8 @@ static int around(const struct search *s, struct match_place at)
 
 static int put_candidate(struct search *s, struct candidate c, struct err *err)
 {
-    if (s->count == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 64;
-        struct candidate *list = realloc(s->list, cap * sizeof(*list));
-
-        if (!list)
-            return no_memory(err);
-        s->list = list;
-        s->cap = cap;
-    }
+    if (!list_grow(&s->list, &s->cap, s->count, sizeof(*s->list)))
+        return no_memory(err);
     s->list[s->count++] = c;
     return 0;
 }

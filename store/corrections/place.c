@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
+
 static int no_memory(struct err *err)
 {
     return err_set(err, ERR_NOMEM, "corrections: out of memory");
@@ -35,16 +37,9 @@ static int add(struct places *p, sqlite3_stmt *s, struct err *err)
                         .confirms = sqlite3_column_int(s, 7) != 0,
                         .state = state_of(db_text(s, 8))};
 
-    if (p->count == p->cap) {
-        size_t cap = p->cap ? p->cap * 2 : 16;
-        struct place *list = realloc(p->list, cap * sizeof(*list));
-
-        if (!list) {
-            free(new.said), free(new.meant), free(new.before), free(new.after);
-            return no_memory(err);
-        }
-        p->list = list;
-        p->cap = cap;
+    if (!list_grow(&p->list, &p->cap, p->count, sizeof(*p->list))) {
+        free(new.said), free(new.meant), free(new.before), free(new.after);
+        return no_memory(err);
     }
     p->list[p->count++] = new;
     return new.said &&new.meant &&new.before &&new.after ? 0 : no_memory(err);
@@ -161,15 +156,8 @@ static char *keep(struct place_parts *to, const char *text, size_t len)
 {
     char *copy;
 
-    if (to->text_count == to->text_cap) {
-        size_t cap = to->text_cap ? to->text_cap * 2 : 16;
-        char **texts = realloc(to->texts, cap * sizeof(*texts));
-
-        if (!texts)
-            return NULL;
-        to->texts = texts;
-        to->text_cap = cap;
-    }
+    if (!list_grow(&to->texts, &to->text_cap, to->text_count, sizeof(*to->texts)))
+        return NULL;
     copy = malloc(len + 1);
     if (!copy)
         return NULL;
@@ -181,15 +169,8 @@ static char *keep(struct place_parts *to, const char *text, size_t len)
 
 static int put_part(struct place_parts *to, const struct place_part *new, struct err *err)
 {
-    if (to->count == to->cap) {
-        size_t cap = to->cap ? to->cap * 2 : 16;
-        struct place_part *list = realloc(to->list, cap * sizeof(*list));
-
-        if (!list)
-            return no_memory(err);
-        to->list = list;
-        to->cap = cap;
-    }
+    if (!list_grow(&to->list, &to->cap, to->count, sizeof(*to->list)))
+        return no_memory(err);
     to->list[to->count++] = *new;
     return 0;
 }

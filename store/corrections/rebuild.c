@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "store/corrections/hunks.h"
 #include "store/corrections/script.h"
 
@@ -104,15 +105,8 @@ bool rebuild_map(const char *heard, const struct rebuild_row *rows, size_t n,
 
 static int put_row(struct rebuilt *to, struct rebuild_row row, struct err *err)
 {
-    if (to->count == to->cap) {
-        size_t cap = to->cap ? to->cap * 2 : 32;
-        struct rebuild_row *rows = realloc(to->rows, cap * sizeof(*rows));
-
-        if (!rows)
-            return no_memory(err);
-        to->rows = rows;
-        to->cap = cap;
-    }
+    if (!list_grow(&to->rows, &to->cap, to->count, sizeof(*to->rows)))
+        return no_memory(err);
     to->rows[to->count++] = row;
     return 0;
 }
@@ -122,15 +116,8 @@ static const char *keep(struct rebuilt *to, const char *s, size_t len, bool blan
 {
     char *copy;
 
-    if (to->text_count == to->text_cap) {
-        size_t cap = to->text_cap ? to->text_cap * 2 : 32;
-        char **texts = realloc(to->texts, cap * sizeof(*texts));
-
-        if (!texts)
-            return NULL;
-        to->texts = texts;
-        to->text_cap = cap;
-    }
+    if (!list_grow(&to->texts, &to->text_cap, to->text_count, sizeof(*to->texts)))
+        return NULL;
     copy = malloc(len + blank + 1);
     if (!copy)
         return NULL;

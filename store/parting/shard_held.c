@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
+
 #define MOST_ROWS (1u << 20) /* of a kind in one shard: a catalog may be anybody's */
 #define CHUNK 65536
 
@@ -56,18 +58,13 @@ static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog:
 /* Zeroed room behind the others; NULL: *err says why. */
 static void *add(struct list *l, size_t size, struct err *err)
 {
-    if (l->count == l->cap) {
-        size_t cap = l->cap ? l->cap * 2 : 64;
-        void *items = l->count < MOST_ROWS ? realloc(l->items, cap * size) : NULL;
-
-        if (!items && l->count >= MOST_ROWS)
-            err_set(err, ERR_LIMIT, "a shard of more than %u rows of one kind", MOST_ROWS);
-        else if (!items)
-            no_memory(err);
-        if (!items)
-            return NULL;
-        l->items = items;
-        l->cap = cap;
+    if (l->count >= MOST_ROWS) {
+        err_set(err, ERR_LIMIT, "a shard of more than %u rows of one kind", MOST_ROWS);
+        return NULL;
+    }
+    if (!list_grow(&l->items, &l->cap, l->count, size)) {
+        no_memory(err);
+        return NULL;
     }
     return memset((char *)l->items + l->count++ * size, 0, size);
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
+
 #define MOST_PEOPLE (1u << 24)
 
 struct people { /* of a settled task; all owned */
@@ -25,21 +27,11 @@ static void people_free(struct people *p)
 }
 
 /* Room for one more. */
-static int grow(void **list, size_t *cap, size_t count, size_t size, struct err *err)
+static int grow(void *list, size_t *cap, size_t count, size_t size, struct err *err)
 {
-    size_t n = *cap ? *cap * 2 : 16;
-    void *more;
-
-    if (count < *cap)
-        return 0;
     if (count >= MOST_PEOPLE)
         return err_set(err, ERR_LIMIT, "more speakers or turns than a recording can have");
-    more = realloc(*list, n * size);
-    if (!more)
-        return no_memory(err);
-    *list = more;
-    *cap = n;
-    return 0;
+    return list_grow(list, cap, count, size) ? 0 : no_memory(err);
 }
 
 static int add_speaker(struct people *p, sqlite3_stmt *stmt, struct err *err)
@@ -49,10 +41,10 @@ static int add_speaker(struct people *p, sqlite3_stmt *stmt, struct err *err)
     const void *data = sqlite3_column_blob(stmt, 2);
     size_t bytes = (size_t)sqlite3_column_bytes(stmt, 2);
     float *values = NULL;
-    int rc = grow((void **)&p->ids, &ids_cap, n, sizeof(*p->ids), err);
+    int rc = grow(&p->ids, &ids_cap, n, sizeof(*p->ids), err);
 
     if (rc == 0)
-        rc = grow((void **)&p->speakers, &p->speaker_cap, n, sizeof(*p->speakers), err);
+        rc = grow(&p->speakers, &p->speaker_cap, n, sizeof(*p->speakers), err);
     if (rc < 0)
         return rc;
     if (data && bytes) {
@@ -74,7 +66,7 @@ static int add_turn(struct people *p, sqlite3_stmt *stmt, struct err *err)
 {
     int64_t id = sqlite3_column_int64(stmt, 2);
     uint32_t k = 0;
-    int rc = grow((void **)&p->turns, &p->turn_cap, p->of.turn_count, sizeof(*p->turns), err);
+    int rc = grow(&p->turns, &p->turn_cap, p->of.turn_count, sizeof(*p->turns), err);
 
     while (rc == 0 && k < p->of.speaker_count && p->ids[k] != id)
         k++;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "store/register/groups.h"
 #include "store/register/likeness.h"
 
@@ -47,20 +48,6 @@ static void space_free(struct space *s)
     free(s->mean);
 }
 
-static bool grow(void *list, size_t *room, size_t count, size_t each)
-{
-    size_t more = *room ? *room * 2 : 64;
-    void *grown;
-
-    if (count < *room)
-        return true;
-    if (more > SIZE_MAX / each || !(grown = realloc(*(void **)list, more * each)))
-        return false;
-    *(void **)list = grown;
-    *room = more;
-    return true;
-}
-
 /* 1: it is the last one now; 0: what is there is none, or of another size than the first. */
 static int add_vector(struct vectors *v, size_t *size, sqlite3_stmt *stmt, int column,
                       struct err *err)
@@ -73,7 +60,7 @@ static int add_vector(struct vectors *v, size_t *size, sqlite3_stmt *stmt, int c
     if (!blob || n == 0 || n > SIZE_MOST || n != *size)
         return 0;
     v->size = n;
-    if (!grow(&v->values, &v->room, v->count, n * sizeof(float)))
+    if (!list_grow(&v->values, &v->room, v->count, n * sizeof(float)))
         return err_set(err, ERR_NOMEM, "catalog: out of memory");
     memcpy(v->values + v->count * n, blob, n * sizeof(float));
     if (likeness_unit(v->values + v->count * n, n) < 0)
@@ -100,7 +87,7 @@ static int read_voices(struct store *st, const char *model_hash, struct space *s
 
     while (rc == 1) {
         rc = add_vector(&s->of_voices, size, stmt, 4, err);
-        if (rc == 1 && !grow(&s->voices, &s->voice_room, s->voice_count, sizeof(*s->voices)))
+        if (rc == 1 && !list_grow(&s->voices, &s->voice_room, s->voice_count, sizeof(*s->voices)))
             rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
         if (rc == 1)
             s->voices[s->voice_count++] =
@@ -124,7 +111,7 @@ static int add_person(struct space *s, sqlite3_stmt *stmt, size_t *size, struct 
     if (rc != 1)
         return rc;
     if (!p || p->person_id != person_id) {
-        if (!grow(&s->people, &s->person_room, s->person_count, sizeof(*s->people)))
+        if (!list_grow(&s->people, &s->person_room, s->person_count, sizeof(*s->people)))
             return err_set(err, ERR_NOMEM, "catalog: out of memory");
         p = &s->people[s->person_count++];
         *p = (struct person){person_id, sqlite3_column_int(stmt, 1), at, at, at};

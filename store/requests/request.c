@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/list.h"
 #include "base/utf8.h"
 #include "store/corrections/settle.h"
 #include "store/register/register.h"
@@ -264,15 +265,8 @@ static int check(const struct request *rq, struct err *err)
 
 int apply_ids_add(struct apply_ids *ids, int64_t id, struct err *err)
 {
-    if (ids->count == ids->cap) {
-        size_t cap = ids->cap ? ids->cap * 2 : 256;
-        int64_t *list = realloc(ids->list, cap * sizeof(*list));
-
-        if (!list)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
-        ids->list = list;
-        ids->cap = cap;
-    }
+    if (!list_grow(&ids->list, &ids->cap, ids->count, sizeof(*ids->list)))
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
     ids->list[ids->count++] = id;
     return 0;
 }

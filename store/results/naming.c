@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "store/register/register.h"
 
 /* Speakers of a diarization: the time that each shares with each is kept in a table. No recording
@@ -65,15 +66,8 @@ static int add_turn(struct naming *n, sqlite3_stmt *stmt, struct err *err)
 
     if (!of)
         return 0;
-    if (n->turn_count == n->turn_cap) {
-        size_t cap = n->turn_cap ? n->turn_cap * 2 : 64;
-        struct result_turn *turns = realloc(n->turns, cap * sizeof(*turns));
-
-        if (!turns)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
-        n->turns = turns;
-        n->turn_cap = cap;
-    }
+    if (!list_grow(&n->turns, &n->turn_cap, n->turn_count, sizeof(*n->turns)))
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
     n->turns[n->turn_count++] = (struct result_turn){
         sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), (uint32_t)(of - n->ids)};
     return 0;
@@ -104,15 +98,8 @@ static int add_said(struct naming *n, sqlite3_stmt *stmt, struct err *err)
 
     if (!of)
         return 0;
-    if (n->said_count == n->said_cap) {
-        size_t cap = n->said_cap ? n->said_cap * 2 : 16;
-        struct said *said = realloc(n->said, cap * sizeof(*said));
-
-        if (!said)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
-        n->said = said;
-        n->said_cap = cap;
-    }
+    if (!list_grow(&n->said, &n->said_cap, n->said_count, sizeof(*n->said)))
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
     n->said[n->said_count++] = (struct said){(size_t)(of - n->ids), sqlite3_column_int64(stmt, 1),
                                              sqlite3_column_int(stmt, 2)};
     return 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "store/corrections/settle.h"
 #include "store/results/whole.h"
 
@@ -34,15 +35,8 @@ static int add_standing(struct standing *c, sqlite3_stmt *stmt, size_t before, s
 
     if (word < 0 || words <= 0 || word > INT32_MAX || words > INT32_MAX)
         return 0;
-    if (c->count == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 16;
-        void *list = realloc(c->list, cap * sizeof(*c->list));
-
-        if (!list)
-            return no_memory(err);
-        c->list = list;
-        c->cap = cap;
-    }
+    if (!list_grow(&c->list, &c->cap, c->count, sizeof(*c->list)))
+        return no_memory(err);
     c->list[c->count].correction_id = sqlite3_column_int64(stmt, 0);
     c->list[c->count].word = before + (size_t)word;
     c->list[c->count++].words = (size_t)words;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "store/corrections/settle.h"
 #include "store/db.h"
@@ -23,15 +24,8 @@ struct stretches {
 
 static int stretch_add(struct stretches *s, sqlite3_stmt *stmt, struct err *err)
 {
-    if (s->count == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 64;
-        struct stretch *list = realloc(s->list, cap * sizeof(*list));
-
-        if (!list)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
-        s->list = list;
-        s->cap = cap;
-    }
+    if (!list_grow(&s->list, &s->cap, s->count, sizeof(*s->list)))
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
     s->list[s->count++] =
         (struct stretch){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
                          sqlite3_column_int64(stmt, 2)};

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/list.h"
 #include "store/results/seams.h"
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
@@ -20,15 +21,8 @@ static int add_row(struct whole_rows *s, sqlite3_stmt *stmt, struct err *err)
     bool whole = sqlite3_column_type(stmt, 7) != SQLITE_NULL;
     struct whole_row *r;
 
-    if (s->count == s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 64;
-        struct whole_row *rows = realloc(s->list, cap * sizeof(*rows));
-
-        if (!rows)
-            return no_memory(err);
-        s->list = rows;
-        s->cap = cap;
-    }
+    if (!list_grow(&s->list, &s->cap, s->count, sizeof(*s->list)))
+        return no_memory(err);
     r = &s->list[s->count++];
     *r = (struct whole_row){.segment_id = sqlite3_column_int64(stmt, 0),
                             .start_ms = sqlite3_column_int64(stmt, 1),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/utf8.h"
 #include "store/search/query_tree.h"
 
@@ -209,15 +210,8 @@ static int add_node(struct parser *p, struct query_node node, size_t *ret)
 {
     struct query *q = p->q;
 
-    if (q->count == q->room) {
-        size_t room = q->room * 2 + 8;
-        struct query_node *nodes = realloc(q->nodes, room * sizeof(*nodes));
-
-        if (!nodes)
-            return err_set(p->err, ERR_NOMEM, "out of memory");
-        q->nodes = nodes;
-        q->room = room;
-    }
+    if (!list_grow(&q->nodes, &q->room, q->count, sizeof(*q->nodes)))
+        return err_set(p->err, ERR_NOMEM, "out of memory");
     node.first = node.last = node.next = QUERY_NO_NODE;
     q->nodes[q->count] = node;
     *ret = q->count++;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "store/read/text_rows.h"
 #include "store/search/ranking.h"
 
@@ -78,15 +79,8 @@ static void put_query(const struct read_search *search, struct filter_path *path
 
 static int add(struct ranked *r, double score, const void *text, size_t len, struct err *err)
 {
-    if (r->count == r->room) {
-        size_t room = r->room * 2 + 256;
-        struct ranked_hit *hits = realloc(r->hits, room * sizeof(*hits));
-
-        if (!hits)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
-        r->hits = hits;
-        r->room = room;
-    }
+    if (!list_grow(&r->hits, &r->room, r->count, sizeof(*r->hits)))
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
     r->hits[r->count++] = (struct ranked_hit){score, r->texts.len, len};
     buf_put(&r->texts, text, len);
     return r->texts.failed ? err_set(err, ERR_NOMEM, "catalog: out of memory") : 0;

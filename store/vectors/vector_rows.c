@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/list.h"
 #include "store/read/scope_filter.h"
 
 void vector_rows_free(struct vector_rows *r)
@@ -12,20 +13,13 @@ void vector_rows_free(struct vector_rows *r)
 
 static int put(struct vector_rows *r, size_t *room, int64_t id, struct err *err)
 {
-    struct vector_range *list;
-
     r->rows++;
     if (r->count && r->list[r->count - 1].last == id - 1) {
         r->list[r->count - 1].last = id;
         return 0;
     }
-    if (r->count == *room) {
-        list = realloc(r->list, (*room * 2 + 64) * sizeof(*list));
-        if (!list)
-            return err_set(err, ERR_NOMEM, "vectors: out of memory");
-        r->list = list;
-        *room = *room * 2 + 64;
-    }
+    if (!list_grow(&r->list, room, r->count, sizeof(*r->list)))
+        return err_set(err, ERR_NOMEM, "vectors: out of memory");
     r->list[r->count++] = (struct vector_range){id, id};
     return 0;
 }

@@ -390,6 +390,28 @@ static bool wanted(const struct net *net, const struct options *o)
     return name && any;
 }
 
+/* ERR_USAGE: a name with which none of them begins. */
+static int check_names(const struct options *o, struct err *err)
+{
+    char known[300] = "";
+
+    for (char **n = o->names; *n; n++) {
+        const struct options alone = {.quick = o->quick, .names = (char *[]){*n, NULL}};
+        bool any = false;
+
+        for (size_t i = 0; i < NETS; i++)
+            any |= wanted(nets[i], &alone);
+        for (size_t i = 0; !any && i < NETS; i++)
+            if (net_name(nets[i], !o->quick))
+                snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s'%s'",
+                         known[0] ? ", " : "", net_name(nets[i], !o->quick));
+        if (!any)
+            return err_set(err, ERR_USAGE, "no network's name begins with '%.100s': there are %s",
+                           *n, known);
+    }
+    return 0;
+}
+
 static int all(const struct options *o, struct err *err)
 {
     struct result results[NETS][PRECISION_COUNT] = {0};
@@ -417,7 +439,8 @@ int main(int argc, char **argv)
     int status = 0;
 
     backend_host_sleep_when_idle(argv);
-    if (parse(&o, argc, argv, &err) != 0 || open_device(&o, &err) != 0)
+    if (parse(&o, argc, argv, &err) != 0 || check_names(&o, &err) != 0 ||
+        open_device(&o, &err) != 0)
         return fail(&err);
     fill_in(&o);
     printf("%s (%s)", be->info.name, be->info.features);

@@ -57,7 +57,8 @@ static void run(struct silero *s, size_t from, size_t past, float prob[STREAMS][
         steps = STEPS - done < SILERO_BLOCK ? STEPS - done : SILERO_BLOCK;
         for (size_t i = from; i < past; i++)
             block[i] = (struct silero_block){&stream[i], pcm[i] + done * SILERO_STEP,
-                                             (uint32_t)steps, prob[i] + done, 0};
+                                             (uint32_t)steps * SILERO_STEP, (uint32_t)steps,
+                                             prob[i] + done};
         assert_ok(silero_run(s, block + from, (uint32_t)(past - from), &e), e);
     }
 }

@@ -273,6 +273,46 @@ TEST(drawing)
     assert_int_equal(one(l, 1, 0x1.fffffffffffffp-1).token, 12);
 }
 
+/* On a processor, whichever: what a sum of one after the other says, where the uniform number lies
+ * within a bit of where one id's share ends, too. */
+TEST(drawing_to_the_last_bit)
+{
+    static const double spreads[] = {0.1, 4, 40, 1500};
+    static float l[VOCAB], allowed[VOCAB];
+    const int32_t seq[] = {TS, 20};
+
+    for (int round = 0; strcmp(be->info.id, "cpu") == 0 && round < 600; round++) {
+        float temperature = (float)(0.2 * (1 + round % 5));
+        double max = -INFINITY, whole = 0, sum = 0, u = uniform();
+        int32_t until = (int32_t)(uniform() * EOT), want = -1;
+
+        flat(l, -INFINITY);
+        for (int i = 0; i <= EOT; i++)
+            l[i] = (float)(spreads[round % 4] * (uniform() - 0.5));
+        for (int k = 0; round % 3 == 1 && k < 50; k++)
+            l[(int)(uniform() * EOT)] = k % 2 ? NAN : -INFINITY;
+        memcpy(allowed, l, sizeof(l));
+        reference_mask(seq, 2, allowed);
+        for (int i = 0; i < VOCAB; i++)
+            max = (double)allowed[i] > max ? (double)allowed[i] : max;
+        for (int i = 0; i < VOCAB; i++) {
+            whole += number_exp(((double)allowed[i] - max) / (double)temperature);
+            sum = i == until ? whole : sum;
+        }
+        if (round % 7)
+            u = nextafter(fmin(sum / whole, 0x1.fffffffffffffp-1), round % 2 ? 0 : 1);
+        u = fmin(u, 0x1.fffffffffffffp-1);
+        sum = 0;
+        for (int i = 0; i < VOCAB && !(sum > u * whole); i++) {
+            double w = number_exp(((double)allowed[i] - max) / (double)temperature);
+
+            want = w > 0 ? i : want;
+            sum += w;
+        }
+        assert_int_equal(one(l, temperature, u).token, want);
+    }
+}
+
 static struct choice start(const float *l)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_START};

@@ -255,6 +255,39 @@ TEST(filter_banks)
     tensor_free(sound);
 }
 
+/* What is no number is silence, and what is far outside of [-1, 1] is cut. */
+TEST(strange_samples)
+{
+    static float pcm[2][SAMPLES], got[2][64 * 1024];
+
+    make_sound(pcm[0]);
+    for (size_t i = 0; i < SAMPLES; i += 777)
+        pcm[0][i] = (float[]){NAN, -INFINITY, 1e38f, -17.0f, -NAN, 16.0f}[i / 777 % 6];
+    for (size_t i = 0; i < SAMPLES; i++)
+        pcm[1][i] = isnan(pcm[0][i]) ? 0.0f : fmaxf(fminf(pcm[0][i], 16.0f), -16.0f);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct bank_case *c = &cases[i];
+        const size_t rows = c->windows * filter_bank_frames(&c->spec, c->samples);
+        struct tensor out = tensor_new(DTYPE_F32, rows, c->spec.mel.bins, NULL);
+        struct filter_bank *f;
+        struct err e;
+
+        assert_in_range(rows * c->spec.mel.bins, 1, COUNT(got[0]));
+        assert_ok(be->ops->filter_bank_new(be, &c->spec, &f, &e), e);
+        for (size_t k = 0; k < 2; k++) {
+            struct tensor sound = tensor_new(DTYPE_F32, 1, SAMPLES, pcm[k]);
+
+            assert_ok(be->ops->filter_bank(be, f, sound, c->at, c->windows, c->samples, out, &e),
+                      e);
+            assert_ok(be->ops->get(be, got[k], out, &e), e);
+            tensor_free(sound);
+        }
+        assert_memory_equal(got[0], got[1], rows * c->spec.mel.bins * sizeof(float));
+        be->ops->filter_bank_free(be, f);
+        tensor_free(out);
+    }
+}
+
 TEST(what_does_not_fit)
 {
     const struct bank_case *c = &cases[0];

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "store/read/read.h"
 #include "store/store.h"
@@ -341,15 +342,8 @@ static int on_asked(void *arg, const struct read_recording *r)
 {
     struct export_run *x = arg;
 
-    if (x->only_n == x->only_room) {
-        size_t room = x->only_room * 2 + 64;
-        int64_t *only = realloc(x->only, room * sizeof(*only));
-
-        if (!only)
-            return err_set(&x->err, ERR_NOMEM, "out of memory");
-        x->only = only;
-        x->only_room = room;
-    }
+    if (!list_grow(&x->only, &x->only_room, x->only_n, sizeof(*x->only)))
+        return err_set(&x->err, ERR_NOMEM, "out of memory");
     x->only[x->only_n++] = r->media_id;
     return 0;
 }

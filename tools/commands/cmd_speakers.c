@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "store/read/find.h"
 #include "tools/cli/cli.h"
@@ -487,15 +488,8 @@ static int take_once(void *arg, const struct find_speaker *row)
 
     if (o->known > 0 && bsearch(&row->speaker_id, o->ids, o->known, sizeof(*o->ids), by_id))
         return 0;
-    if (o->count == o->room) {
-        size_t room = o->room * 2 + 64;
-        int64_t *ids = realloc(o->ids, room * sizeof(*ids));
-
-        if (!ids)
-            return err_set(&o->err, ERR_NOMEM, "out of memory");
-        o->ids = ids;
-        o->room = room;
-    }
+    if (!list_grow(&o->ids, &o->room, o->count, sizeof(*o->ids)))
+        return err_set(&o->err, ERR_NOMEM, "out of memory");
     o->ids[o->count++] = row->speaker_id;
     if (find_place(o->store, row->media_id, o->path, take_placed, &p, &o->err) != 0)
         return o->err.code;

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "store/read/read.h"
 #include "tools/cli/cli.h"
@@ -88,15 +89,8 @@ static int take_file(void *arg, const struct read_file *row)
     struct verify *v = arg;
     struct file *f;
 
-    if (v->count == v->cap) {
-        size_t cap = v->cap ? v->cap * 2 : 256;
-        struct file *files = realloc(v->files, cap * sizeof(*files));
-
-        if (!files)
-            return ERR_NOMEM;
-        v->files = files;
-        v->cap = cap;
-    }
+    if (!list_grow(&v->files, &v->cap, v->count, sizeof(*v->files)))
+        return ERR_NOMEM;
     f = &v->files[v->count];
     *f = (struct file){.path = strndup(row->path_raw, row->path_raw_len),
                        .size_bytes = row->size_bytes,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "store/corrections/script.h"
 
@@ -83,17 +84,9 @@ int changes_alike(const char *a, const char *b, bool *ret, struct err *err)
 
 static int grow(struct changes *c, struct err *err)
 {
-    size_t room = c->room * 2 + 64;
-    struct change *list = c->list;
-
-    if (c->count < c->room)
-        return 0;
-    list = realloc(list, room * sizeof(*list));
-    if (!list)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    c->list = list;
-    c->room = room;
-    return 0;
+    return list_grow(&c->list, &c->room, c->count, sizeof(*c->list))
+               ? 0
+               : err_set(err, ERR_NOMEM, "out of memory");
 }
 
 static int check_text(const char *text, int64_t start_ms, struct err *err)

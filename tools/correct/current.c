@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
+
 void current_free(struct current *c)
 {
     for (size_t i = 0; i < c->count; i++) {
@@ -26,15 +28,8 @@ static int take_heard(void *arg, const struct read_segment *row)
     struct current *c = t->c;
     struct current_segment *s;
 
-    if (c->count == c->room) {
-        size_t room = c->room * 2 + 256;
-        struct current_segment *list = realloc(c->list, room * sizeof(*list));
-
-        if (!list)
-            return err_set(t->err, ERR_NOMEM, "out of memory");
-        c->list = list;
-        c->room = room;
-    }
+    if (!list_grow(&c->list, &c->room, c->count, sizeof(*c->list)))
+        return err_set(t->err, ERR_NOMEM, "out of memory");
     s = &c->list[c->count++];
     *s = (struct current_segment){row->segment_id, row->start_ms, row->end_ms, strdup(""),
                                   strdup(row->text)};

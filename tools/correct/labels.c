@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
+
 void labels_free(struct labels *l)
 {
     for (size_t i = 0; i < l->count; i++)
@@ -18,15 +20,8 @@ int labels_add(struct labels *l, const char *name, struct err *err)
             return 0;
     if (name[0] == 0)
         return 0;
-    if (l->count == l->room) {
-        size_t room = l->room * 2 + 8;
-        char **list = realloc(l->list, room * sizeof(*list));
-
-        if (!list)
-            return err_set(err, ERR_NOMEM, "out of memory");
-        l->list = list;
-        l->room = room;
-    }
+    if (!list_grow(&l->list, &l->room, l->count, sizeof(*l->list)))
+        return err_set(err, ERR_NOMEM, "out of memory");
     l->list[l->count] = strdup(name);
     return l->list[l->count++] ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "store/corrections/hunks.h"
 #include "store/corrections/script.h"
 #include "workers/text/codepoints.h"
@@ -63,15 +64,8 @@ static int add(struct word_list *w, struct word word, struct err *err)
 {
     if (w->count == WORD_LIST_MAX)
         return err_set(err, ERR_LIMIT, "it has more than %d words: try it in parts", WORD_LIST_MAX);
-    if (w->count == w->room) {
-        size_t room = w->room * 2 + 256;
-        struct word *list = realloc(w->list, room * sizeof(*list));
-
-        if (!list)
-            return err_set(err, ERR_NOMEM, "out of memory");
-        w->list = list;
-        w->room = room;
-    }
+    if (!list_grow(&w->list, &w->room, w->count, sizeof(*w->list)))
+        return err_set(err, ERR_NOMEM, "out of memory");
     w->list[w->count++] = word;
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/utf8.h"
 
 static int bad(const struct csv *c, const char *what, struct err *err)
@@ -89,15 +90,8 @@ static int take_quoted(struct csv *c, char **to, struct err *err)
 
 static int put_column(struct csv *c, char *field, struct err *err)
 {
-    if (c->count == c->cap) {
-        size_t cap = c->cap ? c->cap * 2 : 16;
-        char **columns = realloc(c->columns, cap * sizeof(*columns));
-
-        if (!columns)
-            return err_set(err, ERR_NOMEM, "out of memory");
-        c->columns = columns;
-        c->cap = cap;
-    }
+    if (!list_grow(&c->columns, &c->cap, c->count, sizeof(*c->columns)))
+        return err_set(err, ERR_NOMEM, "out of memory");
     c->columns[c->count++] = field;
     return 0;
 }

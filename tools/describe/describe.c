@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/utf8.h"
 #include "store/results/recorded.h"
 #include "tools/pair_set.h"
@@ -209,15 +210,8 @@ static int take_values(const struct reading *r, const struct csv *table,
 
 static int add(struct described *d, const struct request_description *one, struct err *err)
 {
-    if (d->count == d->cap) {
-        size_t cap = d->cap ? d->cap * 2 : 64;
-        struct request_description *list = realloc(d->list, cap * sizeof(*list));
-
-        if (!list)
-            return err_set(err, ERR_NOMEM, "out of memory");
-        d->list = list;
-        d->cap = cap;
-    }
+    if (!list_grow(&d->list, &d->cap, d->count, sizeof(*d->list)))
+        return err_set(err, ERR_NOMEM, "out of memory");
     d->list[d->count++] = *one;
     return 0;
 }

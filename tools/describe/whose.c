@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/list.h"
 #include "store/read/read.h"
 
 struct name {
@@ -49,15 +50,8 @@ static int take_name(void *arg, int64_t media_id, const char *path, const char *
     const char *whole = member[0] ? member : path, *slash = strrchr(whole, '/');
     struct whose *w = arg;
 
-    if (w->count == w->cap) {
-        size_t cap = w->cap ? w->cap * 2 : 1024;
-        struct name *names = realloc(w->names, cap * sizeof(*names));
-
-        if (!names)
-            return ERR_NOMEM;
-        w->names = names;
-        w->cap = cap;
-    }
+    if (!list_grow(&w->names, &w->cap, w->count, sizeof(*w->names)))
+        return ERR_NOMEM;
     w->names[w->count] = (struct name){strdup(slash ? slash + 1 : whole), media_id};
     return w->names[w->count++].name ? 0 : ERR_NOMEM;
 }

@@ -16,6 +16,7 @@ struct known {
     int (*version)(void *symbol, int v[3]); /* how it answers */
     int want[2];
     const char *package;
+    bool pull; /* for `nightshift model pull` alone: nothing else lacks it */
 };
 
 static int version_packed16(void *symbol, int v[3]) /* FFmpeg: major << 16 | minor << 8 | micro */
@@ -66,36 +67,37 @@ static int version_ints(void *symbol, int v[3]) /* a struct that begins with thr
 }
 
 static const struct known libraries[] = {
-    {"avformat", "avformat_version", version_packed16, {59, 0}, "libavformat59"},
-    {"avcodec", "avcodec_version", version_packed16, {59, 0}, "libavcodec59"},
-    {"swresample", "swresample_version", version_packed16, {4, 0}, "libswresample4"},
-    {"libarchive", "archive_version_number", version_millions, {3, 6}, "libarchive13"},
-    {"libcurl", "curl_version", version_said, {7, 85}, "libcurl4"},
-    {"OpenSSL", "OpenSSL_version_num", version_openssl, {3, 0}, "libssl3"},
-    {"libuv", "uv_version", version_packed16, {1, 44}, "libuv1"},
-    {"libseccomp", "seccomp_version", version_ints, {2, 5}, "libseccomp2"},
-    {"oneDNN", "dnnl_version", version_ints, {2, 6}, "libdnnl2"},
+    {"avformat", "avformat_version", version_packed16, {59, 0}, "libavformat59", false},
+    {"avcodec", "avcodec_version", version_packed16, {59, 0}, "libavcodec59", false},
+    {"swresample", "swresample_version", version_packed16, {4, 0}, "libswresample4", false},
+    {"libarchive", "archive_version_number", version_millions, {3, 6}, "libarchive13", false},
+    {"libcurl", "curl_version", version_said, {7, 85}, "libcurl4", true},
+    {"OpenSSL", "OpenSSL_version_num", version_openssl, {3, 0}, "libssl3", true},
+    {"libuv", "uv_version", version_packed16, {1, 44}, "libuv1", false},
+    {"libseccomp", "seccomp_version", version_ints, {2, 5}, "libseccomp2", false},
+    {"oneDNN", "dnnl_version", version_ints, {2, 6}, "libdnnl2", false},
 };
 
 static void check_library(struct doctor *d, const struct known *l)
 {
+    enum finding_state otherwise = l->pull ? FINDING_WARNING : FINDING_BROKEN;
     void *symbol = dlsym(RTLD_DEFAULT, l->symbol);
     char wanted[80], todo[100];
     int v[3] = {0};
     Dl_info where = {0};
     bool good;
 
-    snprintf(wanted, sizeof(wanted), "version %d.%d or later", l->want[0], l->want[1]);
+    snprintf(wanted, sizeof(wanted), "version %d.%d or later%s", l->want[0], l->want[1],
+             l->pull ? ", for `nightshift model pull` alone" : "");
     snprintf(todo, sizeof(todo), "sudo apt install --reinstall %s", l->package);
     if (!symbol || l->version(symbol, v) != 0) {
-        doctor_finding(d, FINDING_BROKEN, l->name, wanted, todo, "%s is not to be found",
-                       l->package);
+        doctor_finding(d, otherwise, l->name, wanted, todo, "%s is not to be found", l->package);
         return;
     }
     dladdr(symbol, &where);
     good = v[0] > l->want[0] || (v[0] == l->want[0] && v[1] >= l->want[1]);
-    doctor_finding(d, good ? FINDING_WELL : FINDING_BROKEN, l->name, wanted, todo, "%d.%d.%d (%s)",
-                   v[0], v[1], v[2], where.dli_fname ? where.dli_fname : "built in");
+    doctor_finding(d, good ? FINDING_WELL : otherwise, l->name, wanted, todo, "%d.%d.%d (%s)", v[0],
+                   v[1], v[2], where.dli_fname ? where.dli_fname : "built in");
 }
 
 static void check_sqlite(struct doctor *d)

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/list.h"
 #include "tools/pair_set.h"
 
 struct present {
@@ -135,15 +136,8 @@ static int keep(void *arg, int64_t place_id, int64_t media_id, uint64_t places, 
 {
     struct dry_run *f = arg;
 
-    if (f->count == f->cap) {
-        size_t cap = f->cap ? f->cap * 2 : 1024;
-        struct present *list = realloc(f->list, cap * sizeof(*list));
-
-        if (!list)
-            return err_set(err, ERR_NOMEM, "out of memory for what has vanished");
-        f->list = list;
-        f->cap = cap;
-    }
+    if (!list_grow(&f->list, &f->cap, f->count, sizeof(*f->list)))
+        return err_set(err, ERR_NOMEM, "out of memory for what has vanished");
     f->list[f->count++] = (struct present){media_id, place_id, places};
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "tools/export/subtitles/lines.h"
 #include "tools/export/subtitles/pieces.h"
 #include "tools/export/subtitles/sounds.h"
@@ -89,15 +90,8 @@ static int add_run(struct making *m, size_t segment, size_t piece)
 {
     const struct subtitle_piece *p = &m->s->pieces[piece];
 
-    if (m->run_count == m->run_room) {
-        size_t room = m->run_room * 2 + 32;
-        struct run *runs = realloc(m->runs, room * sizeof(*runs));
-
-        if (!runs)
-            return no_memory(m);
-        m->runs = runs;
-        m->run_room = room;
-    }
+    if (!list_grow(&m->runs, &m->run_room, m->run_count, sizeof(*m->runs)))
+        return no_memory(m);
     m->runs[m->run_count] = (struct run){.first = piece,
                                          .start_ms = p->start_ms,
                                          .speaker = p->speaker,

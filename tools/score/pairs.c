@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/list.h"
 #include "base/utf8.h"
 #include "store/read/read.h"
 #include "tools/cli/cli.h"
@@ -44,15 +45,8 @@ static int add(struct pairs *p, const char *reference, const char *below, struct
 {
     struct pair *one;
 
-    if (p->n == p->room) {
-        size_t room = p->room * 2 + 64;
-        struct pair *list = realloc(p->list, room * sizeof(*list));
-
-        if (!list)
-            return no_memory(err);
-        p->list = list;
-        p->room = room;
-    }
+    if (!list_grow(&p->list, &p->room, p->n, sizeof(*p->list)))
+        return no_memory(err);
     one = &p->list[p->n++];
     *one = (struct pair){.reference = strdup(reference)};
     one->name = utf8_display(below, names_stem(below));
@@ -207,15 +201,8 @@ static int on_recording(void *arg, const struct read_recording *r)
     struct known *one;
     const char *slash;
 
-    if (k->n == k->room) {
-        size_t room = k->room * 2 + 256;
-        struct known *list = realloc(k->list, room * sizeof(*list));
-
-        if (!list)
-            return no_memory(&k->err);
-        k->list = list;
-        k->room = room;
-    }
+    if (!list_grow(&k->list, &k->room, k->n, sizeof(*k->list)))
+        return no_memory(&k->err);
     one = &k->list[k->n];
     *one = (struct known){.id = r->media_id, .has_text = strcmp(r->transcript, "done") == 0};
     if (asprintf(&one->path, "%s%s%s", r->path, r->member[0] ? "/" : "", r->member) < 0)

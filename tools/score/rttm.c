@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/utf8.h"
 
 #define FIELDS 8 /* that are looked at */
@@ -83,15 +84,8 @@ static int take_line(struct parsing *p, char *text, size_t number, struct err *e
         return err_set(err, ERR_INPUT, "line %zu has a name that is none", number);
     if (length == 0.0)
         return 0;
-    if (p->count == p->cap) {
-        size_t cap = p->cap ? 2 * p->cap : 256;
-        struct line *lines = realloc(p->lines, cap * sizeof(*lines));
-
-        if (!lines)
-            return err_set(err, ERR_NOMEM, "no memory for %zu turns", cap);
-        p->lines = lines;
-        p->cap = cap;
-    }
+    if (!list_grow(&p->lines, &p->cap, p->count, sizeof(*p->lines)))
+        return err_set(err, ERR_NOMEM, "no memory for %zu turns", p->count + 1);
     p->lines[p->count++] = (struct line){start, start + length, field[1], field[7]};
     return 0;
 }

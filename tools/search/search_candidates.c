@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/list.h"
 #include "store/read/find.h"
 
 #define CANDIDATES 1000u /* of each way, at least */
@@ -46,15 +47,8 @@ int candidates_add(struct candidates *c, enum search_way way, const struct searc
     struct search_result new = *row;
     bool named;
 
-    if (l->count == l->room) {
-        size_t room = l->room * 2 + 64;
-        struct search_result *rows = realloc(l->rows, room * sizeof(*rows));
-
-        if (!rows)
-            return no_memory(c);
-        l->rows = rows;
-        l->room = room;
-    }
+    if (!list_grow(&l->rows, &l->room, l->count, sizeof(*l->rows)))
+        return no_memory(c);
 #define COPY(field) new.field = strdup(row->field ? row->field : "")
     COPY(path);
     COPY(member);

@@ -74,9 +74,9 @@ static struct silero_block block_of(const struct speech_mask *m, const float *wi
     return (struct silero_block){
         .stream = &m->streams[i],
         .pcm = window + (size_t)at * SPEECH_STEP,
+        .samples = left < steps * SPEECH_STEP ? left : steps * SPEECH_STEP,
         .steps = steps,
         .prob = m->prob + i * STEPS + at,
-        .samples = left < steps * SPEECH_STEP ? left : steps * SPEECH_STEP,
     };
 }
 

@@ -68,7 +68,7 @@ __device__ inline double sample(const struct bank_device &b, const float *pcm, i
 {
     if (b.mirrored)
         i = i < 0 ? -i : i >= n ? 2 * ((int64_t)n - 1) - i : i;
-    return i < 0 || i >= n ? 0.0 : (double)pcm[i];
+    return i < 0 || i >= n ? 0.0 : (double)filter_bank_sample(pcm[i]);
 }
 
 /* Means of the block's frames, by a warp each. first: sample at which its first frame begins. */
@@ -182,6 +182,11 @@ int launch_frames(cudaStream_t s, const struct bank_device &b, const float *pcm,
     return launched();
 }
 
+const struct {
+    uint32_t fft;
+    decltype(&launch_frames<400>) launch;
+} lengths[] = {{1024, launch_frames<1024>}, {512, launch_frames<512>}, {400, launch_frames<400>}};
+
 /* Blocks: [bins / CENTRE_BINS][windows]; threads: [CENTRE_LANES][CENTRE_BINS]. */
 __global__ __launch_bounds__(CENTRE_BINS *CENTRE_LANES) void bank_centre(int frames,
                                                                          struct tensor out)
@@ -209,19 +214,26 @@ __global__ __launch_bounds__(CENTRE_BINS *CENTRE_LANES) void bank_centre(int fra
 
 } // namespace
 
+bool k_filter_bank_has(uint32_t fft)
+{
+    for (const auto &length : lengths)
+        if (length.fft == fft)
+            return true;
+    return false;
+}
+
 int k_filter_bank(cudaStream_t s, struct bank_device b, const float *pcm, const uint32_t *at,
                   uint32_t windows, uint32_t samples, uint32_t frames, struct tensor out)
 {
-    int rc;
+    int rc = (int)cudaErrorInvalidValue;
 
     if (windows == 0 || frames == 0)
         return 0;
     if (windows > 65535)
-        return (int)cudaErrorInvalidValue;
-    rc = b.fft == 1024  ? launch_frames<1024>(s, b, pcm, at, windows, samples, frames, out)
-         : b.fft == 512 ? launch_frames<512>(s, b, pcm, at, windows, samples, frames, out)
-         : b.fft == 400 ? launch_frames<400>(s, b, pcm, at, windows, samples, frames, out)
-                        : (int)cudaErrorInvalidValue;
+        return rc;
+    for (const auto &length : lengths)
+        if (length.fft == b.fft)
+            rc = length.launch(s, b, pcm, at, windows, samples, frames, out);
     if (rc || !b.centre)
         return rc;
     LAUNCH(bank_centre, dim3((b.mel.bins + CENTRE_BINS - 1) / CENTRE_BINS, windows),

@@ -35,16 +35,12 @@ __device__ inline void stage(const struct mel_device &m, const complex *from, co
     fourier_stage<RADIX, FFT, N, S, PAIRS, THREADS, FFT>(m.cosine, m.sine, from, to);
 }
 
-/* Sample i of the window, -200 <= i < 480200. One that is no number, or far outside of [-1, 1],
- * would spoil the window's maximum: it becomes silence or is cut. */
+/* Sample i of the window, -200 <= i < 480200. */
 __device__ inline double sample(const float *pcm, int n, int i)
 {
-    float v;
-
     i = i < 0 ? -i : i;
     i = i < K_MEL_SAMPLES ? i : 2 * (K_MEL_SAMPLES - 1) - i;
-    v = i < n ? pcm[i] : 0.0f;
-    return v >= -16.0f && v <= 16.0f ? v : v > 16.0f ? 16.0 : v < -16.0f ? -16.0 : 0.0;
+    return i < n ? (double)filter_bank_sample(pcm[i]) : 0.0;
 }
 
 /* Frames f and f + PAIRS of the block become the real and the imaginary part of transform f. */

@@ -42,15 +42,17 @@ INLINE dreg d_exp(dreg x)
     return (dreg)((lreg)(p * scale) & seen);
 }
 
-/* sum + number_exp(x[i] - max) for 16 of them. */
-INLINE double add_block(double sum, const float *x, double max)
+/* sum + number_exp((x[i] - max) / temperature) for 16 of them. Without a temperature nothing is
+ * divided, which would give the same. */
+INLINE double add_block(double sum, const float *x, double max, double temperature)
 {
     double t[TOGETHER];
 
 #pragma GCC unroll 8
     for (size_t i = 0; i < TOGETHER; i += DOUBLES) {
-        dreg e = d_exp(d_load(x + i) - d_all(max));
+        dreg below = d_load(x + i) - d_all(max), e;
 
+        e = d_exp(temperature == 1.0 ? below : below / d_all(temperature));
         memcpy(t + i, &e, sizeof(e));
     }
 #pragma GCC unroll 16
@@ -59,19 +61,18 @@ INLINE double add_block(double sum, const float *x, double max)
     return sum;
 }
 
-double KERNEL(exp_sum)(const float *x, size_t n, double max)
+double KERNEL(exp_sum)(double sum, const float *x, size_t n, double max, double temperature)
 {
-    double sum = 0;
     size_t i = 0;
 
     for (; i + TOGETHER <= n; i += TOGETHER)
-        sum = add_block(sum, x + i, max);
+        sum = add_block(sum, x + i, max, temperature);
     if (i < n) {
         float rest[TOGETHER];
 
         for (size_t r = 0; r < TOGETHER; r++)
             rest[r] = i + r < n ? x[i + r] : -__builtin_inff(); /* adds a zero */
-        sum = add_block(sum, rest, max);
+        sum = add_block(sum, rest, max, temperature);
     }
     return sum;
 }

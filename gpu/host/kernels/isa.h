@@ -52,7 +52,7 @@ void KERNEL(norm)(const float *x, const float *gamma, const float *beta, size_t 
 void KERNEL(to_bf16)(uint16_t *dst, const float *src, size_t n);
 float KERNEL(mel)(const struct mel_tables *t, const float *audio, float *out);
 void KERNEL(filter_bank)(const struct bank_job *job);
-double KERNEL(exp_sum)(const float *x, size_t n, double max);
+double KERNEL(exp_sum)(double sum, const float *x, size_t n, double max, double temperature);
 float KERNEL(largest)(const float *x, size_t n, size_t *at);
 void KERNEL(depthwise)(const struct depthwise_job *job);
 void KERNEL(activate)(enum activation f, const float *x, size_t n, void *y, bool bf16);

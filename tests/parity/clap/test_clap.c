@@ -123,7 +123,6 @@ static void audio(void **state)
     struct clap_config c;
     float *want = file_floats((size_t)2 * s->size, "tests/parity/clap/%s.audio.f32", s->name);
     float *have = malloc((size_t)2 * s->size * sizeof(*have));
-    float *heard = malloc((size_t)2 * CLAP_MEL_SAMPLES * sizeof(*heard));
     struct err e;
 
     assert_ok(clap_config_read(s->name, &c, &e), e);
@@ -137,10 +136,10 @@ static void audio(void **state)
         float *x = make_audio(i);
 
         clap_mel_fill(x, recordings[i].n);
-        memcpy(heard + (size_t)i * CLAP_MEL_SAMPLES, x, CLAP_MEL_SAMPLES * sizeof(*x));
+        assert_ok(clap_audio_put(t, i, x, 1, &e), e);
         free(x);
     }
-    assert_ok(clap_audio_run(t, heard, 2, have, &e), e);
+    assert_ok(clap_audio_run(t, 2, have, &e), e);
     for (uint32_t i = 0; i < 2; i++) {
         double d;
 
@@ -150,7 +149,6 @@ static void audio(void **state)
         assert_true(d < 1e-5);
     }
     clap_audio_free(t);
-    free(heard);
     free(want);
     free(have);
 }

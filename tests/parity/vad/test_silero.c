@@ -71,10 +71,11 @@ static void run(struct silero *s, struct voice *v, size_t n, uint32_t longest)
 
             if (left == 0)
                 continue;
+            left = left < longest ? left : longest;
             block[blocks++] = (struct silero_block){
-                &v[i].stream, v[i].pcm + v[i].done * SILERO_STEP,
-                left < longest ? (uint32_t)left : longest, v[i].prob + v[i].done, 0};
-            v[i].done += block[blocks - 1].steps;
+                &v[i].stream, v[i].pcm + v[i].done * SILERO_STEP, (uint32_t)left * SILERO_STEP,
+                (uint32_t)left, v[i].prob + v[i].done};
+            v[i].done += left;
         }
         if (blocks == 0)
             return;

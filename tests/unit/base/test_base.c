@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "base/utf8.h"
@@ -308,6 +309,29 @@ TEST(threads_as_said)
     assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
     unsetenv("OMP_NUM_THREADS");
     assert_true(threads_available() >= 1 && threads_available() <= THREADS_MOST);
+}
+
+TEST(lists_that_grow)
+{
+    uint32_t *list = NULL;
+    size_t room = 0, doublings = 0;
+
+    for (size_t n = 0; n < 1000; n++) {
+        size_t before = room;
+
+        assert_true(list_grow(&list, &room, n, sizeof(*list)));
+        assert_true(room > n && (room == before || before == n));
+        doublings += room != before;
+        list[n] = (uint32_t)n;
+    }
+    assert_in_range(doublings, 2, 11);
+    for (size_t n = 0; n < 1000; n++)
+        assert_int_equal(list[n], n);
+    room = SIZE_MAX / 8; /* twice as many of 4 bytes are more than there can be */
+    assert_false(list_grow(&list, &room, room, sizeof(*list)));
+    assert_int_equal(room, SIZE_MAX / 8);
+    assert_int_equal(list[999], 999);
+    free(list);
 }
 
 TEST_MAIN(NULL, NULL)

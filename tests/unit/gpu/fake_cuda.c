@@ -10,12 +10,14 @@
  *   crash       dies when it is opened;      crash-devices, crash-check: later
  *   hang        never answers;               leave: ends the process in order, too early
  *   print       prints to standard output, as libraries do
- *   garbage     writes nonsense to every file that is open */
+ *   garbage     writes nonsense to every file that is open
+ *   opens       opens any device, as a backend that can do nothing */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "gpu/backend.h"
 #include "gpu/cuda_module.h"
 
 extern struct cuda_module nightshift_cuda_module;
@@ -97,8 +99,13 @@ static int devices(struct cuda_device *ret, uint32_t cap, uint32_t *n, struct er
 static int open_device(const char *device, const struct cuda_options *options, struct backend **ret,
                        struct err *err)
 {
+    static struct backend be;
+
     (void)options;
-    (void)ret;
+    if (is("opens")) {
+        *ret = &be;
+        return 0;
+    }
     /* It has no memory, which is not tried again: its worker is put aside at once. */
     return err_set(err, ERR_VRAM, "device %s is imaginary", device);
 }

@@ -367,7 +367,7 @@ static int silero(void *arg, struct err *err)
 {
     struct silero_stream stream = {.h = {0}};
     float prob[3];
-    struct silero_block block = {&stream, pcm, 3, prob, 0};
+    struct silero_block block = {&stream, pcm, 3 * SILERO_STEP, 3, prob};
     struct silero *s = NULL;
     int rc = silero_load(arg, be, 1, &s, err);
 

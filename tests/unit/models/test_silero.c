@@ -86,7 +86,7 @@ static void run(struct silero *s, size_t from, size_t past, uint32_t longest, ui
                 continue;
             left = left < longest ? left : longest;
             block[n++] = (struct silero_block){&ret->stream[i], pcm[i] + done[i] * SILERO_STEP,
-                                               left, ret->prob[i] + done[i], 0};
+                                               left * SILERO_STEP, left, ret->prob[i] + done[i]};
             done[i] += left;
         }
         assert_ok(silero_run(s, block, n, &e), e);
@@ -164,11 +164,23 @@ TEST(shared_audio)
 {
     static const struct {
         uint32_t at, steps, samples;
-    } lies[] = {{0, 128, 0},          {16000, 128, 0},          {33000, 5, 0},
-                {16000, 128, 0},      {32000, 57, 29184 - 256}, {48064, 1, 512 - 128},
-                {48128, 1, 512 - 64}, {32064, 3, 1536 - 64},    {48064, 2, 777},
-                {48128, 3, 0},        {48192, 3, 1536 - 576},   {16000, 9, 4096},
-                {16064, 2, 777},      {48064, 1, 448},          {48064, 3, 1030},
+    } lies[] = {{0, 128, 65536},
+                {16000, 128, 65536},
+                {33000, 5, 2560},
+                {16000, 128, 65536},
+                {32000, 57, 29184 - 256},
+                {48064, 1, 512 - 128},
+                {48128, 1, 512 - 64},
+                {32064, 3, 1536 - 64},
+                {48064, 2, 777},
+                {48128, 3, 1536},
+                {48192, 3, 1536 - 576},
+                {16000, 9, 4096},
+                {16064, 2, 777},
+                {48064, 1, 448},
+                {48064, 3, 1030},
+                {16000, 1, 0},
+                {48064, 3, 0},
                 {60000, 100, 51008}};
     static float own[COUNT(lies)][SILERO_BLOCK * SILERO_STEP], prob[2][COUNT(lies)][SILERO_BLOCK];
     static struct silero_stream stream[2][COUNT(lies)];
@@ -185,14 +197,13 @@ TEST(shared_audio)
     assert_ok(silero_load(FILE_NAME, be, 2 * COUNT(lies), &s, &e), e);
     memcpy(shared, pcm[0], end * sizeof(float));
     for (size_t i = 0; i < COUNT(lies); i++) {
-        uint32_t all = lies[i].steps * SILERO_STEP, there = lies[i].samples ? lies[i].samples : all;
-
         for (size_t k = 0; k < SILERO_CONTEXT; k++)
             stream[0][i].context[k] = stream[1][i].context[k] = i % 2 ? pcm[1][k + i] : 0.0f;
-        memcpy(own[i], shared + lies[i].at, there * sizeof(float));
-        block[0][i] = (struct silero_block){&stream[0][i], shared + lies[i].at, lies[i].steps,
-                                            prob[0][i], lies[i].samples};
-        block[1][i] = (struct silero_block){&stream[1][i], own[i], lies[i].steps, prob[1][i], 0};
+        memcpy(own[i], shared + lies[i].at, lies[i].samples * sizeof(float));
+        block[0][i] = (struct silero_block){&stream[0][i], shared + lies[i].at, lies[i].samples,
+                                            lies[i].steps, prob[0][i]};
+        block[1][i] = (struct silero_block){&stream[1][i], own[i], lies[i].steps * SILERO_STEP,
+                                            lies[i].steps, prob[1][i]};
     }
     assert_ok(silero_run(s, block[0], COUNT(lies), &e), e);
     assert_ok(silero_run(s, block[1], COUNT(lies), &e), e);
@@ -245,7 +256,7 @@ TEST(misuse)
 {
     struct silero_stream stream = {.h = {0}};
     float prob[SILERO_BLOCK];
-    struct silero_block block[2] = {{&stream, pcm[0], 0, prob, 0}, {&stream, pcm[0], 1, prob, 0}};
+    struct silero_block block[2] = {{&stream, pcm[0], 0, 0, prob}, {&stream, pcm[0], 512, 1, prob}};
     struct backend *be;
     struct silero *s;
     struct err e;
@@ -355,7 +366,7 @@ TEST(no_numbers)
 {
     struct silero_stream stream = {.h = {0}};
     float prob[2] = {0.0f, 0.0f};
-    struct silero_block block = {&stream, pcm[0], 2, prob, 0};
+    struct silero_block block = {&stream, pcm[0], 1024, 2, prob};
     struct silero *s;
     struct err e;
 

@@ -42,7 +42,7 @@ static bool sounds(const struct silero_block *b, uint32_t step)
 {
     uint32_t end = (step + 1) * SILERO_STEP;
 
-    if (b->samples && b->samples < end)
+    if (b->samples < end)
         end = b->samples;
     for (uint32_t i = step * SILERO_STEP; i < end; i++)
         if (b->pcm[i] != 0)

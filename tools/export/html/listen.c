@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "workers/media/decoder.h"
 #include "workers/media/stream/fingerprint.h"
 
@@ -67,15 +68,8 @@ struct peaks {
 
 static int add_peak(struct peaks *p, unsigned peak)
 {
-    if (p->count == p->room) {
-        size_t room = p->room * 2 + 4096;
-        uint8_t *list = realloc(p->list, room);
-
-        if (!list)
-            return -1;
-        p->list = list;
-        p->room = room;
-    }
+    if (!list_grow(&p->list, &p->room, p->count, sizeof(*p->list)))
+        return -1;
     p->list[p->count++] = (uint8_t)(peak >> 7 > 255 ? 255 : peak >> 7);
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <utf8proc.h>
 
+#include "base/list.h"
 #include "tools/export/escape.h"
 
 struct range { /* of the text, with the times of its ends */
@@ -154,15 +155,8 @@ static int64_t time_at(const struct segment *x, size_t at, size_t *from, bool *w
 
 static int put_piece(struct subtitles *s, size_t *room, struct subtitle_piece p, struct err *err)
 {
-    if (s->piece_count == *room) {
-        size_t more = *room * 2 + 256;
-        struct subtitle_piece *pieces = realloc(s->pieces, more * sizeof(*pieces));
-
-        if (!pieces)
-            return err_set(err, ERR_NOMEM, "out of memory");
-        s->pieces = pieces;
-        *room = more;
-    }
+    if (!list_grow(&s->pieces, room, s->piece_count, sizeof(*s->pieces)))
+        return err_set(err, ERR_NOMEM, "out of memory");
     s->pieces[s->piece_count++] = p;
     return 0;
 }

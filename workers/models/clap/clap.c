@@ -15,6 +15,7 @@
 
 #define FEW_WINDOWS 4   /* of a call where more at once gain nothing */
 #define MANY_WINDOWS 32 /* 20 MB of scratch each, in float32 */
+#define HEARD_AT_ONCE 8 /* windows at 48 kHz in host memory, 1.9 MB each */
 
 struct clap {
     struct backend *be; /* borrowed */
@@ -23,18 +24,23 @@ struct clap {
     uint32_t group;   /* of one call of the device */
     struct upsampler *upsampler;
     struct clap_audio_tower *audio; /* NULL: not loaded */
-    float *audio48;                 /* [group][CLAP_MEL_SAMPLES] */
+    float *audio48;                 /* [HEARD_AT_ONCE, or group][CLAP_MEL_SAMPLES] */
     struct clap_text_tower *text;   /* NULL: not loaded */
 };
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "no memory for CLAP"); }
+
+static uint32_t heard_at_once(const struct clap *c)
+{
+    return c->group < HEARD_AT_ONCE ? c->group : HEARD_AT_ONCE;
+}
 
 static int load_audio(struct clap *c, const struct weights *w, enum precision precision,
                       struct err *err)
 {
     int rc = upsampler_new(&c->upsampler, err);
 
-    c->audio48 = malloc((size_t)c->group * CLAP_MEL_SAMPLES * sizeof(*c->audio48));
+    c->audio48 = malloc((size_t)heard_at_once(c) * CLAP_MEL_SAMPLES * sizeof(*c->audio48));
     if (rc == 0 && !c->audio48)
         rc = no_memory(err);
     return rc == 0 ? clap_audio_load(&c->config, w, c->be, precision, c->group, &c->audio, err)
@@ -136,11 +142,17 @@ static void hear(void *arg, uint32_t i)
 static int run_group(struct clap *c, const struct clap_audio *audio, uint32_t n, float *ret,
                      struct err *err)
 {
-    struct hearing h = {c, audio};
-    int rc;
+    int rc = 0;
 
-    threads_run(threads_available(), n, hear, &h);
-    rc = clap_audio_run(c->audio, c->audio48, n, ret, err);
+    for (uint32_t at = 0, count; rc == 0 && at < n; at += count) {
+        struct hearing h = {c, audio + at};
+
+        count = n - at < heard_at_once(c) ? n - at : heard_at_once(c);
+        threads_run(c->be->info.host_threads, count, hear, &h);
+        rc = clap_audio_put(c->audio, at, c->audio48, count, err);
+    }
+    if (rc == 0)
+        rc = clap_audio_run(c->audio, n, ret, err);
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         rc = normalise(ret + (size_t)i * c->config.size, c->config.size, err);
     return rc;

@@ -18,22 +18,27 @@ static void look(void *arg, uint32_t i)
     clap_mel_image(t->mel, t->frames + i * frames, t->factor, t->addend, t->images + i * image);
 }
 
+int clap_audio_put(struct clap_audio_tower *t, uint32_t first, const float *audio, uint32_t n,
+                   struct err *err)
+{
+    return t->be->ops->write(t->be, t->pcm + (size_t)first * CLAP_MEL_SAMPLES, audio,
+                             (size_t)n * CLAP_MEL_SAMPLES * sizeof(float), err);
+}
+
 /* The windows to images in t->image. */
-static int listen(struct clap_audio_tower *t, const float *audio, uint32_t n, struct err *err)
+static int listen(struct clap_audio_tower *t, uint32_t n, struct err *err)
 {
     const struct backend_ops *ops = t->be->ops;
     size_t image = (size_t)t->config.image * t->config.image;
     int64_t samples = (int64_t)n * CLAP_MEL_SAMPLES, bins = t->config.mel_bins;
     int64_t frames = (int64_t)n * clap_mel_frames(&t->config);
-    int rc = ops->write(t->be, t->pcm, audio, (size_t)samples * sizeof(float), err);
-
-    if (rc == 0)
-        rc = ops->filter_bank(t->be, t->bank, tensor_of(DTYPE_F32, t->pcm, 1, samples), t->at, n,
+    int rc = ops->filter_bank(t->be, t->bank, tensor_of(DTYPE_F32, t->pcm, 1, samples), t->at, n,
                               CLAP_MEL_SAMPLES, tensor_of(DTYPE_F32, t->heard, frames, bins), err);
+
     if (rc == 0)
         rc = ops->read(t->be, t->frames, t->heard, (size_t)(frames * bins) * sizeof(float), err);
     if (rc == 0)
-        threads_run(threads_available(), n, look, t);
+        threads_run(t->be->info.host_threads, n, look, t);
     return rc == 0 ? ops->write(t->be, t->image, t->images, n * image * sizeof(float), err) : rc;
 }
 
@@ -169,10 +174,9 @@ static int project(struct clap_audio_tower *t, uint32_t n, struct err *err)
                    : rc;
 }
 
-int clap_audio_run(struct clap_audio_tower *t, const float *audio, uint32_t n, float *ret,
-                   struct err *err)
+int clap_audio_run(struct clap_audio_tower *t, uint32_t n, float *ret, struct err *err)
 {
-    int rc = listen(t, audio, n, err);
+    int rc = listen(t, n, err);
 
     if (rc == 0)
         rc = embed(t, n, err);

@@ -83,9 +83,11 @@ int clap_audio_load(const struct clap_config *c, const struct weights *w, struct
 void clap_audio_free(struct clap_audio_tower *t); /* NULL is fine */
 /* For clap_audio_load.c: everything but the weights, config and mel being there. */
 int clap_audio_take_memory(struct clap_audio_tower *t, struct err *err);
-/* audio: [n][CLAP_MEL_SAMPLES] at 48 kHz, as clap_mel_fill leaves it; at most `group` windows. ret:
- * [n][size], not normalised. */
-int clap_audio_run(struct clap_audio_tower *t, const float *audio, uint32_t n, float *ret,
+/* audio: [n][CLAP_MEL_SAMPLES] at 48 kHz, as clap_mel_fill leaves it: windows `first` and those
+ * behind it of the next run's, at most `group`. May be reused at once. */
+int clap_audio_put(struct clap_audio_tower *t, uint32_t first, const float *audio, uint32_t n,
                    struct err *err);
+/* The first n windows that were put (silence, where none was); ret: [n][size], not normalised. */
+int clap_audio_run(struct clap_audio_tower *t, uint32_t n, float *ret, struct err *err);
 
 #endif

@@ -355,11 +355,9 @@ static int load_bank(struct clap_audio_tower *t, struct err *err)
 /* Once on silence, so that what the device takes for that is taken now. */
 static int warm(struct clap_audio_tower *t, struct err *err)
 {
-    float *audio = calloc((size_t)t->group * CLAP_MEL_SAMPLES, sizeof(*audio));
     float *out = floats((uint64_t)t->group * t->config.size, err);
-    int rc = audio && out ? clap_audio_run(t, audio, t->group, out, err) : no_memory(err);
+    int rc = out ? clap_audio_run(t, t->group, out, err) : no_memory(err);
 
-    free(audio);
     free(out);
     return rc;
 }

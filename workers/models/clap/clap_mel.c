@@ -97,8 +97,6 @@ void clap_mel_fill(float *audio, size_t n)
 {
     size_t end = CLAP_MEL_SAMPLES / n * n; /* repeated while it fits whole */
 
-    for (size_t i = 0; i < n; i++)
-        audio[i] = filter_bank_sample(audio[i]);
     for (size_t at = n; at < end; at += n)
         memcpy(audio + at, audio, n * sizeof(*audio));
     memset(audio + end, 0, (CLAP_MEL_SAMPLES - end) * sizeof(*audio));

@@ -22,8 +22,7 @@
 struct filter_bank_spec clap_mel_bank(const struct clap_config *c);
 uint32_t clap_mel_frames(const struct clap_config *c); /* of 10 s */
 /* audio at 48 kHz: room for CLAP_MEL_SAMPLES, of which the first n (at least 1) are there. The rest
- * is filled; what is no number becomes silence, and what is far outside of [-1, 1] is cut, so that
- * the sums stay finite. */
+ * is filled. */
 void clap_mel_fill(float *audio, size_t n);
 
 struct clap_mel;

@@ -164,7 +164,8 @@ static int warm(struct silero *s, struct err *err)
     int rc;
 
     for (uint32_t i = 0; blocks && streams && i < s->blocks; i++)
-        blocks[i] = (struct silero_block){&streams[i], pcm, SILERO_BLOCK, prob, 0};
+        blocks[i] =
+            (struct silero_block){&streams[i], pcm, SILERO_BLOCK * SILERO_STEP, SILERO_BLOCK, prob};
     s->be->rehearsing = true;
     if (blocks && streams && pcm && prob)
         rc = silero_run(s, blocks, s->blocks, err);
@@ -247,11 +248,6 @@ uint64_t silero_predict_bytes(uint32_t blocks)
 
 /* ---- running */
 
-static uint32_t samples_of(const struct silero_block *b)
-{
-    return b->samples ? b->samples : b->steps * SILERO_STEP;
-}
-
 /* Blocks whose audio lies in one piece, from the first one's begin on; as units of 64 samples,
  * zeros behind them, and after those as many for what is mirrored: the one for unit e has the
  * samples before the last of unit e - 1, in reverse. */
@@ -265,7 +261,7 @@ struct stretch {
  * that end. */
 static bool is_even(const struct silero_block *b)
 {
-    uint32_t lack = b->steps * SILERO_STEP - samples_of(b);
+    uint32_t lack = b->steps * SILERO_STEP - b->samples;
 
     return lack % UNIT == 0 && lack % SILERO_STEP != UNIT;
 }
@@ -295,8 +291,8 @@ static void find_stretch(const struct silero_block *blocks, uint32_t n, struct s
         size_t at = distance(&blocks[t->first], b);
         uint32_t units = (uint32_t)(at / UNIT) + b->steps * STEP_UNITS;
 
-        if (at + samples_of(b) > t->samples)
-            t->samples = at + samples_of(b);
+        if (at + b->samples > t->samples)
+            t->samples = at + b->samples;
         t->units = units > t->units ? units : t->units;
         t->count++;
     } while (t->first + t->count < n && takes(blocks, t));
@@ -319,7 +315,7 @@ static void find_rows(struct silero *s, const struct silero_block *blocks, const
 {
     const struct silero_block *b = &blocks[i];
     uint32_t begin = (uint32_t)(distance(&blocks[t->first], b) / UNIT);
-    uint32_t heard = (samples_of(b) + UNIT - 1) / UNIT;
+    uint32_t heard = (b->samples + UNIT - 1) / UNIT;
     int32_t *to = s->rows + (size_t)i * SILERO_BLOCK * ROWS;
 
     for (uint32_t j = 0; j < SILERO_BLOCK; j++) {
@@ -427,7 +423,7 @@ static int hand_out(struct silero *s, struct silero_block *blocks, uint32_t n, c
         for (size_t k = 0; k < SILERO_CONTEXT; k++) {
             size_t at = samples - SILERO_CONTEXT + k;
 
-            stream->context[k] = at < samples_of(&blocks[i]) ? blocks[i].pcm[at] : 0.0f;
+            stream->context[k] = at < blocks[i].samples ? blocks[i].pcm[at] : 0.0f;
         }
     }
     return 0;

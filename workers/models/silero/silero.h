@@ -34,10 +34,10 @@ struct silero_stream {
 
 struct silero_block {
     struct silero_stream *stream; /* moved on */
-    const float *pcm;             /* steps * 512 samples in [-1, 1], or: */
+    const float *pcm;             /* [samples] in [-1, 1]; silence behind them */
+    uint32_t samples;             /* 0 .. steps * SILERO_STEP */
     uint32_t steps;               /* 1 .. SILERO_BLOCK */
     float *prob;                  /* [steps] */
-    uint32_t samples;             /* so many, and silence behind them; 0: all that the steps have */
 };
 
 /* file: safetensors. ERR_MODEL with the tensor's name and what is wrong with it. be is borrowed.

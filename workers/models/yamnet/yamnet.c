@@ -303,8 +303,8 @@ static int listen(struct yamnet *y, const float *pcm, size_t n, uint32_t patches
     size_t end = reach(patches);
     int rc;
 
-    for (size_t i = 0; i < end; i++)
-        y->staged[i] = i < n ? filter_bank_sample(pcm[i]) : 0.0f;
+    memcpy(y->staged, pcm, n * sizeof(float));
+    memset(y->staged + n, 0, (end - n) * sizeof(float));
     rc = ops->write(y->be, y->b, y->staged, end * sizeof(float), err);
     return rc == 0
                ? ops->filter_bank(

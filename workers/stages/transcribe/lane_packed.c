@@ -2,7 +2,6 @@
  * pipeline. A window holds its audio itself: the source is released as the voice activity moves on,
  * so that hours of silence hold nothing. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "workers/audio/speech.h"
 #include "workers/models/silero/silero.h"
@@ -250,8 +249,8 @@ int lane_listen(struct lane *l, float *pcm, struct silero_block *block, struct e
     h->last = n < BLOCK;
     block->stream = &h->stream;
     block->pcm = pcm;
+    block->samples = (uint32_t)n;
     block->steps = h->last ? (uint32_t)speech_steps(n) : SILERO_BLOCK;
-    memset(pcm + n, 0, (size_t)(block->steps * SILERO_STEP - n) * sizeof(*pcm));
     return 1;
 }
 
