@@ -203,10 +203,14 @@ static int open_inner(struct level *l, const struct archive_item *item, uint8_t 
     struct walk *w = l->walk;
     struct unpack_limits limits = {.max_bytes = w->task->max_bytes - w->unpacked};
     int64_t done = (int64_t)l->head_len, got = 1;
+    int rc = 0;
 
     if (item->size < 0 || (uint64_t)item->size > w->task->memory_bytes) {
-        return member_open_current(l->src, item, l->head, l->head_len, &w->again, &limits, ret,
-                                   err);
+        if (!w->again.under)
+            rc = w->task->open(w->task->arg, &w->again.under, err);
+        return rc != 0 ? rc
+                       : member_open_current(l->src, item, l->head, l->head_len, &w->again, &limits,
+                                             ret, err);
     }
     *data = malloc((size_t)item->size + SNIFF_HEAD_BYTES);
     if (!*data)
@@ -332,8 +336,6 @@ int archive_walk(const struct archive_walk_task *task, struct err *err)
     struct stream *s = NULL;
     int rc = w.chunk ? task->open(task->arg, &s, err) : err_set(err, ERR_NOMEM, "out of memory");
 
-    if (rc == 0)
-        rc = task->open(task->arg, &w.again.under, err);
     if (rc == 0)
         rc = walk_level(&w, s, NULL, err);
     member_again_end(&w.again);

@@ -15,7 +15,8 @@
 #include "workers/media/stream/stream.h"
 
 struct archive_walk_task {
-    /* A fresh stream of the archive's bytes, owned by the walk. Called for each of the passes. */
+    /* A fresh stream of the archive's bytes, owned by the walk. Called once, and where a large
+     * archive is inside once more. */
     int (*open)(void *arg, struct stream **ret, struct err *err);
     /* One recording; what it points at is valid during the call. Negative: the walk ends with it.
      */
