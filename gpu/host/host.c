@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "base/memory.h"
 #include "gpu/pages.h"
 
 /* Before each block: what release gives back, and to whom. */
@@ -156,40 +157,18 @@ static void processor_name(char *name, size_t cap)
         fclose(f);
 }
 
-/* What can be had without pushing anybody out: free memory alone is little on a machine that has
- * read files for a night, since the kernel keeps them in the rest. */
-uint64_t host_available_bytes(const char *meminfo)
-{
-    const char *p = strstr(meminfo, "MemAvailable:");
-
-    return p ? strtoull(p + 13, NULL, 10) * 1024 : 0;
-}
-
-static uint64_t available_bytes(uint64_t otherwise)
-{
-    FILE *f = fopen("/proc/meminfo", "re");
-    char text[4096] = "";
-    size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
-    uint64_t bytes;
-
-    if (f)
-        fclose(f);
-    text[n] = '\0';
-    bytes = host_available_bytes(text);
-    return bytes ? bytes : otherwise;
-}
-
 bool backend_host_halves(void) { return pick_kernels()->rows_f16 != NULL; }
 
 void backend_host_info(struct backend_info *ret)
 {
     const struct kernels *k = pick_kernels();
-    long page = sysconf(_SC_PAGESIZE);
+    struct memory memory;
 
     *ret = (struct backend_info){.name = "processor", .id = "cpu", .threads = cpu_threads(1)};
     processor_name(ret->name, sizeof(ret->name));
-    ret->memory_total = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)page;
-    ret->memory_free = available_bytes((uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)page);
+    memory_look(&memory);
+    ret->memory_total = memory.total;
+    ret->memory_free = memory.available;
     ret->deterministic = true;
     ret->have = 1u << PRECISION_F32;
     if (k->rows_bf16)

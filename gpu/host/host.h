@@ -25,9 +25,6 @@ static inline int host_threads(const struct host *h, size_t bytes)
     return bytes < 256u << 10 ? 1 : h->threads;
 }
 
-/* MemAvailable out of the text of /proc/meminfo, in bytes; 0 when it is not there. Pure. */
-uint64_t host_available_bytes(const char *meminfo);
-
 static inline struct host *host_of(struct backend *be) { return (struct host *)be; }
 
 /* 64-byte aligned and zeroed; counted in base.allocated. ERR_VRAM when there is none, or when it

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "gpu/backend.h"
 #include "gpu/precision.h"
 #include "tools/doctor/doctor.h"
@@ -26,52 +27,23 @@ static void check_processor(struct doctor *d, const struct device *cpu)
                            : "");
 }
 
-/* MemAvailable of /proc/meminfo, in bytes; 0 unknown. */
-static uint64_t memory_available(void)
-{
-    FILE *f = fopen("/proc/meminfo", "re");
-    char line[200];
-    uint64_t ret = 0;
-
-    while (f && fgets(line, sizeof(line), f))
-        if (strncmp(line, "MemAvailable:", 13) == 0)
-            ret = strtoull(line + 13, NULL, 10) * 1024;
-    if (f)
-        fclose(f);
-    return ret;
-}
-
-/* What this container may use; 0: no limit. */
-static uint64_t memory_limit(void)
-{
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-    char line[64] = "";
-    uint64_t ret = 0;
-
-    if (!f)
-        return 0;
-    if (fgets(line, sizeof(line), f) && line[0] >= '0' && line[0] <= '9')
-        ret = strtoull(line, NULL, 10);
-    fclose(f);
-    return ret;
-}
-
 static void check_memory(struct doctor *d)
 {
-    uint64_t available = memory_available(), limit = memory_limit(),
-             least = limit > 0 && limit < available ? limit : available;
     char a[TEXT_LEN], b[TEXT_LEN];
+    struct memory m;
 
-    if (available == 0) {
+    memory_look(&m);
+    if (m.available == 0) {
         doctor_finding(d, FINDING_WARNING, "memory", "1 GB free", "mount /proc",
                        "/proc/meminfo does not say");
         return;
     }
-    doctor_finding(d, least < 1000000000 ? FINDING_WARNING : FINDING_WELL, "memory",
+    doctor_finding(d, m.available < 1000000000 ? FINDING_WARNING : FINDING_WELL, "memory",
                    "1 GB free, more for larger models",
                    "end other programs, or use `nightshift run --slots 1 --decoders 1`",
-                   limit > 0 ? "%s free, limited to %s by this container" : "%s free",
-                   text_bytes(available, a), text_bytes(limit, b));
+                   m.limit > 0 ? "%s free, of the %s that this container or service may have"
+                               : "%s free",
+                   text_bytes(m.available, a), text_bytes(m.limit, b));
 }
 
 static void check_sandbox(struct doctor *d)

@@ -140,6 +140,7 @@ struct worker {
     struct unpacking *unpackings; /* readings of archives, owned */
     uint64_t unpacked_bytes;      /* of their members that are kept, or on the way */
     uint32_t unpacked_count;
+    uint64_t unpacked_most;
     int64_t decoded_samples;
     int64_t engine_samples;         /* of the first stage */
     uint64_t pulses;                /* of decoders that have nothing to give yet */

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "workers/media/decoder.h"
 #include "workers/media/stream/sniff.h"
 
@@ -78,23 +79,24 @@ static struct lease *who_wants(struct lease *l, const struct unpacking *u)
     return l;
 }
 
-/* A bound on what is kept of archives: as that on audio where one is set. */
-static uint64_t memory_most(const struct worker *w)
+void unpack_bound(struct worker *w)
 {
-    const uint64_t part = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 16;
+    struct memory m;
+    uint64_t part;
 
-    if (w->setup.pcm_bytes)
-        return w->setup.pcm_bytes;
-    return part < MEMORY_LEAST ? MEMORY_LEAST : part < MEMORY_MOST ? part : MEMORY_MOST;
+    memory_look(&m);
+    part = m.total / 16;
+    w->unpacked_most = w->setup.pcm_bytes    ? w->setup.pcm_bytes
+                       : part < MEMORY_LEAST ? MEMORY_LEAST
+                       : part < MEMORY_MOST  ? part
+                                             : MEMORY_MOST;
 }
 
 /* For the member at which it stands; one that is too large for ever does not wait for any. */
 static bool has_room(const struct worker *w, const struct unpacking *u)
 {
-    const uint64_t most = memory_most(w);
-
-    return u->bytes > most ||
-           (w->unpacked_bytes <= most - u->bytes && w->unpacked_count < MEMBERS_MOST);
+    return u->bytes > w->unpacked_most ||
+           (w->unpacked_bytes <= w->unpacked_most - u->bytes && w->unpacked_count < MEMBERS_MOST);
 }
 
 static void go_by_itself(struct lease *l) { l->from = LEASE_FILE; }
@@ -394,7 +396,7 @@ static int handle_member(struct worker *w, struct unpacking *u, bool *done, stru
     if (!who_wants(w->leases, u)) {
         *done = w->leaving || !is_awaited(w, u);
         how = *done ? STAND_STILL : PASS_BY;
-    } else if (u->bytes > memory_most(w)) {
+    } else if (u->bytes > w->unpacked_most) {
         let_go(w, u);
         how = PASS_BY;
     } else if (has_room(w, u)) {

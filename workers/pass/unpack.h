@@ -24,6 +24,9 @@
 /* A regular file, without waiting for what is none. ERR_INPUT, ERR_IO, ERR_MISSING. */
 int unpack_open(const char *path, int *ret, struct err *err);
 
+/* How much may be kept in memory: of SETUP, else as the machine has. Once, before threads. */
+void unpack_bound(struct worker *w);
+
 /* ---- lock held, but for what it says */
 
 /* Looks at a lease that no thread has begun, once, without the lock. True: it waits for its member

@@ -25,6 +25,7 @@
 #include "workers/pass/lease.h"
 #include "workers/pass/pass.h"
 #include "workers/pass/state.h"
+#include "workers/pass/unpack.h"
 
 #define HEARTBEAT_MS 1000
 #define FLUSH_MS 2000 /* for the last words */
@@ -159,6 +160,7 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
         return rc;
     describe_stages(w);
     w->pool.budget_bytes = w->setup.pcm_bytes ? w->setup.pcm_bytes : PCM_BYTES_LEAST;
+    unpack_bound(w);
     want = decoder_threads(&w->setup);
     c->decoders = calloc(want, sizeof(*c->decoders));
     if (!c->decoders)

@@ -12,6 +12,7 @@
 #include "base/cpu.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "base/memory.h"
 #include "base/log.h"
 #include "base/threads.h"
 #include "base/utf8.h"
@@ -332,6 +333,58 @@ TEST(lists_that_grow)
     assert_int_equal(room, SIZE_MAX / 8);
     assert_int_equal(list[999], 999);
     free(list);
+}
+
+static void put(const char *path, const char *text)
+{
+    char command[600];
+    FILE *f;
+
+    snprintf(command, sizeof(command), "mkdir -p $(dirname %s)", path);
+    assert_int_equal(system(command), 0);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+#define MIB (UINT64_C(1) << 20)
+
+/* The machine's; a group's, and that of one further up, whichever is lower; a container, which sees
+ * its own group as the root. */
+TEST(memory_of_machine_and_groups)
+{
+    struct memory m;
+
+    assert_int_equal(system("rm -rf m"), 0);
+    memory_look_in("m", &m);
+    assert_true(m.total == 0 && m.available == 0 && m.limit == 0);
+    put("m/proc/meminfo", "MemTotal:       8388608 kB\nMemFree:          204800 kB\n"
+                          "MemAvailable:   4194304 kB\nBuffers:          100000 kB\n");
+    memory_look_in("m", &m);
+    assert_true(m.total == 8192 * MIB && m.available == 4096 * MIB && m.limit == 0);
+    put("m/proc/self/cgroup", "4:memory:/else\n0::/a.slice/b.service\n");
+    put("m/sys/fs/cgroup/a.slice/b.service/memory.max", "max\n");
+    memory_look_in("m", &m);
+    assert_true(m.total == 8192 * MIB && m.available == 4096 * MIB && m.limit == 0);
+    put("m/sys/fs/cgroup/a.slice/memory.max", "2147483648\n");
+    put("m/sys/fs/cgroup/a.slice/memory.current", "1073741824\n");
+    put("m/sys/fs/cgroup/a.slice/memory.stat", "anon 5\nactive_file 9\ninactive_file 104857600\n");
+    memory_look_in("m", &m);
+    assert_true(m.total == 2048 * MIB && m.available == 1124 * MIB && m.limit == 2048 * MIB);
+    put("m/sys/fs/cgroup/a.slice/b.service/memory.max", "1073741824\n");
+    put("m/sys/fs/cgroup/a.slice/b.service/memory.current", "1073741825\n");
+    memory_look_in("m", &m);
+    assert_true(m.total == 1024 * MIB && m.available == 1 && m.limit == 1024 * MIB);
+    put("m/proc/self/cgroup", "0::/\n");
+    put("m/sys/fs/cgroup/memory.max", "536870912\n");
+    memory_look_in("m", &m);
+    assert_true(m.total == 512 * MIB && m.available == 512 * MIB && m.limit == 512 * MIB);
+    put("m/proc/self/cgroup", "0::/../../elsewhere\n"); /* outside of what is seen */
+    memory_look_in("m", &m);
+    assert_int_equal(m.limit, 512 * MIB);
+    memory_look(&m);
+    assert_true(m.total > 0 && m.available > 0 && m.available <= m.total);
 }
 
 TEST_MAIN(NULL, NULL)

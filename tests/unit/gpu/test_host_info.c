@@ -3,18 +3,6 @@
 
 #include "gpu/host/host.h"
 
-TEST(memory_that_files_fill_is_available)
-{
-    assert_int_equal(host_available_bytes("MemTotal:       65849876 kB\n"
-                                          "MemFree:          204800 kB\n"
-                                          "MemAvailable:   60000000 kB\n"
-                                          "Buffers:          100000 kB\n"),
-                     UINT64_C(60000000) * 1024);
-    assert_int_equal(host_available_bytes("MemTotal: 1 kB\nMemFree: 1 kB\n"), 0);
-    assert_int_equal(host_available_bytes("MemAvailable:"), 0);
-    assert_int_equal(host_available_bytes(""), 0);
-}
-
 TEST(this_machine_has_some_of_each)
 {
     struct backend_info info;
