@@ -237,6 +237,8 @@ struct run {
         int64_t stretch_ms;         /* wall clock: where the stretch begins that is on */
         int64_t ticked_ms, span_ms; /* span: of the stretch, in this run */
         int64_t work_ms;            /* of the run, so long any device had work */
+        uint64_t noted;             /* results that its row was written with last ... */
+        int64_t note_due_ms;        /* ... and when it may be again: monotonic */
     } diary;
 
     /* figures */
