@@ -169,7 +169,7 @@ static void take(struct run *run, struct store_task *t)
     } else if (rc == ERR_INPUT) {
         run_check(run, ledger_failed(run->ledger, p.id, ERR_INPUT, err.msg, -1, &err), &err);
         run_note_commit(run);
-        figures_failed(run, rt->t.media_id, ERR_INPUT);
+        figures_failed(run, rt->t.media_id, err.msg);
     } else {
         goto fail;
     }

@@ -348,7 +348,7 @@ static void last_words(struct run *run)
     run->result->recordings_failed = run->failed.count;
     run->result->recordings_left = run->totals.archive.pending;
     run->result->audio_ms = run->audio_ms;
-    run->result->wall_ms = clock_mono_ms() - run->started_ms;
+    run->result->work_ms = run->diary.work_ms;
     run->result->why = diary_why(run);
     run->result->interrupted = run->interrupted;
     run->result->timed_out = run->timed_out;

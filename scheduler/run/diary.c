@@ -7,6 +7,8 @@
 #include "base/utf8.h"
 #include "scheduler/run/gpu_watch.h"
 
+#define NOTE_MS 1000
+
 void diary_device(const struct run *run, uint32_t index, char *ret, size_t cap)
 {
     const struct device *list = run->devices->list;
@@ -74,6 +76,24 @@ static void note_run(struct run *run)
         r.ended_ms = r.seen_ms;
     name_devices(run, devices, sizeof(devices));
     run_check(run, ledger_run(run->ledger, &r, &err), &err);
+}
+
+static uint64_t results(const struct run *run)
+{
+    return run->shards_done + run->tasks_done + run->tasks_failed;
+}
+
+/* A run that is killed has told of all but the last seconds. */
+static void note_results(struct run *run)
+{
+    const int64_t now = clock_mono_ms();
+
+    if (results(run) == run->diary.noted || now < run->diary.note_due_ms)
+        return;
+    run->diary.noted = results(run);
+    run->diary.note_due_ms = now + NOTE_MS;
+    note_run(run);
+    run_note_commit(run);
 }
 
 static void stretch_begin(struct run_stretch *s)
@@ -204,6 +224,7 @@ void diary_tick(struct run *run)
     const int64_t stretch = stretch_of(clock_wall_ms());
 
     diary_work(run);
+    note_results(run);
     if (stretch == run->diary.stretch_ms)
         return;
     end_stretch(run);

@@ -2,8 +2,9 @@
  * its figures, and its devices in stretches of five minutes. Internal to scheduler/; the loop's
  * thread.
  *
- * Written at the end of each stretch and of the run, with what else the ledger holds: a run that is
- * killed loses the last stretch. */
+ * Written with what else the ledger holds: the devices at the end of each stretch and of the run,
+ * the figures also every second that has results. A run that is killed loses its devices' last
+ * stretch, and a second of its figures. */
 #ifndef NIGHTSHIFT_SCHEDULER_RUN_DIARY_H
 #define NIGHTSHIFT_SCHEDULER_RUN_DIARY_H
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "scheduler/run/archive.h"
 #include "store/read/pace.h"
 #include "store/read/read.h"
@@ -37,12 +38,18 @@ void figures_heard(struct run *run, struct run_task *t, int64_t ms)
         run_check(run, err_set(&err, ERR_NOMEM, "no memory for a figure"), &err);
 }
 
-bool figures_failed(struct run *run, int64_t media, int code)
+bool figures_failed(struct run *run, int64_t media, const char *why)
 {
-    void *const value = (void *)(intptr_t)code;
-    bool news = idmap_get(&run->failed, (uint64_t)media) != value;
+    uint8_t hash[HASH_BYTES];
+    uintptr_t said;
+    void *value;
+    bool news;
     struct err err = {0};
 
+    hash_of(why, strlen(why), hash);
+    memcpy(&said, hash, sizeof(said));
+    value = (void *)(said | 1); /* no NULL */
+    news = idmap_get(&run->failed, (uint64_t)media) != value;
     run->failed_pending++;
     if (idmap_put(&run->failed, (uint64_t)media, value))
         run_check(run, err_set(&err, ERR_NOMEM, "no memory for a figure"), &err);

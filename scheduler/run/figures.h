@@ -15,8 +15,8 @@ void figures_begin_stage(struct run *run); /* run->stage has its turn */
 /* The stage has heard so much more of it. */
 void figures_heard(struct run *run, struct run_task *t, int64_t ms);
 /* One of its tasks is given up, which is written with what the ledger holds. False: the last of its
- * tasks that was, was so for the same code. */
-bool figures_failed(struct run *run, int64_t media, int code);
+ * tasks that was, was so with the same words. */
+bool figures_failed(struct run *run, int64_t media, const char *why);
 uint64_t figures_audio_seen(const struct run *run); /* by the heartbeats */
 void figures_free(struct run *run);
 

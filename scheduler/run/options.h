@@ -93,7 +93,7 @@ struct scheduler_result {
      * that is still to be done. */
     uint64_t recordings_done, recordings_failed, recordings_left;
     int64_t audio_ms; /* heard in this run, of every recording once */
-    int64_t wall_ms;
+    int64_t work_ms;  /* so long any device had work: without rests, loading and measuring */
     const char *why;  /* it ended, as in store_run; static. NULL: it never began */
     bool timed_out;   /* its hours were over (hours.until) */
     bool interrupted; /* by SIGINT, SIGTERM or a disk that is full */

@@ -117,20 +117,21 @@ void report_tick(struct run *run, int64_t now)
 
 void report_end(struct run *run)
 {
-    char audio[PROGRESS_SPAN], wall[PROGRESS_SPAN];
-    int64_t wall_ms = clock_mono_ms() - run->started_ms;
-    double speed = wall_ms > 0 ? (double)run->audio_ms / (double)wall_ms : 0;
+    char audio[PROGRESS_SPAN], work[PROGRESS_SPAN];
+    const int64_t work_ms = run->diary.work_ms;
+    double speed = work_ms > 0 ? (double)run->audio_ms / (double)work_ms : 0;
 
     line_clear(run);
     run->tty = false;
     if (run->o->json_events)
         show_json(run, "run-end");
     progress_hours(run->audio_ms, run->audio_ms, audio);
-    progress_span(wall_ms, wall);
-    log_debug("%s: %llu recording%s done, %llu failed, %s of audio in %s (%.1f\xC3\x97 real time)",
+    progress_span(work_ms, work);
+    log_debug("%s: %llu recording%s done, %llu failed, %s of audio in %s of work (%.1f\xC3\x97 "
+              "real time)",
               run->failure.code  ? "stopped"
               : run->interrupted ? "interrupted"
                                  : "finished",
               (unsigned long long)run->recordings_done, run->recordings_done == 1 ? "" : "s",
-              (unsigned long long)run->failed.count, audio, wall, speed);
+              (unsigned long long)run->failed.count, audio, work, speed);
 }

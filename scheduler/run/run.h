@@ -237,6 +237,8 @@ struct run {
         int64_t stretch_ms;         /* wall clock: where the stretch begins that is on */
         int64_t ticked_ms, span_ms; /* span: of the stretch, in this run */
         int64_t work_ms;            /* of the run, so long any device had work */
+        uint64_t noted;             /* results that its row was written with last ... */
+        int64_t note_due_ms;        /* ... and when it may be again: monotonic */
     } diary;
 
     /* figures */
@@ -244,7 +246,7 @@ struct run {
     uint64_t shards_done, tasks_done, tasks_failed; /* durable */
     uint64_t failed_pending;                        /* when the ledger is written */
     uint64_t recordings_done;                       /* durable */
-    struct idmap failed;    /* recordings of which a task was given up -> the code, as a pointer */
+    struct idmap failed;    /* recordings of which a task was given up -> a hash of why */
     struct idmap heard;     /* recordings -> ms of it heard in this run, as a pointer */
     int64_t audio_ms;       /* their sum */
     uint64_t audio_seen_ms; /* by the heartbeats of workers that have gone; figures_audio_seen */

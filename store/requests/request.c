@@ -236,6 +236,7 @@ static int check(const struct request *rq, struct err *err)
         return rc < 0 ? rc : check_paths(rq->unread, rq->unread_count, err);
     case REQUEST_RETRY:
     case REQUEST_CANCEL:
+    case REQUEST_DISMISS:
     case REQUEST_PAUSE:
     case REQUEST_RESUME:
     case REQUEST_PRIORITY:

@@ -38,6 +38,7 @@ enum request_type {
     REQUEST_CORRECT,        /* what segments are to read, up to REQUEST_MAX_FOUND; one commit */
     REQUEST_CORRECT_DECIDE, /* one correction: whether it holds */
     REQUEST_PRIORITY,       /* pending tasks, and the job if one is named, have this priority */
+    REQUEST_DISMISS,        /* failed tasks, and what waits for one of them, become cancelled */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths

@@ -170,6 +170,7 @@ static const struct fields kinds[] = {
     [REQUEST_CORRECT] = FIELDS("request", request, correct, NULL),
     [REQUEST_CORRECT_DECIDE] = FIELDS("request", request, decide, NULL),
     [REQUEST_PRIORITY] = FIELDS("request", request, priority, NULL),
+    [REQUEST_DISMISS] = FIELDS("request", request, selected, NULL),
 };
 
 static const struct field counts[] = {

@@ -1,4 +1,4 @@
-/* Retry, cancel, pause, resume and priority of the selected tasks. */
+/* Retry, cancel, dismiss, pause, resume and priority of the selected tasks. */
 #include <string.h>
 
 #include "store/read/filter.h"
@@ -29,6 +29,14 @@ static const struct rule rule_retry =
          "NULL))");
 static const struct rule rule_cancel =
     RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
+/* What waits for a transcription that failed would wait for ever. */
+static const struct rule rule_dismiss = {
+    FIND("state = 'failed' AND wanted"),
+    "UPDATE task SET state = 'cancelled', settled_at = ?2 WHERE ?3 IS NOT NULL AND task_id IN "
+    "(SELECT f.task_id FROM task f WHERE f.task_id = ?1 AND f.state = 'failed' UNION ALL "
+    " SELECT w.task_id FROM task f JOIN stage s ON s.source_id = f.stage_id "
+    " JOIN task w ON w.media_id = f.media_id AND w.stage_id = s.stage_id "
+    " WHERE f.task_id = ?1 AND f.state = 'failed' AND w.state = 'pending' AND w.waits = 'source')"};
 static const struct rule rule_pause = RULE("paused = 1", "state = 'pending' AND paused = 0");
 static const struct rule rule_priority = {
     FIND("state = 'pending'"), CHANGE("priority = ?3", "state = 'pending' AND priority <> ?3")};
@@ -41,6 +49,8 @@ static const struct rule *rule_of(enum request_type type)
         return &rule_retry;
     case REQUEST_CANCEL:
         return &rule_cancel;
+    case REQUEST_DISMISS:
+        return &rule_dismiss;
     case REQUEST_PAUSE:
         return &rule_pause;
     case REQUEST_PRIORITY:

@@ -8,6 +8,7 @@ is let go for so many windows, and stands still in the last of them.
 import json
 import os
 import re
+import sqlite3
 import time
 import unittest
 import wave
@@ -252,8 +253,17 @@ class Tuning(Devices):
         self.assertEqual(rate, told[""]["times_real_time"])
         for d in told.values():
             self.assertLess(abs(d["peak_bytes"] / d["predicted_bytes"] - 1), 0.1, d)
-        self.assertIn("sim:1GiB, %s, beam_size=5 word_timestamps: " % d["precision"],
-                      " ".join(self.nightshift("status", status=0).out.split()))
+        said = " ".join(self.nightshift("status", status=0).out.split())
+        self.assertIn("sim:1GiB, %s, beam_size=5 word_timestamps: " % d["precision"], said)
+        # It is measured anew as people are told to have it.
+        [forget] = re.findall(r"measured anew after `sqlite3 FILE '(.*)'`, while no run is on", said)
+        db = sqlite3.connect(self.catalog)
+        with db:
+            db.execute(forget)
+        db.close()
+        cut(os.path.join(night.SAMPLES, "01_en_short.wav"), os.path.join(self.archive, "new.wav"), 1.7)
+        self.enqueue()
+        self.assertRegex(self.ready(self.run_to_end("--verbose", env=env))[0], r"x real time, measured")
 
 
 class Seen(Devices):

@@ -32,7 +32,8 @@ class Tracks(test_stages.Stages):
         """An hour is an hour, however many stages heard it."""
         seconds = round(self.sql("SELECT sum(duration_ms) FROM media")[0][0] / 1000)
         length = f"{seconds // 60} min {seconds % 60:02d} s" if seconds >= 60 else f"{seconds} s"
-        self.assertIn(f"\n{length} of audio in ", answer.out)
+        [said] = re.findall(rf"\n({length} of audio in .* x real time)\.\n", answer.out)
+        self.assertIn(f" {said} ", " ".join(self.nightshift("report", status=0).out.split()))
 
     def archive_at_once(self):
         self.enqueue(*STAGES, self.archive)

@@ -482,6 +482,15 @@ static const char *member_of(const char *path)
     return NULL;
 }
 
+int cli_path_text(const char *path, const char *whose, int code, struct err *err)
+{
+    return utf8_valid(path, strlen(path))
+               ? 0
+               : err_set(err, code,
+                         "the path of %s, '%.300s', is no UTF-8. Try it in another folder", whose,
+                         path);
+}
+
 int cli_place(const char *path, char **ret, struct err *err)
 {
     const char *member = path[0] ? member_of(path) : NULL;

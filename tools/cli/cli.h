@@ -99,6 +99,8 @@ int cli_flush(int status);
  * its part that does is resolved and the rest is taken as it is. Newly allocated. ERR_MISSING: path
  * is empty. */
 int cli_absolute(const char *path, char **ret, struct err *err);
+/* 0, or `code` with what to do: a path that is kept as text must be UTF-8. whose: "its folder". */
+int cli_path_text(const char *path, const char *whose, int code, struct err *err);
 /* As the catalog is asked for places: the same, but of ARCHIVE//MEMBER the archive alone is made
  * absolute, and the member, which may be a folder in it, is taken as it is. Where a folder stands
  * before "//", that is one slash too many. */

@@ -12,20 +12,24 @@ struct kind {
     enum request_type type;
     const char *purpose, *help;
     const char *one, *many, *none; /* sentences about what happened */
-    bool whole;                    /* without PATH and --job it is about the catalog, not tasks */
+    const struct option *options;
+    const struct kind *failed; /* with --failed */
+    bool whole;                /* without PATH and --job it is about the catalog, not tasks */
 };
 
 struct wanted {
-    bool all;
+    bool all, failed;
     uint32_t job;
     int64_t priority;
 };
 
-static const struct option longs[] = {
-    {"all", no_argument, NULL, 'a'},
-    {"job", required_argument, NULL, 'j'},
-    {0},
-};
+#define OPTIONS \
+    {"all", no_argument, NULL, 'a'}, { "job", required_argument, NULL, 'j' }
+enum { OPT_FAILED = 256 };
+
+static const struct option longs[] = {OPTIONS, {0}};
+static const struct option cancel_longs[] = {
+    OPTIONS, {"failed", no_argument, NULL, OPT_FAILED}, {0}};
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
@@ -33,7 +37,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
     if (option == 'j')
         return cli_u32("--job", value, 1, INT32_MAX, &w->job, err);
-    w->all = true;
+    if (option == OPT_FAILED)
+        w->failed = true;
+    else
+        w->all = true;
     return 0;
 }
 
@@ -62,8 +69,7 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
                                         : " Next: nightshift run");
     else
         printf("%s %s%s\n", text_count(affected, n), affected == 1 ? k->one : k->many,
-               k->type == REQUEST_PAUSE || k->type == REQUEST_CANCEL || k->type == REQUEST_PRIORITY
-                   ? ""
+               k->type != REQUEST_RETRY && k->type != REQUEST_RESUME ? ""
                : through_run ? " The run that is on takes this up."
                              : " Next: nightshift run");
 }
@@ -121,7 +127,7 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
 
 static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
 {
-    const struct cli_spec spec = {k->help, "aj:", longs, take, true, NULL};
+    const struct cli_spec spec = {k->help, "aj:", k->options, take, true, NULL};
     struct wanted w = {0};
     struct err err = {0};
     char **paths;
@@ -135,6 +141,8 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
         return cli_usage(cli, "which priority: high, normal or low?");
     if (w.all && (w.job != 0 || optind < argc))
         return cli_usage(cli, "--all does not go with a PATH or --job");
+    if (w.failed)
+        k = k->failed;
     paths = calloc((size_t)(argc - optind) + 1, sizeof(*paths));
     if (!paths) {
         err_set(&err, ERR_NOMEM, "out of memory");
@@ -171,6 +179,7 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
 {
     static const struct kind kind = {
         .type = REQUEST_RETRY,
+        .options = longs,
         .purpose = "retry",
         .one = "task will be tried again.",
         .many = "tasks will be tried again.",
@@ -188,22 +197,35 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
     return command(cli, &kind, argc, argv);
 }
 
+#define CANCELLED_ONE "task cancelled; `nightshift retry` takes it up again."
+#define CANCELLED_MANY "tasks cancelled; `nightshift retry` takes them up again."
+
 int cmd_cancel(struct cli *cli, int argc, char **argv)
 {
+    static const struct kind dismiss = {.type = REQUEST_DISMISS,
+                                        .purpose = "cancel",
+                                        .one = CANCELLED_ONE,
+                                        .many = CANCELLED_MANY,
+                                        .none = "Nothing there has failed."};
     static const struct kind kind = {
         .type = REQUEST_CANCEL,
+        .options = cancel_longs,
+        .failed = &dismiss,
         .purpose = "cancel",
-        .one = "task cancelled; `nightshift retry` takes it up again.",
-        .many = "tasks cancelled; `nightshift retry` takes them up again.",
-        .none = "Nothing there is waiting.",
+        .one = CANCELLED_ONE,
+        .many = CANCELLED_MANY,
+        .none = "Nothing there is waiting. For what has failed: --failed",
         .help = "Usage: nightshift cancel [OPTION]... [PATH]...\n"
                 "Do not transcribe what is waiting: all of it, or what lies at or below PATH.\n"
                 "Results that are there stay; `nightshift retry` takes it up again.\n"
                 "\n"
-                "  -a, --all            all that waits (as without PATH and --job)\n" SHARED_HELP
+                "      --failed         what has failed, in place of what is waiting: it is not\n"
+                "                       counted as failed any more, nor listed\n"
+                "  -a, --all            all of it (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift cancel /archive/duplicates\n"
-                "  nightshift cancel --job 3\n" SHARED_STATUS};
+                "  nightshift cancel --job 3\n"
+                "  nightshift cancel --failed /archive/broken\n" SHARED_STATUS};
 
     return command(cli, &kind, argc, argv);
 }
@@ -212,6 +234,7 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
 {
     static const struct kind kind = {
         .type = REQUEST_PAUSE,
+        .options = longs,
         .purpose = "pause",
         .one = "task paused. Next: nightshift resume",
         .many = "tasks paused. Next: nightshift resume",
@@ -233,6 +256,7 @@ int cmd_priority(struct cli *cli, int argc, char **argv)
 {
     static const struct kind kind = {
         .type = REQUEST_PRIORITY,
+        .options = longs,
         .purpose = "priority",
         .one = "task has that priority now.",
         .many = "tasks have that priority now.",
@@ -254,6 +278,7 @@ int cmd_resume(struct cli *cli, int argc, char **argv)
 {
     static const struct kind kind = {
         .type = REQUEST_RESUME,
+        .options = longs,
         .purpose = "resume",
         .one = "task goes on.",
         .many = "tasks go on.",

@@ -427,10 +427,9 @@ static void print_result(const struct scheduler_result *r, const struct after *a
     puts(".");
     if (waiting > 0 && r->recordings_left == 0)
         print_waiting(waiting);
-    printf("%s of audio in %s", text_length(r->audio_ms, a), text_length(r->wall_ms, b));
-    if (r->wall_ms > 0 && r->audio_ms > 0)
-        printf(": %.1f x real time", (double)r->audio_ms / (double)r->wall_ms);
-    puts(".");
+    if (r->work_ms > 0 && r->audio_ms > 0) /* as `report` has it */
+        printf("%s of audio in %s of work: %.1f x real time.\n", text_length(r->audio_ms, a),
+               text_length(r->work_ms, b), (double)r->audio_ms / (double)r->work_ms);
     if (all->speechless > 0)
         printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
                text_count(all->speechless, a), all->speechless == 1 ? "it has" : "they have");

@@ -283,16 +283,6 @@ static int submit_folder(const struct cli *cli, struct wanted *w, const char *di
     return rc;
 }
 
-static int check_catalog(const char *catalog, struct err *err)
-{
-    if (!utf8_valid(catalog, strlen(catalog)))
-        return err_set(err, ERR_USAGE,
-                       "the catalog's path is '%.300s': it is no UTF-8, and " JOBS
-                       " keeps it. Try it in another folder",
-                       catalog);
-    return 0;
-}
-
 /* They stand in quotes in a line that Slurm reads. */
 static int check_folder(const char *dir, struct err *err)
 {
@@ -341,7 +331,7 @@ static int submit_catalog(struct cli *cli, struct wanted *w, struct err *err)
     int rc = cli_catalog(cli, false, err);
 
     if (rc == 0)
-        rc = check_catalog(cli->catalog, err);
+        rc = cli_path_text(cli->catalog, "the catalog, which " JOBS " keeps", ERR_USAGE, err);
     if (rc == 0)
         rc = cli_absolute(w->split.output, &dir, err);
     if (rc == 0)

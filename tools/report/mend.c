@@ -8,7 +8,7 @@ static const struct mend {
 } mends[] = {
     {"failed", "input",
      "it holds no sound that can be decoded, or is damaged: play it, bring "
-     "another copy, and enqueue that"},
+     "another copy, and enqueue that; or dismiss it: nightshift cancel --failed PATH"},
     {"failed", "missing", "bring the file back, then nightshift retry"},
     {"failed", "denied", "let the user of the run read it, then nightshift retry"},
     {"failed", "changed", "it is another file than was enqueued: nightshift enqueue its folder"},

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "gpu/backend.h"
@@ -535,12 +536,13 @@ int drill_new(struct whisper *model, const struct whisper_shape *shape, uint32_t
 int drill_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                struct err *err)
 {
+    /* Of openai/whisper-tiny there may be both. */
+    const bool folder = strchr(setup->dir, '/') && access(setup->dir, F_OK) == 0;
     const struct whisper_shape shape = {.branches = 1};
     struct whisper_config config;
     struct whisper *model = NULL;
-    int rc;
+    int rc = folder ? ERR_USAGE : whisper_preset(setup->dir, &config, err);
 
-    rc = whisper_preset(setup->dir, &config, err);
     if (rc == 0)
         rc = whisper_random(&config, 1, be, setup->precision, &model, err);
     else if (strchr(setup->dir, '/'))

@@ -32,8 +32,8 @@
  * after drill_resize. */
 int drill_new(struct whisper *model, const struct whisper_shape *shape, uint32_t rows,
               struct stage **ret, struct err *err);
-/* stage_kind.drill: setup.dir is a model's folder (with a slash), or a name of whisper_preset, with
- * random weights; of the rest the precision counts. As above. */
+/* stage_kind.drill: setup.dir is a model's folder (with a slash), else a name of whisper_preset,
+ * with random weights; of the rest the precision counts. As above. */
 int drill_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
                struct err *err);
 

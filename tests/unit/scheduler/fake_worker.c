@@ -9,6 +9,7 @@
  *   crashonce, ioonce, killedonce
  *                   the first time only (a file of that name in $FAKE_STATE remembers)
  *   input, io, missing, denied  LEASE_END with that error at once; missing only under /gone/
+ *   wrong           the same as input, in a sentence of the stage's own
  *   second          missing, unless it is the second member of its name
  *   shardfail       SHARD_FAILED for shard N/2, the others are fine
  *   dup, stray      every result twice; every result also for a lease that does not exist
@@ -193,6 +194,8 @@ static bool refuse(struct fake_lease *l)
 {
     if (fake_is(l, "input"))
         end_lease(l, ERR_INPUT, "no audio track", false);
+    else if (fake_is(l, "wrong"))
+        end_lease(l, ERR_INPUT, fake_stages[0], false);
     else if (fake_is(l, "io") || (fake_is(l, "ioonce") && first_time(l->m.path)))
         end_lease(l, ERR_IO, "reading failed", false);
     else if ((fake_is(l, "missing") && strstr(l->m.path, "/gone/")) ||

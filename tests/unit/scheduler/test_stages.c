@@ -78,6 +78,30 @@ TEST(text_of_nobody_asks_no_worker)
     assert_int_equal(count_of("SELECT count(*) FROM embedding"), 2);
 }
 
+static void count_told(enum log_level level, const char *line, void *arg)
+{
+    unsigned *told = arg;
+
+    told[0] += level == LOG_WARN && strstr(line, "input-1: ");
+    told[1] += level == LOG_WARN && strstr(line, "wrong-1: ");
+}
+
+/* What is wrong with a file is told once, however many stages meet it; and all that is. */
+TEST(each_wrong_of_a_file_is_told_once)
+{
+    unsigned told[2] = {0};
+
+    fixture_reset();
+    ADD_TO("fake@sounds", "/a/input-1", "/a/wrong-1");
+    ADD_TO("fake@embed-audio", "/a/input-1", "/a/wrong-1");
+    log_set_sink(count_told, told);
+    run_all("cpu");
+    log_set_sink(NULL, NULL);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed'"), 4);
+    assert_int_equal(told[0], 1);
+    assert_int_equal(told[1], 2);
+}
+
 /* A run that was killed between a text's vectors and the word that they are all. */
 TEST(vectors_that_are_there_are_not_made_again)
 {

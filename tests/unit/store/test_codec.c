@@ -107,6 +107,7 @@ TEST(round_trips)
         {"request_retry_path", {.type = REQUEST_RETRY, .select_path = "/x"}},
         {"request_cancel", {.type = REQUEST_CANCEL, .select_job = 4}},
         {"request_cancel_path", {.type = REQUEST_CANCEL, .select_path = "/x"}},
+        {"request_dismiss", {.type = REQUEST_DISMISS, .select_job = 4}},
         {"request_pause", {.type = REQUEST_PAUSE, .select_job = 4}},
         {"request_pause_path", {.type = REQUEST_PAUSE, .select_path = "/x"}},
         {"request_priority", {.type = REQUEST_PRIORITY, .select_job = 4, .priority = -1}},

@@ -94,6 +94,50 @@ TEST(nothing_shrinks_when_it_is_paused_or_cancelled)
     catalog_close(st);
 }
 
+/* Of what somebody knows to be broken nothing is said any more; what waits still is to be done. */
+TEST(failures_can_be_dismissed)
+{
+    const struct request dismiss = {.type = REQUEST_DISMISS};
+    struct store *st = catalog_new();
+    struct request_reply r;
+    struct store_archive a;
+    int64_t job = job_begin(st, &stage_nano);
+
+    for (int i = 1; i <= 3; i++) {
+        char path[20];
+
+        snprintf(path, sizeof(path), "/a/%d.wav", i);
+        job_add1(st, job, path, "", (uint64_t)i);
+    }
+    job = job_begin(st, &stage_text);
+    job_add1(st, job, "/a/1.wav", "", 1); /* waits for its text, which will never be there */
+    give_up(st, 1, "no audio");
+    give_up(st, 2, "no audio");
+    r = apply_ok(st, &(struct request){.type = REQUEST_DISMISS, .select_path = "/a/3.wav"});
+    assert_int_equal(r.affected, 0);
+    r = apply_ok(st, &(struct request){.type = REQUEST_DISMISS, .select_path = "/a/1.wav"});
+    assert_int_equal(r.affected, 2);
+    a = archive(st);
+    assert_int_equal(a.failed, 1);
+    assert_int_equal(a.cancelled, 1);
+    assert_int_equal(a.waiting, 0);
+    assert_int_equal(a.pending, 1);
+    apply_ok(st, &dismiss);
+    assert_int_equal(apply_ok(st, &dismiss).affected, 0);
+    assert_int_equal(archive(st).cancelled, 2);
+    assert_int_equal(count_of("SELECT count(*) FROM failures"), 0);
+    assert_int_equal(count_of("SELECT sum(failed) = 0 AND sum(cancelled) = 3 AND sum(waiting) = 0 "
+                              "FROM stage_total"),
+                     1);
+    assert_int_equal(count_of("SELECT sum(failed) = 0 AND sum(cancelled) = 3 FROM job"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM job WHERE cancelled_at IS NOT NULL"), 0);
+    assert_string_equal(text_of("SELECT error FROM task WHERE task_id = 2"), "no audio");
+    assert_int_equal(apply_ok(st, &(struct request){.type = REQUEST_RETRY}).affected, 3);
+    assert_int_equal(archive(st).pending, 3);
+    assert_int_equal(count_of("SELECT sum(waiting) FROM stage_total"), 1);
+    catalog_close(st);
+}
+
 /* What is asked for in another way takes the old way's place in all that is counted. */
 TEST(what_is_not_wanted_is_not_counted)
 {

@@ -2,9 +2,12 @@
 """`nightshift bench` on stages beside transcription: that it measures them, on each device; how fast
 they are is no test's to say. Usage: test_bench.py (with NIGHTSHIFT in the environment)."""
 import json
+import os
 import unittest
 
 from test_program import Program
+
+NANO = os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "workers/models/whisper-nano")
 
 
 class Bench(Program):
@@ -30,6 +33,13 @@ class Bench(Program):
                            "--windows=1", "--slots=1", "--tokens=1", "--json", status=0)
         self.assertEqual(["whisper-nano", "openai/whisper-tiny"],
                          [row["model"] for row in json.loads(done.out)["models"]])
+
+    def test_a_folder_wins_over_random_weights_of_its_name(self):
+        os.mkdir(os.path.join(self.dir, "openai"))
+        os.symlink(NANO, os.path.join(self.dir, "openai/whisper-tiny"))
+        done = self.run_it("bench", "--model=nano", "--model=openai/whisper-tiny", "--rounds=1", "--windows=1",
+                           "--slots=1", "--tokens=1", "--json", status=0)
+        self.assertEqual(1, len({row["slot_bytes"] for row in json.loads(done.out)["models"]}))
 
     def test_refusals(self):
         for status, says, options in (

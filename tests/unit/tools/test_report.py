@@ -174,6 +174,22 @@ class Report(ProgramTest):
         self.assertIn("1 recording to do", out)
         self.assertIn("1 x input, before", out)
 
+    def test_failures_can_be_dismissed(self):
+        self.two_nights()
+        self.failures()
+        [(first,)] = self.sql("SELECT path FROM tasks WHERE task_id = 1")
+        self.assertIn("nightshift cancel --failed", " ".join(self.text().split()))
+        self.assertIn("For what has failed: --failed", self.run_it("cancel", first, status=0).out)
+        self.assertIn("1 task cancelled", self.run_it("cancel", "--failed", first, status=0).out)
+        self.assertIn("3 tasks cancelled", self.run_it("cancel", "--failed", status=0).out)
+        self.assertEqual("Nothing there has failed.\n", self.run_it("cancel", "--failed", status=0).out)
+        self.run_it("retry", "--failed", status=64)
+        self.assertEqual([], json.loads(self.run_it("report", "--json", status=0).out)["failures"])
+        status = self.run_it("status", status=0).out
+        self.assertIn("4 cancelled", status)
+        self.assertNotIn("failed", status)
+        self.assertIn("the index is missing", self.run_it("show", first, status=0).out)
+
     def test_what_could_not_be_read(self):
         self.two_nights()
         self.change(*((

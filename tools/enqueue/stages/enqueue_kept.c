@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/cli/cli.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/silero/silero.h"
 #include "workers/stages/stage_kind.h"
@@ -96,6 +97,8 @@ static int find(const struct store_stage *s, char **dir, struct err *err)
         rc = rc == ERR_NOMEM ? err_set(err, rc, "%s", why.msg) : gone(s, &why, err);
     else if (strcmp(hash, s->model_hash) != 0)
         rc = another(s, found, err);
+    else
+        rc = cli_path_text(found, "the model's folder", ERR_MODEL, err);
     if (rc != 0)
         free(found);
     else

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/utf8.h"
 #include "store/read/read.h"
+#include "tools/cli/cli.h"
 #include "tools/enqueue/stages/enqueue_kept.h"
 #include "tools/enqueue/stages/enqueue_model.h"
 #include "tools/enqueue/stages/enqueue_usual.h"
@@ -344,12 +344,11 @@ static int add_other(size_t which, const struct enqueue_wish *w, struct store *k
 /* A worker finds it by what the catalog keeps, which is text. */
 static int check_folder(const struct store_stage *s, char doing[200], struct err *err)
 {
-    if (utf8_valid(s->model_dir, strlen(s->model_dir)))
-        return 0;
-    snprintf(doing, 200, "use the model '%.150s'", s->model);
-    return err_set(err, ERR_MODEL,
-                   "the path of its folder, '%.300s', is no UTF-8. Try it in another folder",
-                   s->model_dir);
+    int rc = cli_path_text(s->model_dir, "its folder", ERR_MODEL, err);
+
+    if (rc != 0)
+        snprintf(doing, 200, "use the model '%.150s'", s->model);
+    return rc;
 }
 
 int enqueue_stages_find(struct enqueue_wish *w, struct store *known, const struct store_stage *last,
