@@ -253,10 +253,12 @@ class Tuning(Devices):
         self.assertEqual(rate, told[""]["times_real_time"])
         for d in told.values():
             self.assertLess(abs(d["peak_bytes"] / d["predicted_bytes"] - 1), 0.1, d)
-        said = " ".join(self.nightshift("status", status=0).out.split())
-        self.assertIn("sim:1GiB, %s, beam_size=5 word_timestamps: " % d["precision"], said)
+        self.assertIn("sim:1GiB, %s, beam_size=5 word_timestamps: " % d["precision"],
+                      " ".join(self.nightshift("status", status=0).out.split()))
         # It is measured anew as people are told to have it.
-        [forget] = re.findall(r"measured anew after `sqlite3 FILE '(.*)'`, while no run is on", said)
+        with open(os.path.join(night.SOURCE, "docs", "operations.md"), encoding="utf-8") as page:
+            [forget] = re.findall(r"`sqlite3\snightshift.db '(.*)'`, while no run is on, has the next run measure",
+                                  page.read())
         db = sqlite3.connect(self.catalog)
         with db:
             db.execute(forget)

@@ -460,23 +460,6 @@ static int put_device(void *arg, const struct store_tuning_row *row)
     return 0;
 }
 
-/* What was measured while others used the device, or lowered for want of memory, stays so. */
-static int put_devices(struct page *page, struct err *err)
-{
-    struct buf b = BUF_INIT;
-    int rc;
-
-    page->shown = 0;
-    rc = store_tuning_each(page->s->store, put_device, page, err);
-    if (rc == 0 && page->shown > 0) {
-        buf_printf(&b, "measured anew after `sqlite3 FILE 'DELETE FROM tuning'`, while no run "
-                       "is on");
-        line(page, "", &b);
-    }
-    buf_free(&b);
-    return rc;
-}
-
 static int put_ways_out(struct page *page, struct err *err)
 {
     struct buf b = BUF_INIT;
@@ -536,8 +519,9 @@ int status_text(const struct status *s, const struct status_wanted *w, FILE *out
 
     put_head(&page);
     rc = put_stages(&page, err);
+    page.shown = 0;
     if (rc == 0)
-        rc = put_devices(&page, err);
+        rc = store_tuning_each(s->store, put_device, &page, err);
     page.shown = 0;
     if (rc == 0 && (!w->watch || w->jobs))
         rc = read_jobs(s->store, put_job, &page, err);
