@@ -13,6 +13,7 @@ import night  # noqa: E402
 
 class Drain(night.Night):
     OPTIONS = ["--shard", "30s", "--devices", "cpu", "--slots", "1", "--decoders", "1"]
+    SLOWLY = {"NIGHTSHIFT_FAULT": "slow-step:5"}  # else little is left before anybody looks
     COLUMNS = "path, seq, shard_start_ms, shard_end_ms, idx, start_ms, end_ms, text, avg_logprob"
 
     def setUp(self):
@@ -30,7 +31,7 @@ class Drain(night.Night):
         return set(self.sql("SELECT seq, start_ms, end_ms, done_at FROM shard"))
 
     def stop_one(self, number):
-        run = self.start_run(*self.OPTIONS)
+        run = self.start_run(*self.OPTIONS, env=self.SLOWLY)
         before = len(self.shards())
         self.wait_for("a checkpoint", lambda: len(self.shards()) > before, run)
         run.signal(number)
