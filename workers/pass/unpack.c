@@ -5,19 +5,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/memory.h"
-#include "workers/media/decoder.h"
-#include "workers/media/stream/sniff.h"
+#include "workers/media/unpacker.h"
 
-#define MEMORY_LEAST (UINT64_C(128) << 20)
-#define MEMORY_MOST (UINT64_C(1) << 30)
 #define MEMBERS_MOST 64u /* kept at once: each has a descriptor */
 #define FAILED_READINGS 2u
 #define IDLE_MS 3000
@@ -26,11 +21,10 @@
 struct unpacking {
     struct unpacking *next;
     char *path;
-    struct decoder *decoder; /* NULL: not begun */
-    bool busy;               /* a thread goes on with it; what follows is that one's */
-    char *member;            /* where it stands, and waits for an answer; NULL: nowhere */
-    uint32_t nth;
-    uint64_t bytes;
+    struct unpacker *unpacker; /* NULL: not begun */
+    bool busy;                 /* a thread goes on with it; what follows is that one's */
+    bool stands;               /* at a member, unanswered: */
+    struct unpacker_member at;
 };
 
 int unpack_open(const char *path, int *ret, struct err *err)
@@ -74,29 +68,22 @@ static bool is_awaited(const struct worker *w, const struct unpacking *u)
 /* The first lease from l on that wants the member at which the reading stands. */
 static struct lease *who_wants(struct lease *l, const struct unpacking *u)
 {
-    while (l && !(waits_for(l, u) && l->msg.nth == u->nth && strcmp(l->msg.member, u->member) == 0))
+    while (l &&
+           !(waits_for(l, u) && l->msg.nth == u->at.nth && strcmp(l->msg.member, u->at.name) == 0))
         l = l->next;
     return l;
 }
 
 void unpack_bound(struct worker *w)
 {
-    struct memory m;
-    uint64_t part;
-
-    memory_look(&m);
-    part = m.total / 16;
-    w->unpacked_most = w->setup.pcm_bytes    ? w->setup.pcm_bytes
-                       : part < MEMORY_LEAST ? MEMORY_LEAST
-                       : part < MEMORY_MOST  ? part
-                                             : MEMORY_MOST;
+    w->unpacked_most = w->setup.pcm_bytes ? w->setup.pcm_bytes : unpacker_most();
 }
 
 /* For the member at which it stands; one that is too large for ever does not wait for any. */
 static bool has_room(const struct worker *w, const struct unpacking *u)
 {
-    return u->bytes > w->unpacked_most ||
-           (w->unpacked_bytes <= w->unpacked_most - u->bytes && w->unpacked_count < MEMBERS_MOST);
+    return u->at.bytes > w->unpacked_most || (w->unpacked_bytes <= w->unpacked_most - u->at.bytes &&
+                                              w->unpacked_count < MEMBERS_MOST);
 }
 
 static void go_by_itself(struct lease *l) { l->from = LEASE_FILE; }
@@ -147,8 +134,7 @@ static void unlink_unpacking(struct worker *w, const struct unpacking *u)
 
 static void unpacking_free(struct unpacking *u)
 {
-    decoder_close(u->decoder);
-    free(u->member);
+    unpacker_close(u->unpacker);
     free(u->path);
     free(u);
 }
@@ -200,7 +186,7 @@ static struct unpacking *choose(struct worker *w)
             u = add(w, l->msg.path);
         if (!u)
             go_by_itself(l);
-        else if (!u->busy && (!u->member || has_room(w, u) || !who_wants(w->leases, u)))
+        else if (!u->busy && (!u->stands || has_room(w, u) || !who_wants(w->leases, u)))
             return u;
     }
     return NULL;
@@ -208,16 +194,15 @@ static struct unpacking *choose(struct worker *w)
 
 static bool is_read_from_the_front(const struct lease *l)
 {
-    uint8_t head[SNIFF_HEAD_BYTES];
     struct err ignored;
-    ssize_t got;
+    bool is;
     int fd = -1;
 
     if (unpack_open(l->msg.path, &fd, &ignored) != 0)
         return false; /* its decoder says why */
-    got = pread(fd, head, sizeof(head), 0);
+    is = unpacker_serves(fd, l->msg.member);
     close(fd);
-    return got > 0 && (!sniff_finds_members(head, (size_t)got) || strstr(l->msg.member, "//"));
+    return is;
 }
 
 bool unpack_awaits(struct worker *w, struct lease *l)
@@ -251,19 +236,18 @@ static void on_pulse(void *arg)
 /* Takes the lock. */
 static int begin(struct worker *w, struct unpacking *u, struct err *err)
 {
-    struct decoder *d = NULL;
+    struct unpacker *opened = NULL;
     int fd = -1, rc = unpack_open(u->path, &fd, err);
 
     if (rc == 0)
-        rc = decoder_start_unpack(fd, NULL, &d, err);
+        rc = unpacker_open(fd, on_pulse, w, &opened, err);
     if (fd >= 0)
         close(fd);
     if (rc != 0)
         return rc;
-    decoder_on_pulse(d, on_pulse, w);
     log_debug("unpacking %s", u->path);
     pthread_mutex_lock(&w->lock);
-    u->decoder = d;
+    u->unpacker = opened;
     if (w->leaving)
         rc = err_set(err, ERR_CANCELLED, "cancelled");
     for (struct lease *l = w->leases; l; l = l->next)
@@ -277,7 +261,7 @@ static int begin(struct worker *w, struct unpacking *u, struct err *err)
 static void end(struct worker *w, struct unpacking *u, bool whole)
 {
     for (struct lease *l = w->leases; l; l = l->next)
-        if (waits_for(l, u) && (!u->decoder || l->readings >= (whole ? 1 : FAILED_READINGS)))
+        if (waits_for(l, u) && (!u->unpacker || l->readings >= (whole ? 1 : FAILED_READINGS)))
             go_by_itself(l);
     unlink_unpacking(w, u);
     pthread_mutex_unlock(&w->lock);
@@ -287,102 +271,45 @@ static void end(struct worker *w, struct unpacking *u, bool whole)
 
 /* ---- members */
 
-/* The next event of the reading. An entry is where it stands then. ERR_EMPTY at the archive's end.
- */
-static int next_event(struct worker *w, struct unpacking *u, struct decoder_event *ret,
-                      struct err *err)
+/* To all leases that want the member at which it stands, each with a descriptor of its own. Lock
+ * held. */
+static void give(struct worker *w, const struct unpacking *u, int fd)
 {
-    int rc = decoder_next(u->decoder, ret, err);
-
-    if (rc != 0)
-        return rc;
-    on_pulse(w); /* much may be passed by without one of the decoder's own */
-    if (ret->type == DECODER_END)
-        return err_set(err, ERR_EMPTY, "the archive has ended");
-    if (ret->type != DECODER_ENTRY)
-        return 0;
-    u->member = strdup(ret->entry.member);
-    u->nth = ret->entry.nth;
-    u->bytes = ret->entry.size_bytes;
-    return u->member ? 0 : err_set(err, ERR_NOMEM, "out of memory");
-}
-
-static int answer(struct unpacking *u, bool wanted, struct err *err)
-{
-    free(u->member);
-    u->member = NULL;
-    return decoder_answer(u->decoder, wanted, err);
-}
-
-static bool write_all(int fd, const uint8_t *data, size_t n)
-{
-    while (n > 0) {
-        ssize_t put = write(fd, data, n);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        data += put;
-        n -= (size_t)put;
-    }
-    return true;
-}
-
-/* The member that was just asked for, into fd. *whole: all of it is there, for reading alone. */
-static int receive(struct worker *w, struct unpacking *u, int fd, bool *whole, struct err *err)
-{
-    struct decoder_event ev;
-    bool kept = true;
-    int rc;
-
-    *whole = false;
-    while ((rc = next_event(w, u, &ev, err)) == 0 && ev.type == DECODER_BYTES) {
-        if (ev.byte_count == 0) {
-            *whole =
-                kept && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
-            return 0;
-        }
-        kept = kept && write_all(fd, ev.bytes, ev.byte_count);
-    }
-    return rc;
-}
-
-/* To all leases that want the member of that name, each with a descriptor of its own. Lock held. */
-static void give(struct worker *w, const struct unpacking *at, int fd)
-{
-    for (struct lease *l = w->leases; (l = who_wants(l, at)); l = l->next) {
+    for (struct lease *l = w->leases; (l = who_wants(l, u)); l = l->next) {
         l->unpacked = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         l->from = l->unpacked >= 0 ? LEASE_MEMORY : LEASE_FILE;
-        l->unpacked_bytes = at->bytes;
+        l->unpacked_bytes = u->at.bytes;
         if (l->unpacked >= 0)
-            count_kept(w, at->bytes, 1);
+            count_kept(w, u->at.bytes, 1);
     }
 }
 
 /* Keeps the member at which it stands; its bytes are counted already. Takes the lock. */
 static int take(struct worker *w, struct unpacking *u, struct err *err)
 {
-    struct unpacking at = *u; /* it moves on */
-    int fd = memfd_create("member", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    bool whole = false;
-    int rc;
+    char *name = strdup(u->at.name); /* which goes with the answer */
+    int fd = -1,
+        rc = name ? unpacker_take(u->unpacker, &fd, err) : err_set(err, ERR_NOMEM, "out of memory");
 
-    u->member = NULL;
-    rc = answer(u, fd >= 0, err);
-    if (rc == 0 && fd >= 0)
-        rc = receive(w, u, fd, &whole, err);
+    u->at.name = name;
     pthread_mutex_lock(&w->lock);
-    count_kept(w, at.bytes, -1);
-    if (whole)
-        give(w, &at, fd);
-    else if (rc == 0 || rc == ERR_EMPTY)
-        let_go(w, &at);
+    count_kept(w, u->at.bytes, -1);
+    if (fd >= 0)
+        give(w, u, fd);
+    else if (rc == 0)
+        let_go(w, u);
+    u->stands = false;
     pthread_mutex_unlock(&w->lock);
-    free(at.member);
+    free(name);
     if (fd >= 0)
         close(fd);
     return rc;
+}
+
+static int pass_by(struct unpacking *u, struct err *err)
+{
+    u->stands = false;
+    return unpacker_pass(u->unpacker, err);
 }
 
 /* What becomes of the member at which it stands. *done: a lease can begin, nobody waits, or there
@@ -396,23 +323,22 @@ static int handle_member(struct worker *w, struct unpacking *u, bool *done, stru
     if (!who_wants(w->leases, u)) {
         *done = w->leaving || !is_awaited(w, u);
         how = *done ? STAND_STILL : PASS_BY;
-    } else if (u->bytes > w->unpacked_most) {
+    } else if (u->at.bytes > w->unpacked_most) {
         let_go(w, u);
         how = PASS_BY;
     } else if (has_room(w, u)) {
-        count_kept(w, u->bytes, 1);
+        count_kept(w, u->at.bytes, 1);
         how = TAKE;
     }
     pthread_mutex_unlock(&w->lock);
     if (how == STAND_STILL)
         return 0;
-    return how == TAKE ? take(w, u, err) : answer(u, false, err);
+    return how == TAKE ? take(w, u, err) : pass_by(u, err);
 }
 
 bool unpack_step(struct worker *w)
 {
     struct unpacking *u = choose(w);
-    struct decoder_event ev;
     struct err err = {0};
     bool done = false;
     int rc = 0;
@@ -420,14 +346,14 @@ bool unpack_step(struct worker *w)
     if (!u)
         return false;
     u->busy = true;
-    if (!u->decoder)
+    if (!u->unpacker)
         close_idle(w); /* they were of other archives */
     pthread_mutex_unlock(&w->lock);
-    if (!u->decoder)
+    if (!u->unpacker)
         rc = begin(w, u, &err);
     while (rc == 0 && !done) {
-        if (!u->member)
-            rc = next_event(w, u, &ev, &err);
+        rc = unpacker_next(u->unpacker, &u->at, &err);
+        u->stands = rc == 0;
         if (rc == 0)
             rc = handle_member(w, u, &done, &err);
     }
@@ -455,8 +381,8 @@ void unpack_wait(struct worker *w)
 void unpack_leave(struct worker *w)
 {
     for (struct unpacking *u = w->unpackings; u; u = u->next)
-        if (u->decoder)
-            decoder_cancel(u->decoder);
+        if (u->unpacker)
+            unpacker_cancel(u->unpacker);
 }
 
 void unpack_free_all(struct worker *w)
