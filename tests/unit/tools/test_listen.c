@@ -5,6 +5,7 @@
 
 #include "tests/common/files.h"
 #include "tests/common/test.h"
+#include "tests/unit/media/media_util.h"
 
 #include "tools/export/html/listen.h"
 #include "workers/media/stream/fingerprint.h"
@@ -87,4 +88,72 @@ TEST(a_copy_is_what_was_transcribed)
     buf_free(&out);
 }
 
-TEST_MAIN(NULL, NULL)
+/* The waveform of a member, or of a file where there is none. */
+static int hear(struct listen_archive *a, const char *path, const char *member,
+                const uint8_t *fingerprint, struct buf *svg, struct err *err)
+{
+    const struct read_origin origin = {.path_raw = path,
+                                       .path_raw_len = strlen(path),
+                                       .member_raw = member,
+                                       .member_raw_len = strlen(member),
+                                       .present = true,
+                                       .fingerprint = fingerprint};
+
+    buf_clear(svg);
+    return listen_to(a, &origin, svg, NULL, NULL, err);
+}
+
+/* Recordings of an archive one after the other are one reading of it; in any order they sound as
+ * they do by themselves. */
+TEST(an_archive_is_read_on)
+{
+    static const char *const names[] = {"t0.wav", "t1.wav", "t2.wav"};
+    static const char *const kinds[][2] = {{"t.tgz", "tar czf t.tgz t0.wav t1.wav t2.wav"},
+                                           {"t.tar", "tar cf t.tar t0.wav t1.wav t2.wav"}};
+    struct buf plain[3] = {BUF_INIT, BUF_INIT, BUF_INIT}, svg = BUF_INIT;
+    struct listen_archive none = {0};
+    struct err err = {0};
+
+    need_tools("tar gzip");
+    for (int i = 0; i < 3; i++) {
+        write_tone(names[i], 8000 + 4000 * i, 0.5 + i);
+        sh("head -c %d /dev/zero >>%s", 8000 * i, names[i]);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        static const int order[] = {0, 2, 1, 2};
+        struct listen_archive a = {0};
+        const struct unpacker *first = NULL;
+        struct outcome listed;
+
+        sh("rm -f %s; %s", kinds[k][0], kinds[k][1]);
+        listed = list_path(kinds[k][0], NULL);
+        assert_int_equal(listed.entry_count, 3);
+        for (size_t i = 0; i < 4; i++) {
+            const struct decoder_entry *e = &listed.entries[order[i]];
+
+            assert_ok(hear(&none, e->member, "", e->fingerprint, &plain[order[i]], &err), err);
+            assert_ok(hear(&a, kinds[k][0], e->member, e->fingerprint, &svg, &err), err);
+            assert_int_equal(svg.len, plain[order[i]].len);
+            assert_memory_equal(svg.data, plain[order[i]].data, svg.len);
+            if (i == 0)
+                first = a.unpacker;
+            assert_true((a.unpacker != NULL) == (k == 0 && i != 2)); /* t1 was behind */
+            assert_true(i != 1 || a.unpacker == first);
+        }
+        assert_int_equal(hear(&a, kinds[k][0], "t1.wav", listed.entries[0].fingerprint, &svg, &err),
+                         ERR_CHANGED);
+        listen_archive_close(&a);
+        outcome_free(&listed);
+    }
+    assert_null(none.unpacker);
+    for (int i = 0; i < 3; i++)
+        buf_free(&plain[i]);
+    buf_free(&svg);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "decoder") == 0)
+        return decoder_main(argc, argv);
+    return suite_run(NULL, NULL);
+}

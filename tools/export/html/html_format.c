@@ -38,6 +38,7 @@ struct html {
     struct buf page, texts;
     bool judged;      /* may media be decoded on this machine? asked once */
     struct err judge; /* code 0: yes */
+    struct listen_archive archive;
 };
 
 const char *const html_media[HTML_MEDIA] = {"link", "copy", "opus", "none"};
@@ -48,6 +49,7 @@ static void html_close(void *state)
 
     if (!h)
         return;
+    listen_archive_close(&h->archive);
     overview_free(&h->overview);
     word_index_free(h->words);
     keys_free(&h->kept);
@@ -207,7 +209,8 @@ static int write_sound(struct html *h, const struct read_origin *origin, const c
     if (rc == 0 && opus)
         rc = outdir_begin(h->out, opus, err);
     if (rc == 0 && (wave || opus)) {
-        rc = listen_to(origin, wave ? &h->page : NULL, opus ? append : NULL, h->out, err);
+        rc = listen_to(&h->archive, origin, wave ? &h->page : NULL, opus ? append : NULL, h->out,
+                       err);
         rc = opus ? end_file(h, rc, err) : rc;
     }
     if (rc == 0 && wave)

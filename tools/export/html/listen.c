@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "workers/media/decoder.h"
+#include "workers/media/unpacker.h"
 #include "workers/media/stream/fingerprint.h"
 
 #define PEAK_SAMPLES 1600 /* 100 ms: a day are 864,000 */
@@ -133,19 +134,87 @@ static int open_origin(const struct read_origin *origin, int *ret, struct err *e
     return *ret >= 0 ? 0 : err_sys(err, errno, "open the recording");
 }
 
-static int start(const struct read_origin *origin, struct decoder **ret, struct err *err)
+void listen_archive_close(struct listen_archive *a)
+{
+    unpacker_close(a->unpacker);
+    free(a->path);
+    *a = (struct listen_archive){0};
+}
+
+/* The reading of this archive that is on, or another from its front. */
+static int read_archive(struct listen_archive *a, const struct read_origin *origin, int file,
+                        struct err *err)
+{
+    if (a->path && strncmp(a->path, origin->path_raw, origin->path_raw_len) == 0 &&
+        a->path[origin->path_raw_len] == '\0')
+        return 0;
+    listen_archive_close(a);
+    a->most = unpacker_most();
+    a->path = strndup(origin->path_raw, origin->path_raw_len);
+    return a->path ? unpacker_open(file, NULL, NULL, &a->unpacker, err)
+                   : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+/* The member by the reading of its archive: its bytes alone. -1: that did not come by it. */
+static int take_member(struct listen_archive *a, const struct read_origin *origin,
+                       const char *member, int file)
+{
+    struct unpacker_member at;
+    struct err ignored;
+    int ret = -1, rc = read_archive(a, origin, file, &ignored);
+
+    while (rc == 0 && ret < 0) {
+        bool is_it;
+
+        rc = unpacker_next(a->unpacker, &at, &ignored);
+        is_it = rc == 0 && at.nth == origin->nth && strcmp(at.name, member) == 0;
+        if (is_it && at.bytes <= a->most)
+            rc = unpacker_take(a->unpacker, &ret, &ignored);
+        else if (rc == 0)
+            rc = unpacker_pass(a->unpacker, &ignored);
+        if (is_it)
+            break;
+    }
+    if (rc != 0)
+        listen_archive_close(a);
+    return ret;
+}
+
+/* The recording's decoder, and the first that it says. unpacked: of the member's bytes alone. */
+static int start_at(int file, const struct decoder_work *work, struct decoder **ret,
+                    struct decoder_event *first, struct err *err)
+{
+    int rc = decoder_start(file, work, NULL, ret, err);
+
+    if (rc == 0)
+        rc = decoder_next(*ret, first, err);
+    return rc;
+}
+
+static int start(struct listen_archive *archive, const struct read_origin *origin,
+                 struct decoder **ret, struct decoder_event *first, struct err *err)
 {
     char *member = strndup(origin->member_raw, origin->member_raw_len);
-    const struct decoder_work work = {
-        .member = member, .nth = origin->nth, .fingerprint = origin->fingerprint};
-    int file = -1, rc = member ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    struct decoder_work work = {.nth = origin->nth, .fingerprint = origin->fingerprint};
+    int file = -1, unpacked = -1, rc = member ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 
     if (rc == 0)
         rc = open_origin(origin, &file, err);
-    if (rc == 0)
-        rc = decoder_start(file, &work, NULL, ret, err);
+    if (rc == 0 && unpacker_serves(file, member))
+        unpacked = take_member(archive, origin, member, file);
+    if (rc == 0 && unpacked >= 0)
+        rc = start_at(unpacked, &work, ret, first, err);
+    /* Not come by, or another member of that name is meant: its decoder looks at all. */
+    if ((rc == 0 && unpacked < 0) || (unpacked >= 0 && rc == ERR_CHANGED)) {
+        decoder_close(*ret);
+        *ret = NULL;
+        work.member = member;
+        rc = start_at(file, &work, ret, first, err);
+    }
     if (file >= 0)
         close(file);
+    if (unpacked >= 0)
+        close(unpacked);
     free(member);
     return rc;
 }
@@ -193,17 +262,17 @@ int listen_copy(const struct read_origin *origin, opus_file_write write, void *a
                                      "transcribed: enqueue it again");
 }
 
-int listen_to(const struct read_origin *origin, struct buf *waveform, opus_file_write opus,
-              void *arg, struct err *err)
+int listen_to(struct listen_archive *archive, const struct read_origin *origin,
+              struct buf *waveform, opus_file_write opus, void *arg, struct err *err)
 {
-    struct decoder_event event = {.type = DECODER_INFO};
+    struct decoder_event event = {0};
     struct opus_file *encoder = NULL;
     struct decoder *d = NULL;
     struct peaks p = {0};
     int rc = opus ? opus_file_new(opus, arg, &encoder, err) : 0;
 
     if (rc == 0)
-        rc = start(origin, &d, err);
+        rc = start(archive, origin, &d, &event, err);
     while (rc == 0 && event.type != DECODER_END) {
         rc = decoder_next(d, &event, err);
         if (rc != 0 || event.type != DECODER_PCM)
