@@ -361,7 +361,8 @@ static void give(struct worker *w, const struct unpacking *at, int fd)
 /* Keeps the member at which it stands; its bytes are counted already. Takes the lock. */
 static int take(struct worker *w, struct unpacking *u, struct err *err)
 {
-    struct unpacking at = *u; /* it moves on */
+    /* It moves on; what it is linked to is the list's. */
+    struct unpacking at = {.path = u->path, .member = u->member, .nth = u->nth, .bytes = u->bytes};
     int fd = memfd_create("member", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     bool whole = false;
     int rc;
