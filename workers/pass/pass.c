@@ -331,10 +331,12 @@ void *pass_thread(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->leaving) {
         l = next_lease(w);
-        if (l && !(stage_hears(w->stages[0].name) && unpack_awaits(w, l)))
-            run_lease(w, l);
-        else if (!l && !unpack_step(w))
+        if (unpack_step(w, l))
+            continue;
+        if (!l)
             unpack_wait(w);
+        else if (!(stage_hears(w->stages[0].name) && unpack_awaits(w, l)))
+            run_lease(w, l);
     }
     w->threads--;
     pthread_cond_broadcast(&w->over);

@@ -232,6 +232,32 @@ TEST(several_archives_at_once)
     teardown(&a);
 }
 
+/* What came first is begun first, also when there are recordings that need no reading. */
+TEST(a_reading_is_not_put_off_for_files)
+{
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_start(&p, &(struct play_options){.decoders = 1, .slots = 4});
+    first = p.next_lease; /* before it is ready: all are there when it begins */
+    for (int i = 0; i < MEMBERS; i++) {
+        struct msg_lease m = i ? play_lease_of(&p, a.members[i], SHARD_MS) : lease_of(&p, &a, 3);
+
+        play_put_lease(&p, &m);
+    }
+    play_send(&p);
+    for (uint64_t i = 0; i < MEMBERS; i++)
+        assert_int_equal(play_until_end(&p, first + i)->code, 0);
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        assert_int_equal(p.media[i].lease_id, first + i);
+    play_quit(&p);
+    teardown(&a);
+}
+
 /* Two members of one name, of which the archive has had the order changed since. */
 TEST(the_fingerprint_has_the_last_word)
 {
