@@ -142,8 +142,10 @@ static int give_bytes(struct level *l, int64_t size, struct err *err)
 {
     const struct archive_walk_task *task = l->walk->task;
     int64_t left = size - (int64_t)l->head_len, got = 1;
-    int rc = l->head_len > 0 ? task->bytes(task->arg, l->head, l->head_len, err) : 0;
+    int rc = 0;
 
+    if (l->head_len > 0 && left >= 0)
+        rc = task->bytes(task->arg, l->head, l->head_len, err);
     while (rc == 0 && got > 0 && left >= 0) {
         got = archive_reader_read(l->src, l->walk->chunk, CHUNK_BYTES, err);
         left -= got > 0 ? got : 0;

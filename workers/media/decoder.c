@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -517,12 +518,24 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
     }
 }
 
+/* There is room for an answer where those before it were taken. */
+static bool takes_answers(const struct decoder *d)
+{
+    struct pollfd p = {.fd = d->sock, .events = POLLOUT};
+
+    return poll(&p, 1, 0) != 0;
+}
+
 int decoder_answer(struct decoder *d, bool wanted, struct err *err)
 {
     const struct wire_answer answer = {wanted};
     struct buf payload = BUF_INIT;
     int rc;
 
+    if (!takes_answers(d)) {
+        reap(d);
+        return nonsense(err, "it takes no answers");
+    }
     wire_put_answer(&payload, &answer);
     rc = payload.failed ? err_set(err, ERR_NOMEM, "out of memory")
                         : frame_write_fd(d->sock, WIRE_ANSWER, payload.data, payload.len, err);

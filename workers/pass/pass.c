@@ -181,12 +181,12 @@ static int on_info(const struct pass *p, struct splitter *split, const struct de
     return splitter_stride(split, info->source_count ? info->source_count + 1 : 1, err);
 }
 
-/* Until the recording ends, or nobody wants the rest (both 0), or an error. */
-static int read_events(const struct pass *p, struct decoder *d, struct splitter *split,
+/* Until the recording ends, or nobody wants the rest (both 0), or an error. *told: something came.
+ */
+static int read_events(const struct pass *p, struct decoder *d, struct splitter *split, bool *told,
                        struct err *err)
 {
     struct decoder_event ev;
-    bool told = false;
     int rc;
 
     for (;;) {
@@ -195,10 +195,10 @@ static int read_events(const struct pass *p, struct decoder *d, struct splitter 
             return rc;
         switch (ev.type) {
         case DECODER_INFO:
-            rc = told ? 0 : on_info(p, split, &ev.info, err);
+            rc = *told ? 0 : on_info(p, split, &ev.info, err);
             if (rc != 0)
                 return rc;
-            told = true;
+            *told = true;
             break;
         case DECODER_PCM:
             rc = on_pcm(p, split, &ev, err);
@@ -231,14 +231,14 @@ static void provoke(const struct pass *p)
 }
 
 /* Decodes the recording from where the lease has it. */
-static int decode(const struct pass *p, struct splitter *split, struct err *err)
+static int decode(const struct pass *p, struct splitter *split, bool *told, struct err *err)
 {
     struct decoder *d = NULL;
     int rc = start_patiently(p, &d, err);
 
     if (rc == 0) {
         decoder_on_pulse(d, on_pulse, (void *)p);
-        rc = read_events(p, d, split, err);
+        rc = read_events(p, d, split, told, err);
     }
     pthread_mutex_lock(&p->w->lock);
     p->l->decoder = NULL;
@@ -262,15 +262,17 @@ static int run_pass(const struct pass *p, struct err *err)
 {
     struct split_sink sink = feed_sink(p);
     struct splitter *split = NULL;
+    bool told = false;
     int rc;
 
     provoke(p);
     rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
     if (rc == 0)
-        rc = decode(p, split, err);
-    /* Another member of that name may be the one that was enqueued: its decoder looks at all. */
-    if (release(p) && rc == ERR_CHANGED)
-        rc = decode(p, split, err);
+        rc = decode(p, split, &told, err);
+    /* Another member of that name may be the one that was enqueued: its decoder looks at all. Not
+     * behind a decoder that has begun: what the splitter holds is of that one's sources. */
+    if (release(p) && rc == ERR_CHANGED && !told)
+        rc = decode(p, split, &told, err);
     splitter_free(split);
     return rc;
 }
@@ -329,10 +331,12 @@ void *pass_thread(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->leaving) {
         l = next_lease(w);
-        if (l && !(stage_hears(w->stages[0].name) && unpack_awaits(w, l)))
-            run_lease(w, l);
-        else if (!l && !unpack_step(w))
+        if (unpack_step(w, l))
+            continue;
+        if (!l)
             unpack_wait(w);
+        else if (!(stage_hears(w->stages[0].name) && unpack_awaits(w, l)))
+            run_lease(w, l);
     }
     w->threads--;
     pthread_cond_broadcast(&w->over);

@@ -52,9 +52,11 @@ int unpack_open(const char *path, int *ret, struct err *err)
 
 /* ---- what leases wait for */
 
+/* One that nobody has looked at waits too: there is a reading of its archive already. */
 static bool waits_for(const struct lease *l, const struct unpacking *u)
 {
-    return l->from == LEASE_AWAITED && !l->input_over && strcmp(l->msg.path, u->path) == 0;
+    return (l->from == LEASE_AWAITED || (l->from == LEASE_UNSEEN && !l->running)) &&
+           !l->input_over && strcmp(l->msg.path, u->path) == 0;
 }
 
 static bool is_awaited(const struct worker *w, const struct unpacking *u)
@@ -173,10 +175,11 @@ static void close_idle(struct worker *w)
     pthread_mutex_lock(&w->lock);
 }
 
-/* A reading that a thread should go on with: of the first lease that waits and can be helped. */
-static struct unpacking *choose(struct worker *w)
+/* A reading that a thread should go on with: of the first lease that waits and can be helped.
+ * *freed: one can begin without. */
+static struct unpacking *choose(struct worker *w, const struct lease *before, bool *freed)
 {
-    for (struct lease *l = w->leases; l; l = l->next) {
+    for (struct lease *l = w->leases; l && l != before; l = l->next) {
         struct unpacking *u;
 
         if (l->from != LEASE_AWAITED || l->input_over)
@@ -184,6 +187,7 @@ static struct unpacking *choose(struct worker *w)
         u = find(w, l->msg.path);
         if (!u)
             u = add(w, l->msg.path);
+        *freed |= !u;
         if (!u)
             go_by_itself(l);
         else if (!u->busy && (!u->stands || has_room(w, u) || !who_wants(w->leases, u)))
@@ -336,15 +340,15 @@ static int handle_member(struct worker *w, struct unpacking *u, bool *done, stru
     return how == TAKE ? take(w, u, err) : pass_by(u, err);
 }
 
-bool unpack_step(struct worker *w)
+bool unpack_step(struct worker *w, const struct lease *before)
 {
-    struct unpacking *u = choose(w);
+    bool done = false, freed = false;
+    struct unpacking *u = choose(w, before, &freed);
     struct err err = {0};
-    bool done = false;
     int rc = 0;
 
     if (!u)
-        return false;
+        return freed;
     u->busy = true;
     if (!u->unpacker)
         close_idle(w); /* they were of other archives */

@@ -12,10 +12,10 @@
  *              `--it did not, not whole, or larger than all that may be kept--> FILE
  *
  * Nothing waits for ever: readings are gone on with by decoder threads that have no lease to decode
- * (one thread each), and none of them blocks for another. A lease that is behind a reading makes it
- * go to the archive's end and is served by the next one; one that no whole reading has served, or
- * two that failed, goes the way of FILE, and is told there what is wrong with it. What is kept in
- * memory belongs to leases that any thread can begin. */
+ * which came sooner (one thread each), and none of them blocks for another. A lease that is behind
+ * a reading makes it go to the archive's end and is served by the next one; one that no whole
+ * reading has served, or two that failed, goes the way of FILE, and is told there what is wrong
+ * with it. What is kept in memory belongs to leases that any thread can begin. */
 #ifndef NIGHTSHIFT_WORKERS_PASS_UNPACK_H
 #define NIGHTSHIFT_WORKERS_PASS_UNPACK_H
 
@@ -32,9 +32,10 @@ void unpack_bound(struct worker *w);
 /* Looks at a lease that no thread has begun, once, without the lock. True: it waits for its member
  * now; false: its pass can begin. */
 bool unpack_awaits(struct worker *w, struct lease *l);
-/* Goes on with a reading until a lease can begin because of it, or nobody waits; without the lock
- * meanwhile. False: there is nothing to do. */
-bool unpack_step(struct worker *w);
+/* Goes on with a reading for a lease that came before that one (NULL: for any), until a lease can
+ * begin because of it, or nobody waits; without the lock meanwhile. False: there is nothing to do.
+ */
+bool unpack_step(struct worker *w, const struct lease *before);
 /* Waits for `room`. Archives are closed when there has been no lease for some seconds: their disk
  * may be taken away. */
 void unpack_wait(struct worker *w);

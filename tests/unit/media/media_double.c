@@ -193,6 +193,9 @@ static int misbehave(void)
         pause();
     } else if (strcmp(how, "early bytes") == 0) {
         say_bytes(10, false);
+    } else if (strcmp(how, "deaf") == 0) {
+        for (;;)
+            say_entry();
     } else if (strcmp(how, "entry") == 0) {
         say_entry();
     } else if (strcmp(how, "entries") == 0) {

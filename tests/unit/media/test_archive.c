@@ -200,6 +200,39 @@ static void half_a_member_is_not_whole(void **state)
     assert_int_equal(whole, 1); /* the first */
 }
 
+/* A member that has more than it says harms itself alone. */
+static void more_than_a_member_says(void **state)
+{
+    struct decoder_event ev = {0};
+    struct decoder *d;
+    struct err err;
+    unsigned whole = 0;
+    int fd, rc;
+
+    (void)state;
+    need_tools("tar python3");
+    make_inputs();
+    /* Its size, in both of its headers, is 10. */
+    sh("rm -f more.zip more.tgz; python3 -c 'import zipfile; "
+       "zipfile.ZipFile(\"more.zip\", \"w\", zipfile.ZIP_DEFLATED).write(\"b.wav\"); "
+       "d = bytearray(open(\"more.zip\", \"rb\").read()); c = d.index(b\"PK\\1\\2\"); "
+       "d[22:26] = d[c + 24:c + 28] = (10).to_bytes(4, \"little\"); "
+       "open(\"more.zip\", \"wb\").write(d)' && tar czf more.tgz more.zip a.wav");
+    fd = open("more.tgz", O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_ok(decoder_start_unpack(fd, NULL, &d, &err), err);
+    close(fd);
+    while ((rc = decoder_next(d, &ev, &err)) == 0 && ev.type != DECODER_END)
+        if (ev.type == DECODER_ENTRY)
+            assert_ok(decoder_answer(d, true, &err), err);
+        else if (ev.byte_count == 0)
+            whole++;
+    assert_ok(rc, err);
+    assert_string_equal(ev.end.damage, "");
+    decoder_close(d);
+    assert_int_equal(whole, 1); /* a.wav */
+}
+
 static void any_name_will_do(void **state)
 {
     static const char *const names[] = {"line\nbreak.wav",
@@ -728,6 +761,7 @@ static void bombs(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_kind_is_listed),
     cmocka_unit_test(half_a_member_is_not_whole),
+    cmocka_unit_test(more_than_a_member_says),
     cmocka_unit_test(any_name_will_do),
     cmocka_unit_test(archives_in_archives),
     cmocka_unit_test(names_with_separators),

@@ -121,6 +121,26 @@ TEST(lies_about_bytes)
     expect("early bytes", ERR_INPUT, "went astray"); /* of a recording */
 }
 
+/* One that takes no answers must not make its parent wait for room for them. */
+TEST(deaf_to_answers)
+{
+    int file = open("/dev/null", O_RDONLY | O_CLOEXEC), rc = 0;
+    struct decoder_event ev = {0};
+    struct decoder *d;
+    struct err err = {0};
+
+    assert_int_equal(setenv("MEDIA_DOUBLE", "deaf", 1), 0);
+    assert_ok(decoder_start_unpack(file, NULL, &d, &err), err);
+    close(file);
+    for (int i = 0; i < 100000 && rc == 0; i++) {
+        assert_ok(decoder_next(d, &ev, &err), err);
+        rc = decoder_answer(d, false, &err);
+    }
+    assert_int_equal(rc, ERR_INPUT);
+    assert_non_null(strstr(err.msg, "went astray"));
+    decoder_close(d);
+}
+
 TEST(errors_of_its_own)
 {
     char how[32];

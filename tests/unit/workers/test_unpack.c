@@ -197,6 +197,67 @@ TEST(memory_is_bounded_and_nothing_waits_for_ever)
     }
 }
 
+/* Readings begin and end beside each other. */
+TEST(several_archives_at_once)
+{
+    static char paths[MEMBERS][64];
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 4, .slots = 4});
+    first = p.next_lease;
+    for (int k = 0; k < MEMBERS; k++) {
+        char *path;
+
+        snprintf(paths[k], sizeof(paths[k]), "rm -f s%d.tgz; cp a.tgz s%d.tgz", k, k);
+        assert_int_equal(system(paths[k]), 0);
+        snprintf(paths[k], sizeof(paths[k]), "s%d.tgz", k);
+        path = files_path(paths[k]);
+        for (int i = 0; i < MEMBERS; i++) {
+            struct msg_lease m = lease_of(&p, &a, i);
+
+            m.path = path;
+            play_put_lease(&p, &m);
+        }
+        free(path);
+    }
+    play_send(&p);
+    for (uint64_t i = 0; i < (uint64_t)MEMBERS * MEMBERS; i++)
+        assert_int_equal(play_until_end(&p, first + i)->code, 0);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* What came first is begun first, also when there are recordings that need no reading. */
+TEST(a_reading_is_not_put_off_for_files)
+{
+    struct archive a;
+    struct play p;
+    uint64_t first;
+
+    if (!have_tar())
+        skip();
+    setup(&a, ALL);
+    play_start(&p, &(struct play_options){.decoders = 1, .slots = 4});
+    first = p.next_lease; /* before it is ready: all are there when it begins */
+    for (int i = 0; i < MEMBERS; i++) {
+        struct msg_lease m = i ? play_lease_of(&p, a.members[i], SHARD_MS) : lease_of(&p, &a, 3);
+
+        play_put_lease(&p, &m);
+    }
+    play_send(&p);
+    for (uint64_t i = 0; i < MEMBERS; i++)
+        assert_int_equal(play_until_end(&p, first + i)->code, 0);
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        assert_int_equal(p.media[i].lease_id, first + i);
+    play_quit(&p);
+    teardown(&a);
+}
+
 /* Two members of one name, of which the archive has had the order changed since. */
 TEST(the_fingerprint_has_the_last_word)
 {
