@@ -15,8 +15,6 @@ struct archive {
     char *path, *moved;
 };
 
-static bool have_tar(void) { return system("command -v tar gzip >/dev/null 2>&1") == 0; }
-
 /* Some speech, from another place for each. */
 static char *make_member(int i)
 {
@@ -39,6 +37,8 @@ static void setup(struct archive *a, const char *make)
 {
     char command[512];
 
+    if (system("command -v tar gzip >/dev/null 2>&1") != 0)
+        skip();
     for (int i = 0; i < MEMBERS; i++)
         a->members[i] = make_member(i);
     snprintf(command, sizeof(command), "rm -f a.tgz moved.tgz; %s", make);
@@ -95,6 +95,14 @@ static void expect_done(struct play *p, const struct archive *a, uint64_t lease,
     play_same(play_shard(p, lease, 0), play_shard(p, m.lease_id, 0));
 }
 
+static void give_one(struct play *p, const struct archive *a, int i)
+{
+    const uint64_t lease = p->next_lease;
+
+    give(p, a, i);
+    expect_done(p, a, lease, i);
+}
+
 /* Once its first member has been read, nothing opens the archive again: it can be taken away. */
 TEST(one_reading_serves_all)
 {
@@ -102,13 +110,9 @@ TEST(one_reading_serves_all)
     struct play p;
     uint64_t first;
 
-    if (!have_tar())
-        skip();
     setup(&a, ALL);
     play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
-    first = p.next_lease;
-    give(&p, &a, 1);
-    expect_done(&p, &a, first, 1);
+    give_one(&p, &a, 1);
     assert_int_equal(rename(a.path, a.moved), 0);
     first = p.next_lease;
     give(&p, &a, 2);
@@ -128,8 +132,6 @@ TEST(many_leases_at_once)
     struct play p;
     uint64_t first;
 
-    if (!have_tar())
-        skip();
     setup(&a, ALL);
     play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
     first = p.next_lease;
@@ -153,16 +155,10 @@ TEST(who_is_behind_is_served_by_the_next_reading)
     struct play p;
     uint64_t first;
 
-    if (!have_tar())
-        skip();
     setup(&a, ALL);
     play_ready(&p, &(struct play_options){.decoders = 1, .slots = 4});
-    first = p.next_lease;
-    give(&p, &a, 4);
-    expect_done(&p, &a, first, 4);
-    first = p.next_lease;
-    give(&p, &a, 0);
-    expect_done(&p, &a, first, 0);
+    give_one(&p, &a, 4);
+    give_one(&p, &a, 0);
     assert_int_equal(rename(a.path, a.moved), 0);
     first = p.next_lease;
     give(&p, &a, 1);
@@ -183,8 +179,6 @@ TEST(memory_is_bounded_and_nothing_waits_for_ever)
         struct play p;
         uint64_t first;
 
-        if (!have_tar())
-            skip();
         setup(&a, ALL);
         play_ready(&p, &(struct play_options){.decoders = 2, .slots = 2, .pcm_bytes = bounds[k]});
         first = p.next_lease;
@@ -205,8 +199,6 @@ TEST(several_archives_at_once)
     struct play p;
     uint64_t first;
 
-    if (!have_tar())
-        skip();
     setup(&a, ALL);
     play_ready(&p, &(struct play_options){.decoders = 4, .slots = 4});
     first = p.next_lease;
@@ -239,8 +231,6 @@ TEST(a_reading_is_not_put_off_for_files)
     struct play p;
     uint64_t first;
 
-    if (!have_tar())
-        skip();
     setup(&a, ALL);
     play_start(&p, &(struct play_options){.decoders = 1, .slots = 4});
     first = p.next_lease; /* before it is ready: all are there when it begins */
@@ -265,8 +255,6 @@ TEST(the_fingerprint_has_the_last_word)
     struct play p;
     struct msg_lease m;
 
-    if (!have_tar())
-        skip();
     setup(&a, "mkdir -p o && cp m1.wav o/m0.wav && tar czf a.tgz m0.wav -C o m0.wav");
     play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
     m = lease_of(&p, &a, 0);
@@ -325,21 +313,14 @@ TEST(a_reading_that_is_killed_begins_again)
 {
     struct archive a;
     struct play p;
-    uint64_t first;
 
-    if (!have_tar())
-        skip();
     setup(&a, ALL);
     play_ready(&p, &(struct play_options){.decoders = 1, .slots = 4, .no_leak_check = true});
     for (int i = 0; i < 3; i++) {
-        first = p.next_lease;
-        give(&p, &a, i);
-        expect_done(&p, &a, first, i);
+        give_one(&p, &a, i);
         assert_int_equal(unpackers(p.pid, SIGKILL), 1);
     }
-    first = p.next_lease;
-    give(&p, &a, 3);
-    expect_done(&p, &a, first, 3);
+    give_one(&p, &a, 3);
     play_quit(&p);
     teardown(&a);
 }
@@ -349,21 +330,14 @@ TEST(an_archive_is_closed_when_nothing_is_left_to_do)
 {
     struct archive a;
     struct play p;
-    uint64_t first;
 
-    if (!have_tar())
-        skip();
     setup(&a, ALL);
     play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
-    first = p.next_lease;
-    give(&p, &a, 1);
-    expect_done(&p, &a, first, 1);
+    give_one(&p, &a, 1);
     assert_int_equal(unpackers(p.pid, 0), 1);
     while (unpackers(p.pid, 0) > 0) /* a heartbeat a second */
         assert_true(play_step(&p) && p.beats < 60);
-    first = p.next_lease;
-    give(&p, &a, 2);
-    expect_done(&p, &a, first, 2);
+    give_one(&p, &a, 2);
     play_quit(&p);
     teardown(&a);
 }
@@ -375,8 +349,6 @@ TEST(cancelled_and_drained_while_it_waits)
     struct play p;
     uint64_t first;
 
-    if (!have_tar())
-        skip();
     setup(&a, ALL);
     play_ready(&p, &(struct play_options){.decoders = 1, .slots = 1, .pcm_bytes = 1});
     first = p.next_lease;
