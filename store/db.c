@@ -341,7 +341,8 @@ static void reset_all(struct store *st)
         sqlite3_reset(st->cached[i].stmt);
 }
 
-/* After FULL, IOERR, NOMEM and CORRUPT SQLite may have rolled back all of the transaction. */
+/* After FULL, IOERR, NOMEM and CORRUPT SQLite may have rolled back all of the transaction; a change
+ * that cannot be undone alone has. */
 static void notice_loss(struct store *st, const struct err *err)
 {
     if (st->batch && !st->lost.code && sqlite3_get_autocommit(st->db)) {
@@ -350,6 +351,9 @@ static void notice_loss(struct store *st, const struct err *err)
             err_set(&st->lost, ERR_IO, "catalog: the transaction was rolled back");
     }
 }
+
+/* Can a change be undone alone? */
+static bool alone(const struct store *st) { return !st->batch || st->apart; }
 
 int db_enter(struct store *st, struct err *err)
 {
@@ -363,7 +367,9 @@ int db_enter(struct store *st, struct err *err)
     }
     if (st->inside)
         return err_set(err, ERR_USAGE, "catalog: a change within a change");
-    rc = db_run(st, err, st->batch ? "SAVEPOINT change" : "BEGIN IMMEDIATE", "");
+    rc = 0;
+    if (alone(st))
+        rc = db_run(st, err, st->batch ? "SAVEPOINT change" : "BEGIN IMMEDIATE", "");
     if (rc < 0) {
         notice_loss(st, err);
     } else {
@@ -388,7 +394,7 @@ static void undo(struct store *st)
     reset_all(st);
     if (sqlite3_get_autocommit(st->db))
         return;
-    if (!st->batch)
+    if (!st->batch || !st->apart)
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
     else if (db_exec(st, "ROLLBACK TO change; RELEASE change", &ignored) < 0)
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
@@ -399,6 +405,8 @@ int db_leave(struct store *st, int rc, struct err *err)
     int done;
 
     st->inside = false;
+    if (rc >= 0 && !alone(st))
+        return rc;
     reset_all(st);
     if (rc >= 0) {
         done = db_run(st, err, st->batch ? "RELEASE change" : "COMMIT", "");
@@ -435,7 +443,7 @@ void store_let_go(struct store *st, bool held)
         (void)db_exec(st, "COMMIT", &none); /* nothing was written that could be lost */
 }
 
-int store_begin(struct store *st, struct err *err)
+static int begin(struct store *st, bool apart, struct err *err)
 {
     int rc;
 
@@ -447,6 +455,7 @@ int store_begin(struct store *st, struct err *err)
     if (rc < 0)
         return rc;
     st->batch = true;
+    st->apart = apart;
     rc =
         db_run(st, err,
                "INSERT OR IGNORE INTO batch SELECT 1, ifnull(max(segment_id), 0) FROM segment", "");
@@ -454,6 +463,9 @@ int store_begin(struct store *st, struct err *err)
         store_rollback(st);
     return rc;
 }
+
+int store_begin(struct store *st, struct err *err) { return begin(st, false, err); }
+int store_begin_apart(struct store *st, struct err *err) { return begin(st, true, err); }
 
 int store_commit(struct store *st, struct err *err)
 {

@@ -33,6 +33,7 @@ struct store {
     struct db_cached cached[DB_STATEMENTS];
     size_t cached_count;
     bool batch;      /* between store_begin and store_commit */
+    bool apart;      /* of a batch: a change can be undone alone */
     bool inside;     /* between db_enter and db_leave */
     bool ranks;      /* has the functions of search/ranking.h */
     struct err lost; /* code != 0: SQLite rolled the batch back by itself, and why */
@@ -100,8 +101,9 @@ int db_rows_end(struct db_rows *rows); /* rc */
 
 int db_exec(struct store *st, const char *sql, struct err *err);
 
-/* Brackets one change: a transaction of its own, or a savepoint within store_begin. db_leave
- * commits when rc >= 0 and undoes the change when rc < 0; returns rc, or what the commit said. */
+/* Brackets one change: a transaction of its own, a savepoint within store_begin_apart, or a part of
+ * store_begin's whole. db_leave commits when rc >= 0 and undoes the change, or the whole, when
+ * rc < 0; returns rc, or what the commit said. */
 int db_enter(struct store *st, struct err *err);
 int db_leave(struct store *st, int rc, struct err *err);
 

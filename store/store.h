@@ -187,11 +187,13 @@ struct store_shard_result {
 };
 
 /* Many shards' results may share one commit: begin, calls, commit (synchronous=FULL). Inside,
- * nothing is durable until store_commit returned 0. A call that fails inside undoes itself alone,
- * or, when the disk is full or broken, all since store_begin: then every further call fails too,
- * until store_commit (which fails) or store_rollback, which forgets everything since store_begin.
- */
+ * nothing is durable until store_commit returned 0. A call that fails inside undoes all since
+ * store_begin: every further call fails too, until store_commit (which fails) or store_rollback,
+ * which forgets everything since store_begin. After store_begin_apart a call that fails undoes
+ * itself alone, unless the disk is full or broken; for that each call keeps what it changes, which
+ * takes a tenth longer. */
 int store_begin(struct store *st, struct err *err);
+int store_begin_apart(struct store *st, struct err *err);
 int store_commit(struct store *st, struct err *err);
 void store_rollback(struct store *st);
 /* How many tasks became done through this connection since it was opened: committed ones. */

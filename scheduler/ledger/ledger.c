@@ -366,8 +366,8 @@ size_t ledger_pending(const struct ledger *l) { return l->count; }
 size_t ledger_shards(const struct ledger *l) { return l->shards; }
 uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }
 
-/* Everything in one transaction, which is open when this returns 0. */
-static int write_all(struct ledger *l, struct err *err)
+/* Into the transaction that is open. apart: what the catalog refuses is known by it. */
+static int write_all(struct ledger *l, bool apart, struct err *err)
 {
     size_t i;
     int rc;
@@ -379,7 +379,7 @@ static int write_all(struct ledger *l, struct err *err)
             rc = 0;
         else
             rc = ledger_entry_write(l->st, e, err);
-        if (rc && retry_store(rc) == STORE_BAD) {
+        if (rc && apart && retry_store(rc) == STORE_BAD) {
             e->refused = true;
             e->why = *err;
         } else if (rc) {
@@ -388,11 +388,26 @@ static int write_all(struct ledger *l, struct err *err)
         /* Without this the task would be computed again for ever. */
         if (e->refused && (e->kind == LEDGER_SHARD || e->kind == LEDGER_SETTLED)) {
             rc = store_task_failed(l->st, e->task, e->why.code, e->why.msg, -1, err);
-            if (rc && retry_store(rc) != STORE_BAD)
+            if (rc && (!apart || retry_store(rc) != STORE_BAD))
                 return rc;
         }
     }
     return 0;
+}
+
+/* Everything in one transaction. */
+static int commit_all(struct ledger *l, bool apart, struct err *err)
+{
+    int rc = apart ? store_begin_apart(l->st, err) : store_begin(l->st, err);
+
+    if (rc)
+        return rc;
+    rc = write_all(l, apart, err);
+    if (rc == 0)
+        rc = store_commit(l->st, err);
+    if (rc)
+        store_rollback(l->st);
+    return rc;
 }
 
 int ledger_flush(struct ledger *l, struct err *err)
@@ -402,16 +417,11 @@ int ledger_flush(struct ledger *l, struct err *err)
 
     if (l->count == 0)
         return 0;
-    rc = store_begin(l->st, err);
+    rc = commit_all(l, false, err);
+    if (rc && retry_store(rc) == STORE_BAD)
+        rc = commit_all(l, true, err);
     if (rc)
         return rc;
-    rc = write_all(l, err);
-    if (rc == 0)
-        rc = store_commit(l->st, err);
-    if (rc) {
-        store_rollback(l->st);
-        return rc;
-    }
     for (i = 0; i < l->count; i++) {
         const struct ledger_entry *e = l->entries[i];
 

@@ -32,16 +32,22 @@ static void results_are_whole(int64_t recordings, int64_t shards)
                      shards);
 }
 
+static void change_catalog(const char *sql)
+{
+    sqlite3 *db;
+
+    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 /* So many deaths in earlier runs. */
 static void suspect_all(uint32_t deaths)
 {
     char sql[80];
-    sqlite3 *db;
 
     snprintf(sql, sizeof(sql), "UPDATE task SET suspect = %u", deaths);
-    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    change_catalog(sql);
 }
 
 TEST(all_recordings_are_done)
@@ -539,6 +545,24 @@ TEST(impossible_results_are_refused)
     assert_int_equal(r.tasks_failed, 1);
     assert_int_equal(count_of(STATE_OF("badtext-2") "'failed'"), 1);
     assert_int_equal(count_of(STATE_OF("ok-1") "'done'"), 1);
+}
+
+/* And so is what the catalog alone finds wrong, whatever else is in the same commit. */
+TEST(what_the_catalog_refuses_fails_alone)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    fixture_reset();
+    ADD("/a/first-4", "/a/second-4", "/a/third-4");
+    change_catalog(
+        "CREATE TRIGGER refuse AFTER INSERT ON shard WHEN new.task_id = 2 AND new.seq = 1 "
+        "BEGIN SELECT RAISE(ABORT, 'not this one'); END");
+    assert_ok(run_once("cpu", &r, &e), e);
+    assert_int_equal(r.tasks_done, 2);
+    assert_int_equal(count_of(STATE_OF("second-4") "'failed'"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE error LIKE '%not this one%'"), 1);
+    assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id <> 2"), 8);
 }
 
 TEST(a_disk_that_is_emptied_lets_the_run_go_on)

@@ -525,18 +525,17 @@ TEST(same_bytes_as_another)
 
 TEST(batches)
 {
+    const struct request impossible = {.type = REQUEST_ENQUEUE_END, .job_id = 9};
     struct store *st = catalog_new();
     struct request_reply r;
     struct err e = {0};
 
     fill(st);
-    assert_ok(store_begin(st, &e), e);
+    assert_ok(store_begin_apart(st, &e), e);
     assert_int_equal(store_begin(st, &e), ERR_USAGE);
     shard_put(st, 1, 0, (const char *[]){"one"}, 1);
     /* One failing call inside undoes itself alone. */
-    assert_int_equal(
-        request_apply(st, &(struct request){.type = REQUEST_ENQUEUE_END, .job_id = 9}, &r, &e),
-        ERR_INPUT);
+    assert_int_equal(request_apply(st, &impossible, &r, &e), ERR_INPUT);
     shard_put(st, 1, 1, (const char *[]){"two"}, 1);
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 0);
     assert_ok(store_commit(st, &e), e);
@@ -546,6 +545,14 @@ TEST(batches)
     store_rollback(st);
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 2);
     assert_int_equal(store_commit(st, &e), ERR_USAGE);
+    /* Or all, and what comes after it fails with what it failed with. */
+    assert_ok(store_begin(st, &e), e);
+    shard_put(st, 1, 2, (const char *[]){"three"}, 1);
+    assert_int_equal(request_apply(st, &impossible, &r, &e), ERR_INPUT);
+    assert_int_equal(store_task_total(st, 1, 9, &e), ERR_INPUT);
+    assert_int_equal(store_commit(st, &e), ERR_INPUT);
+    assert_int_equal(count_of("SELECT count(*) FROM shard"), 2);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE shards_total = 9"), 0);
     shard_put(st, 1, 2, (const char *[]){"three"}, 1);
     /* Closed in the middle of a batch: as if killed. */
     assert_ok(store_begin(st, &e), e);
