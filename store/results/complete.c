@@ -30,8 +30,16 @@ static const char sql_complete[] =
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = db_run(st, err, sql_complete, "it", task_id, now);
+    int rc =
+        db_first(st, &stmt, err, "SELECT shards_done >= shards_total FROM task WHERE task_id = ?",
+                 "i", task_id);
+    bool all = rc == 1 && sqlite3_column_int(stmt, 0);
 
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    if (rc < 0 || !all)
+        return rc < 0 ? rc : share_check(st, task_id, err);
+    rc = db_run(st, err, sql_complete, "it", task_id, now);
     if (rc == 0 && sqlite3_changes(st->db) > 0)
         rc = db_first(st, &stmt, err, "SELECT state = 'done' FROM task WHERE task_id = ?", "i",
                       task_id);

@@ -66,41 +66,70 @@ int store_shard_done(struct store *st, const struct store_shard_result *r, struc
     return db_leave(st, shard_done(st, r, err), err);
 }
 
-int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
+static int set_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
+{
+    return db_run(st, err, "UPDATE task SET shards_total = ?2 WHERE task_id = ?1", "ii", task_id,
+                  (int64_t)shards);
+}
+
+/* A recording that turns out to have more than a decoding before found is not done any more. */
+static int total_grew(struct store *st, int64_t task_id, uint32_t shards, const char *now,
+                      struct err *err)
 {
     struct speakers_of speakers;
-    char now[CLOCK_ISO_LEN];
-    int rc, forgot;
+    int forgot = complete_forget(st, task_id, shards, &speakers, err);
+    int rc = forgot < 0 ? forgot : set_total(st, task_id, shards, err);
 
-    if (!shards)
-        return err_set(err, ERR_INPUT, "task %lld: a recording has at least one shard",
-                       (long long)task_id);
-    rc = db_enter(st, err);
-    if (rc < 0)
-        return rc;
-    db_now(now);
-    /* A recording that turns out to have more than a decoding before found is not done any more. */
-    rc = forgot = complete_forget(st, task_id, shards, &speakers, err);
-    if (rc >= 0)
-        rc = db_run(st, err, "UPDATE task SET shards_total = ?2 WHERE task_id = ?1", "ii", task_id,
-                    (int64_t)shards);
     if (rc == 0)
         rc = db_run(st, err,
                     "UPDATE task SET waits = iif(waits = 'settling', NULL, waits), "
                     "settled_at = iif(state = 'done', NULL, settled_at), "
                     "state = iif(state = 'done', 'pending', state) "
-                    "WHERE task_id = ?1 AND shards_done < shards_total "
-                    "AND (waits = 'settling' OR state = 'done')",
+                    "WHERE task_id = ?1 AND shards_done < shards_total",
                     "i", task_id);
     if (rc == 0)
         rc = complete_check(st, task_id, now, err);
-    if (forgot == 1)
-        rc = speakers_after(st, &speakers, rc, err);
+    return forgot == 1 ? speakers_after(st, &speakers, rc, err) : rc;
+}
+
+static int task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    sqlite3_stmt *stmt = NULL;
+    bool other, grew;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT shards_total IS NOT ?2, "
+                      "shards_done < ?2 AND (state = 'done' OR waits = 'settling') "
+                      "FROM task WHERE task_id = ?1",
+                      "ii", task_id, (int64_t)shards);
+
+    if (rc != 1)
+        return rc;
+    other = sqlite3_column_int(stmt, 0);
+    grew = sqlite3_column_int(stmt, 1);
+    sqlite3_reset(stmt);
+    db_now(now);
+    if (grew) {
+        rc = total_grew(st, task_id, shards, now, err);
+    } else {
+        rc = other ? set_total(st, task_id, shards, err) : 0;
+        if (rc == 0)
+            rc = complete_check(st, task_id, now, err);
+    }
     if (rc == 0)
         rc = corrections_settle(st, err);
-    if (rc == 0)
-        rc = voices_settle(st, err);
-    return db_leave(st, rc, err);
+    return rc == 0 ? voices_settle(st, err) : rc;
+}
+
+int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
+{
+    int rc;
+
+    if (!shards)
+        return err_set(err, ERR_INPUT, "task %lld: a recording has at least one shard",
+                       (long long)task_id);
+    rc = db_enter(st, err);
+    return rc < 0 ? rc : db_leave(st, task_total(st, task_id, shards, err), err);
 }
 
 /* The container's word: it must not replace the duration that decoding has found. */
@@ -123,35 +152,45 @@ int store_media_info(struct store *st, const struct store_media_info *info, stru
     return db_leave(st, rc, err);
 }
 
-/* And not the mix alone. */
-#define HEARS_APART \
-    "SELECT s." DB_TRANSCRIBES " OR s." DB_SETTLES " FROM stage s WHERE s.stage_id = "
-
-static int put_sources(struct store *st, int64_t task_id, const struct store_heard *heard,
-                       struct err *err)
+static int put_source(struct store *st, int64_t task_id, uint32_t source, const char *label,
+                      struct err *err)
 {
-    int rc = db_run(st, err, "DELETE FROM source WHERE task_id = ?", "i", task_id);
-
-    for (uint32_t i = 0; i < heard->count && rc == 0; i++)
-        rc = db_run(
-            st, err,
-            "INSERT INTO source (task_id, source, label) SELECT t.task_id, ?2, ?3 FROM task t "
-            "WHERE t.task_id = ?1 AND (" HEARS_APART "t.stage_id)",
-            "iit", task_id, (int64_t)i + 1, heard->sources[i].label);
-    return rc;
+    return db_run(st, err, "INSERT INTO source (task_id, source, label) VALUES (?, ?, ?)", "iit",
+                  task_id, (int64_t)source, label);
 }
 
+/* Of a task that hears the mix alone, other things are left out than of one that hears each source
+ * apart. */
 static int task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,
                       struct err *err)
 {
-    int rc = db_run(st, err,
-                    "UPDATE task SET left_out = nullif(iif((" HEARS_APART
-                    "task.stage_id), ?2, ?3), '') WHERE task_id = ?1 AND "
-                    "left_out IS NOT nullif(iif((" HEARS_APART "task.stage_id), ?2, ?3), '')",
-                    "itt", task_id, heard->left_out ? heard->left_out : "",
-                    heard->mix_left_out ? heard->mix_left_out : "");
+    sqlite3_stmt *stmt = NULL;
+    const char *left_out = "";
+    bool apart, other, had;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT s." DB_TRANSCRIBES " OR s." DB_SETTLES ", ifnull(t.left_out, ''), "
+                      "EXISTS (SELECT 1 FROM source WHERE task_id = ?1) "
+                      "FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id "
+                      "WHERE t.task_id = ?1",
+                      "i", task_id);
 
-    return rc == 0 ? put_sources(st, task_id, heard, err) : rc;
+    if (rc != 1)
+        return rc;
+    apart = sqlite3_column_int(stmt, 0);
+    if (apart ? heard->left_out : heard->mix_left_out)
+        left_out = apart ? heard->left_out : heard->mix_left_out;
+    other = strcmp(db_text(stmt, 1), left_out) != 0;
+    had = sqlite3_column_int(stmt, 2);
+    sqlite3_reset(stmt);
+    rc = 0;
+    if (other)
+        rc = db_run(st, err, "UPDATE task SET left_out = nullif(?2, '') WHERE task_id = ?1", "it",
+                    task_id, left_out);
+    if (rc == 0 && had)
+        rc = db_run(st, err, "DELETE FROM source WHERE task_id = ?", "i", task_id);
+    for (uint32_t i = 0; apart && i < heard->count && rc == 0; i++)
+        rc = put_source(st, task_id, i + 1, heard->sources[i].label, err);
+    return rc;
 }
 
 int store_task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,
@@ -178,28 +217,32 @@ static int note(struct store *st, const char *kind, int64_t media_id, const char
 static int compare_hash(struct store *st, int64_t media_id, const uint8_t *hash, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
+    bool known, differs;
+    int64_t size_bytes;
     char text[256];
     int rc = db_first(st, &stmt, err,
-                      "SELECT content_hash IS NOT NULL AND content_hash <> ?2 FROM media "
-                      "WHERE media_id = ?1",
+                      "SELECT content_hash IS NOT NULL, content_hash IS NOT ?2, size_bytes "
+                      "FROM media WHERE media_id = ?1",
                       "ib", media_id, hash, (size_t)16);
-    bool differs = rc == 1 && sqlite3_column_int(stmt, 0);
 
-    if (rc == 1)
-        sqlite3_reset(stmt);
-    if (differs)
+    if (rc != 1)
+        return rc;
+    known = sqlite3_column_int(stmt, 0);
+    differs = sqlite3_column_int(stmt, 1);
+    size_bytes = sqlite3_column_int64(stmt, 2);
+    sqlite3_reset(stmt);
+    if (known && differs)
         return note(
             st, "content-differs", media_id,
             "files with the same size and fingerprint hold different bytes: they were taken "
             "for one recording, whose results are of the one that was decoded first",
             err);
-    if (rc == 1)
-        rc = db_first(st, &stmt, err,
-                      "SELECT min(o.media_id) FROM media o JOIN media m ON m.media_id = ?1 "
-                      "WHERE o.content_hash = ?2 AND o.media_id <> ?1 "
-                      "AND o.size_bytes = m.size_bytes AND m.content_hash IS NULL "
-                      "HAVING min(o.media_id) IS NOT NULL",
-                      "ib", media_id, hash, (size_t)16);
+    if (known)
+        return 0;
+    rc = db_first(st, &stmt, err,
+                  "SELECT media_id FROM media WHERE content_hash = ?2 AND media_id <> ?1 "
+                  "AND size_bytes = ?3 ORDER BY media_id LIMIT 1",
+                  "ibi", media_id, hash, (size_t)16, size_bytes);
     if (rc != 1)
         return rc;
     snprintf(text, sizeof(text),
