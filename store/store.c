@@ -18,7 +18,7 @@
  * I/O error of a mapped file is a signal. synchronous=FULL: a commit survives a power cut. */
 static const char writer_pragmas[] = "PRAGMA synchronous = FULL;"
                                      "PRAGMA foreign_keys = ON;"
-                                     "PRAGMA cache_size = -65536;"
+                                     "PRAGMA cache_size = -16384;"
                                      "PRAGMA wal_autocheckpoint = 4000;"
                                      "PRAGMA journal_size_limit = 67108864;" /* STORE_LOG_KEPT */
                                      "PRAGMA temp_store = MEMORY;"

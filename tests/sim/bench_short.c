@@ -7,7 +7,7 @@
  * times real time (1,000 results a second; 0: as fast as the scheduler takes them), 2 segments
  * each. PROGRAM is nightshift, whose `status` is asked for all along. Prints a row every ten
  * seconds, and in the end what is of interest. Of the memory, the catalog's pages are SQLite's to
- * keep, 64 MiB; the rest is flat, or it is not. */
+ * keep, 16 MiB; the rest is flat, or it is not. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
