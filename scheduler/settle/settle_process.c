@@ -127,6 +127,7 @@ static void send_work(struct settler *w)
         .params_json = w->stage.params_json,
         .total_ms = w->t.duration_ms > 0 ? w->t.duration_ms : 0,
         .apart = w->t.sources > 0,
+        .threads = w->process.run->o->threads,
     };
     struct buf b = BUF_INIT;
 

@@ -193,8 +193,10 @@ static int read_how(const struct msg_settle *m, struct settling_model *k,
 
     if (rc == 0)
         rc = know_model(k, m, err);
-    if (rc == 0)
+    if (rc == 0) {
         choose_params(&said, &k->dir, params);
+        params->threads = m->threads;
+    }
     if (rc == 0 && params->clustering == DIARIZE_VBX)
         rc = need_plda(k, err);
     /* What is wrong with the stage would be wrong with each of its recordings. */

@@ -358,6 +358,7 @@ static const struct field settle[] = {
     FIELD_TEXT(msg_settle, params_json, MAX_PARAMS),
     FIELD_I64(msg_settle, total_ms, 0, PROTOCOL_MAX_MS),
     FIELD_BOOL(msg_settle, apart),
+    FIELD_U32(msg_settle, threads, 0, 4096),
 };
 
 static const struct field speaker[] = {

@@ -279,6 +279,7 @@ struct msg_settle {
     char *params_json; /* diarize's */
     int64_t total_ms;  /* of the recording */
     bool apart;        /* local speakers are the recording's sources: nothing is clustered */
+    uint32_t threads;  /* 0: all; what comes of it is the same */
 };
 
 struct msg_settled {

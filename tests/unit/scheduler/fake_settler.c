@@ -13,7 +13,8 @@
  *   badturn         a turn that ends before it begins
  *   longturn, longspeech  one that ends after the recording, who speaks longer than that
  *   version, mute   as the worker's
- * $FAKE_STATE gets a file settled-TASK, of a byte for each answer. */
+ * $FAKE_STATE gets a file settled-TASK, of a byte for each answer, and threads-N, of a byte for
+ * each recording that it is to compute with so many. */
 #include "tests/unit/scheduler/fake_settler.h"
 
 #include <fcntl.h>
@@ -72,12 +73,12 @@ static void be_held(void)
         usleep(1000);
 }
 
-static void count_answer(void)
+static void count(const char *word, int64_t of)
 {
     char path[600];
     int fd;
 
-    snprintf(path, sizeof(path), "%s/settled-%lld", getenv("FAKE_STATE"), (long long)task.task_id);
+    snprintf(path, sizeof(path), "%s/%s-%lld", getenv("FAKE_STATE"), word, (long long)of);
     fd = open(path, O_CREAT | O_WRONLY | O_APPEND, 0600);
     if (fd >= 0 && write(fd, "x", 1) == 1)
         close(fd);
@@ -125,7 +126,7 @@ static void answer(void)
         turns[0].end_ms = task.total_ms + 1;
     if (mode("longspeech"))
         speakers[1].speech_ms = task.total_ms + 1;
-    count_answer();
+    count("settled", task.task_id);
     msg_settled_put(&b, &m);
     say(MSG_SETTLED, &b);
     free(turns);
@@ -162,6 +163,7 @@ static void obey(const struct frame *f)
     case MSG_SETTLE:
         if (task.task_id || msg_settle_get(f->payload, f->len, &task, &err))
             _exit(3);
+        count("threads", task.threads);
         if (mode("late"))
             usleep(300000);
         break;

@@ -187,6 +187,19 @@ TEST(a_recording_is_settled_when_its_shards_are_there)
     assert_int_equal(count_left("settled-1"), 1);
 }
 
+TEST(a_settler_computes_with_the_threads_of_a_run)
+{
+    struct scheduler_options o = fixture_options("cpu");
+    struct scheduler_result r;
+    struct err e;
+
+    fixture_reset();
+    ADD_TO("fake@diarize", "/a/ok-2");
+    o.threads = 3;
+    assert_ok(scheduler_run(&o, &r, &e), e);
+    assert_int_equal(count_left("threads-3"), 1);
+}
+
 /* Between the run and its children lies a small buffer, whatever this machine's default is, so that
  * a settler that is slow to take its voices leaves them with the run. */
 int __real_socketpair(int domain, int type, int protocol, int fds[2]);

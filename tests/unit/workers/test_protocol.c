@@ -175,7 +175,7 @@ static const struct msg_log log_line = {2, (char *)"a line"};
 static const struct msg_tuned tuned = {32, 8, (char *)"no memory for 64 slots"};
 
 static const struct msg_settle settle = {
-    7, (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 36000, true};
+    7, (char *)"/m/\xff", (char *)"00ff", (char *)"{}", 36000, true, 2};
 static struct result_speaker speakers[] = {{12000, values}, {500, values + 2}};
 static struct result_turn turns[] = {{0, 9000, 1}, {0, 10, 0}, {4000, 4000, 0}};
 static const struct msg_settled settled = {7, {2, 2, 3, speakers, turns}, 15};

@@ -235,7 +235,7 @@ TEST(voices_of_a_shard_fit_a_frame)
 
 TEST(settling_is_checked)
 {
-    const struct msg_settle s = {1, (char *)"/m", (char *)"aa", (char *)"{}", 1000, false};
+    const struct msg_settle s = {1, (char *)"/m", (char *)"aa", (char *)"{}", 1000, false, 0};
     struct result_speaker speakers[] = {{500, units}, {600, units + 3}};
     struct result_speaker silent = {-1, units};
     struct result_turn turns[] = {{0, 500, 0}, {200, 900, 1}};

@@ -107,8 +107,11 @@ static struct result_voices heard(uint32_t from, uint32_t to)
 
 static struct msg_settle work(int64_t task, const char *dir, const char *hash, const char *params)
 {
-    return (struct msg_settle){task,           (char *)dir,    (char *)hash,
-                               (char *)params, SECONDS * 1000, false};
+    return (struct msg_settle){.task_id = task,
+                               .model_dir = (char *)dir,
+                               .model_hash = (char *)hash,
+                               .params_json = (char *)params,
+                               .total_ms = SECONDS * 1000};
 }
 
 static void begin(struct play *p)
