@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "store/read/text_rows.h"
+#include "store/search/conditions.h"
 #include "store/search/ranking.h"
 
 #define WANTED_MOST 20000u /* more are sorted as they are */
@@ -47,9 +48,9 @@ static int is_narrow(struct store *st, const struct read_search *search, struct 
     buf_printf(&sql, " LIMIT %d)", FEW + 1);
     db_rows_open(&rows, st, err, buf_cstr(&sql), "");
     buf_free(&sql);
-    search_bind_conditions(&(struct read_search){.path = search->path,
-                                                 .speaker = search->path ? NULL : search->speaker},
-                           path, &rows);
+    conditions_bind(&(struct read_search){.path = search->path,
+                                          .speaker = search->path ? NULL : search->speaker},
+                    path, &rows);
     if (db_rows_next(&rows))
         *ret = sqlite3_column_int64(rows.stmt, 0) <= FEW;
     return db_rows_end(&rows);
@@ -73,7 +74,7 @@ static void put_query(const struct read_search *search, struct filter_path *path
         buf_printf(sql, ") ");
     }
     buf_printf(sql, "AND " RANKING_HOPEFUL "(f.segment_fts, ?4)");
-    search_put_conditions(search, path, sql);
+    conditions_put(search, path, sql);
     buf_printf(sql, " AND " RANKING_AMONG "(f.segment_fts, ?4, g.segment_id)");
 }
 
@@ -137,7 +138,7 @@ static int find(struct store *st, const struct read_search *search, const char *
     db_rows_open(&rows, st, err, buf_cstr(&sql), "ttt", expression, READ_MARK_BEGIN(search),
                  READ_MARK_END(search));
     buf_free(&sql);
-    search_bind_conditions(search, path, &rows);
+    conditions_bind(search, path, &rows);
     ranking_bind(&rows, 4, ranking);
     choose(&rows, ranking, ret, all);
     rc = db_rows_end(&rows);

@@ -7,13 +7,6 @@
 #include "store/read/filter.h"
 #include "store/read/read.h"
 
-/* What a search asks for beside its words, of rows g, t and k; the parameters from the sixth on.
- * Whoever has no place for them calls neither. */
-void search_put_conditions(const struct read_search *search, struct filter_path *path,
-                           struct buf *sql);
-void search_bind_conditions(const struct read_search *search, const struct filter_path *path,
-                            struct db_rows *rows);
-
 struct ranked_hit {
     double score;
     size_t at, len; /* in texts: "[segment, snippet]" as JSON */

@@ -4,6 +4,7 @@
 
 #include "store/read/filter.h"
 #include "store/read/text_rows.h"
+#include "store/search/conditions.h"
 #include "store/search/index_words.h"
 #include "store/search/ranked.h"
 
@@ -50,51 +51,6 @@ static int expression_of(struct store *st, const char *text, char **ret, struct 
     return rc;
 }
 
-#define FEW_SOUNDS 20000 /* of the classes: their recordings are gathered first */
-
-#define HEARD                                        \
-    "FROM (" FILTER_CLASSES("?11") ") c CROSS JOIN " \
-                                   "sound h ON h.name = c.name "
-
-/* First the recordings that have such a sound at all: of a rare one they are few. */
-static void put_sound(struct buf *sql)
-{
-    buf_printf(sql,
-               " AND ((SELECT count(*) FROM (SELECT 1 " HEARD "LIMIT %d)) > %d OR t.media_id IN "
-               "(SELECT ht.media_id " HEARD "JOIN task ht ON ht.task_id = h.task_id)) "
-               "AND EXISTS (SELECT 1 FROM task dt CROSS JOIN sound d ON d.task_id = dt.task_id "
-               "WHERE dt.media_id = t.media_id AND d.start_ms <= g.end_ms + ?12 "
-               "AND d.end_ms >= g.start_ms - ?12 AND instr(lower(d.name), lower(?11)) > 0 "
-               "AND dt.current)",
-               FEW_SOUNDS + 1, FEW_SOUNDS);
-}
-
-void search_put_conditions(const struct read_search *search, struct filter_path *path,
-                           struct buf *sql)
-{
-    if (search->path)
-        buf_printf(sql, " AND t.media_id IN (%s)", filter_path_sql(path, 6));
-    if (search->speaker)
-        buf_printf(sql, " AND " FILTER_SPEAKER("?9"));
-    if (search->language)
-        buf_printf(sql, " AND " FILTER_LANGUAGE("?10"));
-    if (search->sound)
-        put_sound(sql);
-}
-
-void search_bind_conditions(const struct read_search *search, const struct filter_path *path,
-                            struct db_rows *rows)
-{
-    if (search->path)
-        db_rows_bind(rows, "-----bbb", FILTER_PATH_VALUES(path));
-    if (search->speaker)
-        db_rows_bind(rows, "--------t", search->speaker);
-    if (search->language)
-        db_rows_bind(rows, "---------t", search->language);
-    if (search->sound)
-        db_rows_bind(rows, "----------ti", search->sound, search->sound_ms);
-}
-
 /* All that are found, in their order. */
 static int read_sorted(struct store *st, const struct read_search *search, const char *expression,
                        struct filter_path *path, read_segment_fn fn, void *arg, struct err *err)
@@ -105,14 +61,14 @@ static int read_sorted(struct store *st, const struct read_search *search, const
     text_rows_select(&sql, "highlight(segment_fts, 0, ?2, ?3)",
                      "segment_fts CROSS JOIN segment g ON g.segment_id = segment_fts.rowid",
                      "segment_fts MATCH ?1");
-    search_put_conditions(search, path, &sql);
+    conditions_put(search, path, &sql);
     buf_printf(&sql, " ORDER BY %s p.path, p.member, g.start_ms, g.segment_id LIMIT ?4 OFFSET ?5",
                search->by_time ? "" : "segment_fts.rank,");
     db_rows_open(&rows, st, err, buf_cstr(&sql), "tttii", expression, READ_MARK_BEGIN(search),
                  READ_MARK_END(search), search->limit ? (int64_t)search->limit : (int64_t)-1,
                  (int64_t)search->offset);
     buf_free(&sql);
-    search_bind_conditions(search, path, &rows);
+    conditions_bind(search, path, &rows);
     return text_rows_give(&rows, fn, arg);
 }
 

@@ -1,5 +1,7 @@
-/* The English normaliser: fillers, contractions, titles, and the text around numbers; the numbers
- * themselves are normalize_numbers.c's. */
+/* Fillers, contractions, titles, and the text around numbers; the numbers themselves are
+ * normalize_numbers.c's. */
+#include "tools/score/normalize_english.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
+#include "tools/score/spellings.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
-
-#include "tools/score/normalize.h"
 
 /* Sorted by `from`; both point into the JSON object, which lives as long. */
 struct spelling {
