@@ -165,11 +165,11 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
     c->decoders = calloc(want, sizeof(*c->decoders));
     if (!c->decoders)
         return err_set(err, ERR_NOMEM, "no memory for %u decoder threads", want);
+    decoder_share_server(); /* the engine tries it */
     rc = start_thread(c, &c->engine, engine_thread, err);
     if (rc != 0)
         return rc;
     c->set_up = true;
-    decoder_share_server();
     while (rc == 0 && c->decoder_count < want) {
         rc = start_thread(c, &c->decoders[c->decoder_count], pass_thread, err);
         c->decoder_count += rc == 0;
