@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include "base/clock.h"
-#include "workers/media/sandbox.h"
 #include "workers/stages/stage.h"
 #include "workers/pass/lease.h"
 #include "workers/pass/shard_report.h"
@@ -386,16 +385,6 @@ static void give_up(struct worker *w, const struct err *why)
     outbox_wake(&w->out);
 }
 
-/* Where no decoder can be started no recording is to blame: it is found before there is a lease. */
-static int try_decoders(const struct worker *w, struct err *err)
-{
-    struct sandbox_report report;
-
-    if (!stage_hears(w->stages[0].name) || sandbox_check(&report, err) == 0)
-        return 0;
-    return err_prefix(err, "trying a decoder");
-}
-
 void *engine_thread(void *arg)
 {
     struct worker *w = arg;
@@ -403,8 +392,6 @@ void *engine_thread(void *arg)
     struct err err = {0};
     int rc = stages_load(w, &e, &err);
 
-    if (rc == 0)
-        rc = try_decoders(w, &err);
     if (rc == 0) {
         stages_post_ready(&e);
         rc = run(&e, &err);
