@@ -74,15 +74,19 @@ static bool is_trial(void)
     return ret;
 }
 
-static int pass_trial(void)
+static int answer_trial(bool short_of_memory)
 {
     const struct sandbox_report report = {.seccomp = true};
+    struct err e = {0}, shortage;
     struct buf b = BUF_INIT;
-    struct err e = {0};
     int rc;
 
-    wire_put_sandbox(&b, &report);
-    rc = frame_write_fd(3, WIRE_SANDBOX, b.data, b.len, &e);
+    err_set(&shortage, ERR_NOMEM, "out of memory");
+    if (short_of_memory)
+        wire_put_error(&b, &shortage);
+    else
+        wire_put_sandbox(&b, &report);
+    rc = frame_write_fd(3, short_of_memory ? WIRE_ERROR : WIRE_SANDBOX, b.data, b.len, &e);
     buf_free(&b);
     return rc == 0 ? 0 : 1;
 }
@@ -92,7 +96,7 @@ static int say_it(void)
     const char *how = getenv("EDGES_LIE");
 
     if (is_trial())
-        return pass_trial();
+        return answer_trial(how && strcmp(how, "short") == 0);
     return how && strcmp(how, "pulses") == 0 ? pulse() : lie();
 }
 
@@ -228,6 +232,10 @@ TEST(a_worker_without_decoders_is_not_ready)
     assert_non_null(strstr(p.fatal_message, "trying a decoder"));
     assert_int_equal(WEXITSTATUS(play_wait(&p)), EX_IOERR);
     play_free(&p);
+    setenv("EDGES_LIE", "short", 1); /* which passes, and is waited for then */
+    play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
+    unsetenv("EDGES_LIE");
+    play_quit(&p);
 }
 
 /* A watchdog takes work in hand of which nothing moves for a worker that hangs. */
