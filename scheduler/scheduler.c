@@ -329,8 +329,6 @@ static void last_words(struct run *run)
                                 : "",
              memory);
     ledger_event(run->ledger, "run-end", 0, "", text, &err);
-    run->trouble_next_ms = 0;
-    run_flush(run);
     figures_totals(run);
     diary_end(run);
     metrics_file_end(run);

@@ -30,12 +30,14 @@ int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct er
     return 0;
 }
 
-int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, struct err *err)
+int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, size_t more, size_t *ret,
+                 struct err *err)
 {
     const onednn_layout md = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
+    size_t own = md ? (dnnl_memory_desc_get_size(md) + 63) / 64 * 64 : 0;
 
-    return host_grow(h, &h->scratch, &h->scratch_bytes, bytes, err);
+    *ret = own;
+    return host_grow(h, &h->scratch, &h->scratch_bytes, own + more, err);
 }
 
 int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t what, void *p,

@@ -41,8 +41,9 @@ int host_dnn(struct err *err, dnnl_status_t status, const char *what);
 
 /* An attribute with the epilogue as post-operations and the scratch memory ours. */
 int host_attribute(enum epilogue epilogue, dnnl_primitive_attr_t *ret, struct err *err);
-/* Grows the shared scratch memory to what pd wants. */
-int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, struct err *err);
+/* Grows the shared scratch memory to what pd wants, and `more` bytes behind that, at *ret. */
+int host_scratch(struct host *h, const_dnnl_primitive_desc_t pd, size_t more, size_t *ret,
+                 struct err *err);
 /* A memory object over p (DNNL_MEMORY_NONE: to be set later), laid out as pd's `what` argument. */
 int host_memory(struct host *h, const_dnnl_primitive_desc_t pd, dnnl_query_t what, void *p,
                 dnnl_memory_t *ret, struct err *err);

@@ -1,7 +1,10 @@
 /* Images by oneDNN's convolution, one after the other, so that an image's result does not depend on
- * the others. Primitives are prepared at an image's own size and kept; so are the weights, packed
- * in the layout that oneDNN asks for; from then on they are had back out of that. */
+ * the others. Primitives are prepared at an image's own size, or a piece's, and kept; so are the
+ * weights, packed in the layout that oneDNN asks for; from then on they are had back out of that.
+ */
 #include "gpu/host/images.h"
+
+#define PIECE 256 /* rows that are gathered at once, so that they stay in a core's cache */
 
 static dnnl_data_type_t dnn_type(enum dtype type)
 {
@@ -33,11 +36,26 @@ void images_forget(struct backend *be, struct conv2d *c)
     c->w = NULL;
 }
 
+/* A gathered one has a kernel of one, over rows of all that an output sees. */
+static struct conv2d_spec spec_of(const struct conv2d *c)
+{
+    struct conv2d_spec s = c->spec;
+
+    if (images_gathered(&c->spec))
+        s = (struct conv2d_spec){.in = s.in * s.kernel_w,
+                                 .out = s.out,
+                                 .kernel_h = 1,
+                                 .kernel_w = 1,
+                                 .stride_h = 1,
+                                 .stride_w = 1};
+    return s;
+}
+
 /* *ret NULL: oneDNN has nothing for it. */
 static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_t *ret,
                     struct err *err)
 {
-    const struct conv2d_spec *s = &j->c->spec;
+    const struct conv2d_spec own = spec_of(j->c), *s = &own;
     dnnl_dims_t xd = {1, s->in, j->height, j->width};
     dnnl_dims_t wd = {s->out, s->in, s->kernel_h, s->kernel_w}, bd = {s->out};
     dnnl_dims_t yd = {1, s->out, j->out_height, j->out_width};
@@ -77,8 +95,9 @@ static int describe(struct host *h, const struct images *j, dnnl_primitive_desc_
 
 static int plain_weights(const struct conv2d *c, struct onednn_layout_own *ret, struct err *err)
 {
-    dnnl_dims_t wd = {c->spec.out, c->spec.in, c->spec.kernel_h, c->spec.kernel_w};
-    dnnl_status_t status = onednn_layout_make(ret, 4, wd, dnnl_f32, dnnl_oihw);
+    const struct conv2d_spec s = spec_of(c);
+    dnnl_dims_t wd = {s.out, s.in, s.kernel_h, s.kernel_w};
+    dnnl_status_t status = onednn_layout_make(ret, 4, wd, dnnl_f32, dnnl_ohwi);
 
     return status == dnnl_success ? 0 : host_dnn(err, status, "describing weights");
 }
@@ -131,6 +150,14 @@ static int pack(struct host *h, struct conv2d *c, const_dnnl_primitive_desc_t pd
     return 0;
 }
 
+static size_t gathered_bytes(const struct images *j)
+{
+    const struct conv2d_spec *s = &j->c->spec;
+
+    return images_gathered(s) ? (size_t)(j->width * s->in * s->kernel_w) * dtype_size(j->c->type)
+                              : 0;
+}
+
 static bool is_slow(const_dnnl_primitive_desc_t pd)
 {
     const char *name = "";
@@ -159,7 +186,7 @@ static int prepare(struct host *h, const struct images *j, struct prepared_image
     if (rc == 0)
         rc = host_memory(h, pd, dnnl_query_scratchpad_md, DNNL_MEMORY_NONE, &p->scratch, err);
     if (rc == 0)
-        rc = host_scratch(h, pd, err);
+        rc = host_scratch(h, pd, gathered_bytes(j), &p->gathered, err);
     if (rc == 0) {
         const onednn_layout bias = dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 1);
 
@@ -223,7 +250,7 @@ static int run(struct host *h, const struct prepared_image *p, void *x, void *y,
     return status == dnnl_success ? 0 : host_dnn(err, status, "convolving");
 }
 
-int images_by_dnn(struct host *h, const struct images *j, bool *done, struct err *err)
+static int run_whole(struct host *h, const struct images *j, bool *done, struct err *err)
 {
     int64_t pixels = j->height * j->width, outputs = j->out_height * j->out_width;
     struct prepared_image *p;
@@ -232,12 +259,74 @@ int images_by_dnn(struct host *h, const struct images *j, bool *done, struct err
     if (rc != 0)
         return rc;
     *done = !p->slow;
-    for (int64_t i = 0; rc == 0 && *done && !h->base.rehearsing && i < j->count; i++) {
-        struct tensor y = tensor_rows(j->y, i * outputs, outputs);
+    for (int64_t i = 0; rc == 0 && *done && !h->base.rehearsing && i < j->count; i++)
+        rc = run(h, p, tensor_rows(j->x, i * pixels, pixels).data,
+                 tensor_rows(j->y, i * outputs, outputs).data, err);
+    return rc;
+}
 
-        rc = run(h, p, tensor_rows(j->x, i * pixels, pixels).data, y.data, err);
-        if (rc == 0 && j->epilogue == EPILOGUE_ADD_RELU) /* oneDNN's makes 0 of a NaN */
-            rc = host_activate(&h->base, ACTIVATION_RELU, y, y, err);
-    }
+/* A piece of a gathered image, as find and what is below it have it. */
+static struct images piece_of(const struct images *j, int64_t rows)
+{
+    struct images piece = *j;
+
+    piece.height = piece.out_height = 1;
+    piece.width = piece.out_width = rows;
+    return piece;
+}
+
+/* *done: there is a fast way for pieces of so many rows, or there are none. */
+static int look_for(struct host *h, const struct images *j, int64_t rows, bool *done,
+                    struct err *err)
+{
+    const struct images piece = piece_of(j, rows);
+    struct prepared_image *p;
+    int rc = rows > 0 ? find(h, &piece, &p, err) : 0;
+
+    *done = rc == 0 && (rows == 0 || !p->slow);
+    return rc;
+}
+
+static int run_piece(struct host *h, const struct images *j, int64_t first, int64_t rows,
+                     struct err *err)
+{
+    const struct images piece = piece_of(j, rows);
+    const size_t bytes = gathered_bytes(&piece), row = bytes / (size_t)rows;
+    struct prepared_image *p;
+    char *to;
+    int rc = find(h, &piece, &p, err);
+
+    if (rc != 0)
+        return rc;
+    to = (char *)h->scratch + p->gathered;
+#pragma omp parallel for schedule(static) num_threads(host_threads(h, bytes))
+    for (int64_t r = 0; r < rows; r++)
+        images_gather(j, first + r, to + (size_t)r * row);
+    return run(h, p, to, tensor_rows(j->y, first, rows).data, err);
+}
+
+static int run_pieces(struct host *h, const struct images *j, bool *done, struct err *err)
+{
+    int64_t outputs = j->out_height * j->out_width, rest = outputs % PIECE;
+    int rc = look_for(h, j, outputs < PIECE ? 0 : PIECE, done, err);
+
+    if (rc == 0 && *done)
+        rc = look_for(h, j, rest, done, err);
+    if (!*done || h->base.rehearsing)
+        return rc;
+    for (int64_t i = 0; rc == 0 && i < j->count; i++)
+        for (int64_t at = 0; rc == 0 && at < outputs; at += PIECE)
+            rc = run_piece(h, j, i * outputs + at, outputs - at < PIECE ? rest : PIECE, err);
+    return rc;
+}
+
+int images_by_dnn(struct host *h, const struct images *j, bool *done, struct err *err)
+{
+    int rc =
+        images_gathered(&j->c->spec) ? run_pieces(h, j, done, err) : run_whole(h, j, done, err);
+
+    if (rc == 0 && *done && !h->base.rehearsing &&
+        j->epilogue == EPILOGUE_ADD_RELU) /* oneDNN's makes 0 of a NaN */
+        rc = host_activate(&h->base, ACTIVATION_RELU, j->y, j->y, err);
     return rc;
 }

@@ -93,6 +93,7 @@ static int wide_new(struct host *h, struct linear *l, struct wide *d, struct err
 {
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status;
+    size_t end;
     int rc;
 
     rc = wide_desc(h, l, d, &pd, err);
@@ -109,7 +110,7 @@ static int wide_new(struct host *h, struct linear *l, struct wide *d, struct err
         onednn_layout_free(&plain);
     }
     if (rc == 0)
-        rc = host_scratch(h, pd, err);
+        rc = host_scratch(h, pd, 0, &end, err);
     if (rc == 0)
         rc = host_memory(h, pd, dnnl_query_src_md, DNNL_MEMORY_NONE, &d->x, err);
     if (rc == 0)

@@ -80,10 +80,10 @@ static int demand_sandbox(struct enqueue_work *q, struct err *err)
 
     if (q->sandbox_tried)
         return 0;
+    decoder_share_server();
     if (sandbox_demand(q->o->unsandboxed, unguarded, err) != 0)
         return err->code;
     q->sandbox_tried = true;
-    decoder_share_server();
     if (unguarded[0] != 0) {
         enqueue_clear_line(q);
         cli_note("%s", unguarded);

@@ -79,16 +79,17 @@ int decoder_load(struct err *err)
     return rc ? rc : after;
 }
 
-static int open_server(struct fork_server **ret)
+/* bare: with no libraries, for a trial of the sandbox alone. */
+static int open_server(bool bare, struct fork_server **ret)
 {
-    static const char *const argv[] = {"nightshift", "decoder", NULL};
+    const char *const argv[] = {"nightshift", "decoder", bare ? DECODER_BARE : NULL, NULL};
 
     return fork_server_open(program, argv, ret);
 }
 
 void decoder_share_server(void)
 {
-    int failed = shared ? 0 : open_server(&shared);
+    int failed = shared ? 0 : open_server(false, &shared);
 
     if (failed)
         log_warn("decoders are started one by one: %s", strerror(failed));
@@ -158,11 +159,13 @@ static void replace_server(void)
     decoder_share_server();
 }
 
-static int fork_shared(struct decoder *d, const int files[], size_t count)
+/* *any: there is one, or was until now. */
+static int fork_shared(struct decoder *d, const int files[], size_t count, bool *any)
 {
     int failed = EPIPE;
 
     pthread_mutex_lock(&sharing);
+    *any = shared != NULL;
     if (shared)
         failed = fork_server_start(shared, files, count, &d->pid);
     if (shared && failed == EPIPE) {
@@ -177,12 +180,13 @@ static int fork_shared(struct decoder *d, const int files[], size_t count)
 /* By the shared server; where there is none, by one for this decoder alone. */
 static int fork_decoder(struct decoder *d, const int files[], size_t count)
 {
-    int failed = fork_shared(d, files, count);
+    bool any;
+    int failed = fork_shared(d, files, count, &any);
     struct fork_server *own;
 
     if (failed != EPIPE)
         return failed;
-    failed = open_server(&own);
+    failed = open_server(d->task == WIRE_TASK_SANDBOX && !any, &own);
     if (failed == 0) {
         failed = fork_server_start(own, files, count, &d->pid);
         fork_server_close(own);

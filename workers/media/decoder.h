@@ -150,6 +150,8 @@ void decoder_set_program(const char *path);
 /* Its exit status when it could not read what it was asked for: before it touched the file, so that
  * this says nothing of the recording. Whoever calls it by hand sees it, too: sysexits.h's usage. */
 #define DECODER_EXIT_UNASKED 64
+/* Its argument where no recording will be decoded: it opens no libraries. */
+#define DECODER_BARE "--bare"
 /* main() of the hidden `nightshift decoder` command. Returns the exit status. */
 int decoder_main(int argc, char **argv);
 

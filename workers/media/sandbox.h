@@ -47,7 +47,8 @@ int sandbox_enter(const struct sandbox_wish *wish, struct sandbox_report *ret, s
 void sandbox_try(struct sandbox_report *report);
 
 /* What is in force on this machine: starts a decoder process, locks it in and lets it try. Any
- * thread. */
+ * thread. By the shared fork server, where there is one: then decoders' libraries are there, too;
+ * else without them, which takes a fifth of the time. */
 int sandbox_check(struct sandbox_report *ret, struct err *err);
 
 /* The layers in words. */

@@ -28,7 +28,7 @@
 #include "workers/pass/unpack.h"
 
 #define HEARTBEAT_MS 1000
-#define FLUSH_MS 2000 /* for the last words */
+#define FLUSH_MS 2000 /* for the first words, and the last */
 #define LEAVE_MS 5000 /* for threads that are inside a step or a slow open() */
 #define DECODERS_MAX 1024u
 #define DECODERS_AUTO_MAX 16u
@@ -169,7 +169,6 @@ static int on_setup(struct control *c, const struct frame *f, struct err *err)
     if (rc != 0)
         return rc;
     c->set_up = true;
-    decoder_share_server();
     while (rc == 0 && c->decoder_count < want) {
         rc = start_thread(c, &c->decoders[c->decoder_count], pass_thread, err);
         c->decoder_count += rc == 0;
@@ -373,7 +372,7 @@ static int control_loop(struct control *c, struct err *err)
     return 0;
 }
 
-static void flush_last_words(struct worker *w)
+static void flush(struct worker *w)
 {
     int64_t until = clock_mono_ms() + FLUSH_MS;
     struct err ignored = {0};
@@ -510,9 +509,11 @@ int worker_main(int argc, char **argv)
     open_locks(&c.w);
     log_set_sink(log_to_scheduler, &c.w);
     post_hello(&c.w);
+    flush(&c.w);
+    decoder_share_server(); /* while SETUP is on its way; that is tried before READY */
     rc = control_loop(&c, &err);
     status = conclude(&c, rc, &err);
-    flush_last_words(&c.w);
+    flush(&c.w);
     /* A thread that does not end (a step of a large model, a file system that does not answer)
      * is left behind with the process; nothing here outlives it, decoders see their socket close.
      */

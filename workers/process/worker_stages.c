@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "gpu/devices/devices.h"
+#include "workers/media/sandbox.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/pass/lease.h"
@@ -47,17 +48,57 @@ static void note_size(struct engine_stages *e, uint32_t k)
 
 /* ---- loading */
 
-static int check_model(const char *stage, const char *dir, const char *expected, struct err *err)
-{
-    char hash[MODEL_HASH_LEN];
-    int rc = stage_model_hash(stage, dir, hash, err);
+/* What must hold before READY, and takes as long as to load a model, while that is loaded: it is
+ * the one that was meant, all of whose files are read; and a decoder can be started. Where none can
+ * no recording is to blame, so that nobody may get a lease. A fork server that had to be started
+ * anew ends with this thread, and the first lease's decoder starts another. */
+struct check {
+    const char *stage, *dir, *expected;
+    bool decodes;
+    int rc;
+    struct err err;
+    pthread_t thread;
+    bool beside;
+};
 
-    if (rc == 0 && strcmp(hash, expected) != 0)
-        rc = err_set(err, ERR_MODEL,
-                     "the model's files in '%s' are not those that the job was set up with "
-                     "(now %s, then %s): restore them, or enqueue with this model",
-                     dir, hash, expected);
-    return rc;
+static void *check_all(void *arg)
+{
+    struct check *c = arg;
+    struct sandbox_report report;
+    char hash[MODEL_HASH_LEN];
+
+    c->rc = stage_model_hash(c->stage, c->dir, hash, &c->err);
+    if (c->rc == 0 && strcmp(hash, c->expected) != 0)
+        c->rc = err_set(&c->err, ERR_MODEL,
+                        "the model's files in '%s' are not those that the job was set up with "
+                        "(now %s, then %s): restore them, or enqueue with this model",
+                        c->dir, hash, c->expected);
+    if (c->rc != 0 || !c->decodes)
+        return NULL;
+    c->rc = sandbox_check(&report, &c->err);
+    if (c->rc == ERR_NOMEM)
+        c->rc = 0; /* a shortage passes, and whoever decodes waits for that */
+    else if (c->rc != 0)
+        err_prefix(&c->err, "trying a decoder");
+    return NULL;
+}
+
+static void check_begin(struct check *c)
+{
+    c->beside = pthread_create(&c->thread, NULL, check_all, c) == 0;
+    if (!c->beside)
+        check_all(c);
+}
+
+/* rc: how loading it went. Of another model than was meant that is no matter. */
+static int check_end(struct check *c, int rc, struct err *err)
+{
+    if (c->beside)
+        pthread_join(c->thread, NULL);
+    if (c->rc == 0)
+        return rc;
+    *err = c->err;
+    return c->rc;
 }
 
 static int open_device(struct engine_stages *e, struct err *err)
@@ -153,6 +194,9 @@ static int load(struct engine_stages *e, uint32_t k, struct err *err)
 {
     const struct msg_stage *m = &e->w->setup.stages[k];
     struct stage_setup setup = setup_of(e, k);
+    struct check check = {.stage = setup.name,
+                          .expected = m->model_hash,
+                          .decodes = k == 0 && stage_hears(setup.name)};
     char *dir = NULL;
     int rc = precision_parse(e->w->setup.precision, &setup.precision, err);
 
@@ -162,13 +206,18 @@ static int load(struct engine_stages *e, uint32_t k, struct err *err)
         rc = err_set(err, ERR_USAGE, "it hears other tracks or channels");
     if (rc == 0)
         rc = model_dir_find(m->model_dir, &dir, err);
-    if (rc == 0)
-        rc = check_model(setup.name, dir, m->model_hash, err);
-    setup.dir = dir;
-    if (rc == 0)
+    setup.dir = check.dir = dir;
+    if (rc == 0) {
+        check_begin(&check);
         rc = k == 0 ? open_device(e, err) : check_room(e, &setup, err);
-    if (rc == 0)
-        rc = open_stage(e, k, &setup, err);
+        if (rc == 0)
+            rc = open_stage(e, k, &setup, err);
+        rc = check_end(&check, rc, err);
+        if (rc != 0) {
+            stage_close(e->of[k].stage);
+            e->of[k].stage = NULL;
+        }
+    }
     free(dir);
     return rc;
 }

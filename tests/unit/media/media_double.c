@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "workers/wire/frame.h"
+#include "workers/media/decoder.h"
 #include "workers/media/fork_server.h"
 #include "workers/media/wire.h"
 
@@ -210,6 +211,13 @@ static int misbehave(void)
         say_pcm(0);
         say_end(1600);
         pause(); /* and does not leave */
+    } else if (strcmp(how, "unloaded") == 0) {
+        const struct sandbox_report report = {.seccomp = true, .cpu_seconds = 1};
+        struct buf b = BUF_INIT;
+
+        wire_put_sandbox(&b, &report);
+        say(WIRE_SANDBOX, &b);
+        buf_free(&b);
     } else if (strcmp(how, "endless") == 0) {
         say_info();
         for (int64_t at = 0;; at += 1600)
@@ -218,9 +226,14 @@ static int misbehave(void)
     return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    int rc = fork_server_main(misbehave);
+    const char *how = getenv("MEDIA_DOUBLE");
+    int rc;
 
+    /* One whose libraries cannot be opened. */
+    if (how && strcmp(how, "unloaded") == 0 && !(argc > 2 && strcmp(argv[2], DECODER_BARE) == 0))
+        return 69;
+    rc = fork_server_main(misbehave);
     return rc < 0 ? 2 : rc;
 }

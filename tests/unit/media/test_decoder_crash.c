@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/spawn.h"
 #include "tests/unit/media/media_util.h"
+#include "workers/media/sandbox.h"
 
 static const struct decoder_work plain;
 
@@ -356,6 +357,25 @@ TEST(a_shared_server_that_died)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
     assert_int_equal(open_fds(), before);
     close(file);
+}
+
+/* By itself it wants no libraries; where decoders are about to be started it finds that they cannot
+ * be opened. */
+TEST(a_trial_of_the_sandbox)
+{
+    struct sandbox_report report = {0};
+    int before = open_fds();
+    struct err err = {0};
+
+    assert_int_equal(setenv("MEDIA_DOUBLE", "unloaded", 1), 0);
+    assert_ok(sandbox_check(&report, &err), err);
+    assert_true(report.seccomp);
+    decoder_share_server();
+    assert_int_equal(sandbox_check(&report, &err), ERR_IO);
+    assert_non_null(strstr(err.msg, "it ended before"));
+    decoder_drop_server();
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(open_fds(), before);
 }
 
 TEST(no_such_program)

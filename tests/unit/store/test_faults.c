@@ -484,6 +484,24 @@ TEST(reading)
     catalog_audit();
 }
 
+/* What the last close of a catalog waits for: the log's way to the disk, and the checkpoint's. The
+ * statistics that it takes have no third. */
+TEST(a_close_waits_for_the_disk_twice)
+{
+    struct world w = {0};
+
+    catalog_remove();
+    for (size_t i = 0; i + 1 < STEPS; i++) {
+        struct err e = {0};
+
+        assert_ok(steps[i](&w, &e), e);
+    }
+    fault_arm(FAULT_SYNC, 3, true);
+    store_close(w.st);
+    assert_false(fault_disarm());
+    assert_true(count_of("SELECT count(*) FROM sqlite_stat1") > 0);
+}
+
 int main(void)
 {
     fault_install();

@@ -57,10 +57,46 @@ static int lie(void)
     return rc == 0 ? 0 : 1;
 }
 
+static bool is_trial(void)
+{
+    struct frame_reader in = {0};
+    struct wire_request request;
+    struct frame f;
+    struct err e = {0};
+    bool ret = false;
+
+    if (frame_read_fd(3, &in, 10000, &f, &e) == 0 &&
+        wire_get_request(f.payload, f.len, &request, &e) == 0) {
+        ret = request.task == WIRE_TASK_SANDBOX;
+        wire_request_free(&request);
+    }
+    frame_reader_free(&in);
+    return ret;
+}
+
+static int answer_trial(bool short_of_memory)
+{
+    const struct sandbox_report report = {.seccomp = true};
+    struct err e = {0}, shortage;
+    struct buf b = BUF_INIT;
+    int rc;
+
+    err_set(&shortage, ERR_NOMEM, "out of memory");
+    if (short_of_memory)
+        wire_put_error(&b, &shortage);
+    else
+        wire_put_sandbox(&b, &report);
+    rc = frame_write_fd(3, short_of_memory ? WIRE_ERROR : WIRE_SANDBOX, b.data, b.len, &e);
+    buf_free(&b);
+    return rc == 0 ? 0 : 1;
+}
+
 static int say_it(void)
 {
     const char *how = getenv("EDGES_LIE");
 
+    if (is_trial())
+        return answer_trial(how && strcmp(how, "short") == 0);
     return how && strcmp(how, "pulses") == 0 ? pulse() : lie();
 }
 
@@ -69,7 +105,8 @@ static bool dispatch(int argc, char **argv, int *status)
     const char *fail = getenv("EDGES_FAIL_ALLOCATION");
 
     if (argc > 1 && strcmp(argv[1], "decoder") == 0 && getenv("EDGES_LIE")) {
-        *status = fork_server_main(say_it);
+        *status = strcmp(getenv("EDGES_LIE"), "unloaded") == 0 ? EX_UNAVAILABLE
+                                                               : fork_server_main(say_it);
         return true;
     }
     if (argc > 1 && strcmp(argv[1], "worker") == 0 && fail)
@@ -179,6 +216,26 @@ TEST(a_lying_recording_does_not_cost_the_worker)
     assert_int_equal(p.media[0].channels, 0);
     play_quit(&p);
     free(path);
+}
+
+/* Where their libraries cannot be opened no recording is to blame: nobody gets a lease. */
+TEST(a_worker_without_decoders_is_not_ready)
+{
+    struct play p;
+
+    setenv("EDGES_LIE", "unloaded", 1);
+    play_start(&p, &(struct play_options){.slots = 1, .decoders = 1});
+    unsetenv("EDGES_LIE");
+    while (play_step(&p))
+        assert_false(p.ready);
+    assert_int_equal(p.fatal, ERR_IO);
+    assert_non_null(strstr(p.fatal_message, "trying a decoder"));
+    assert_int_equal(WEXITSTATUS(play_wait(&p)), EX_IOERR);
+    play_free(&p);
+    setenv("EDGES_LIE", "short", 1); /* which passes, and is waited for then */
+    play_ready(&p, &(struct play_options){.slots = 1, .decoders = 1});
+    unsetenv("EDGES_LIE");
+    play_quit(&p);
 }
 
 /* A watchdog takes work in hand of which nothing moves for a worker that hangs. */

@@ -19,6 +19,7 @@
 #include "tools/export/outdir.h"
 #include "tools/export/read_document.h"
 #include "tools/export/escape_html.h"
+#include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
 
 #define PAGE_MAX (1u << 30) /* bytes */
@@ -50,6 +51,7 @@ static void html_close(void *state)
     if (!h)
         return;
     listen_archive_close(&h->archive);
+    decoder_drop_server();
     overview_free(&h->overview);
     word_index_free(h->words);
     keys_free(&h->kept);
@@ -192,8 +194,10 @@ static int may_decode(struct html *h, struct err *err)
 {
     char warning[SANDBOX_WORDS];
 
-    if (!h->judged)
+    if (!h->judged) {
+        decoder_share_server();
         (void)sandbox_demand(h->options->unsandboxed, warning, &h->judge);
+    }
     h->judged = true;
     *err = h->judge;
     return h->judge.code;
