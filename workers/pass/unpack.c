@@ -22,8 +22,10 @@ struct unpacking {
     struct unpacking *next;
     char *path;
     struct unpacker *unpacker; /* NULL: not begun */
-    bool busy;                 /* a thread goes on with it; what follows is that one's */
-    bool stands;               /* at a member, unanswered: */
+    dev_t device;              /* of the file that it reads */
+    ino_t inode;
+    bool busy;   /* a thread goes on with it; what follows is that one's */
+    bool stands; /* at a member, unanswered: */
     struct unpacker_member at;
 };
 
@@ -241,8 +243,11 @@ static void on_pulse(void *arg)
 static int begin(struct worker *w, struct unpacking *u, struct err *err)
 {
     struct unpacker *opened = NULL;
+    struct stat st = {0};
     int fd = -1, rc = unpack_open(u->path, &fd, err);
 
+    if (rc == 0 && fstat(fd, &st) != 0)
+        rc = err_sys(err, errno, "it cannot be looked at");
     if (rc == 0)
         rc = unpacker_open(fd, on_pulse, w, &opened, err);
     if (fd >= 0)
@@ -250,6 +255,8 @@ static int begin(struct worker *w, struct unpacking *u, struct err *err)
     if (rc != 0)
         return rc;
     log_debug("unpacking %s", u->path);
+    u->device = st.st_dev;
+    u->inode = st.st_ino;
     pthread_mutex_lock(&w->lock);
     u->unpacker = opened;
     if (w->leaving)
@@ -259,6 +266,16 @@ static int begin(struct worker *w, struct unpacking *u, struct err *err)
             l->readings++;
     pthread_mutex_unlock(&w->lock);
     return rc;
+}
+
+/* What leases want now is in the file that is there. One that was taken away is read on. */
+static int look_for_another(const struct unpacking *u, struct err *err)
+{
+    struct stat st;
+
+    if (stat(u->path, &st) == 0 && (st.st_dev != u->device || st.st_ino != u->inode))
+        return err_set(err, ERR_CHANGED, "another file is at its place");
+    return 0;
 }
 
 /* Lock held; u is gone afterwards. whole: the reading came to the archive's end. */
@@ -353,8 +370,7 @@ bool unpack_step(struct worker *w, const struct lease *before)
     if (!u->unpacker)
         close_idle(w); /* they were of other archives */
     pthread_mutex_unlock(&w->lock);
-    if (!u->unpacker)
-        rc = begin(w, u, &err);
+    rc = u->unpacker ? look_for_another(u, &err) : begin(w, u, &err);
     while (rc == 0 && !done) {
         rc = unpacker_next(u->unpacker, &u->at, &err);
         u->stands = rc == 0;

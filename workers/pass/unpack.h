@@ -11,6 +11,9 @@
  *      `--> AWAITED --it came by--> MEMORY      its decoder is given the member alone
  *              `--it did not, not whole, or larger than all that may be kept--> FILE
  *
+ * A reading ends where its archive has been replaced by another file, and goes on where that one has
+ * been taken away.
+ *
  * Nothing waits for ever: readings are gone on with by decoder threads that have no lease to decode
  * which came sooner (one thread each), and none of them blocks for another. A lease that is behind
  * a reading makes it go to the archive's end and is served by the next one; one that no whole

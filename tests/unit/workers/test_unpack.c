@@ -308,6 +308,31 @@ static int unpackers(pid_t worker, int sig)
     return sent;
 }
 
+/* The archive is made again, with what m3 was as m2, and the other way round: what is wanted from
+ * then on is in the new one, which is read once, too. */
+TEST(another_archive_at_its_place)
+{
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+
+    setup(&a, ALL "; mkdir -p o && cp m2.wav o/m3.wav && cp m3.wav o/m2.wav && "
+                  "tar czf moved.tgz -C o m2.wav m3.wav");
+    play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
+    give_one(&p, &a, 1);
+    assert_int_equal(rename(a.moved, a.path), 0);
+    for (int i = 3; i >= 2; i--) {
+        m = lease_of(&p, &a, i);
+        m.member = (char *)(i == 3 ? "m2.wav" : "m3.wav");
+        play_put_lease(&p, &m);
+        play_send(&p);
+        expect_done(&p, &a, m.lease_id, i);
+        rename(a.path, a.moved);
+    }
+    play_quit(&p);
+    teardown(&a);
+}
+
 /* Nobody's recording is to blame for a reading that was killed. */
 TEST(a_reading_that_is_killed_begins_again)
 {
