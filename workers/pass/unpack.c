@@ -90,6 +90,20 @@ static bool has_room(const struct worker *w, const struct unpacking *u)
                                               w->unpacked_count < MEMBERS_MOST);
 }
 
+void unpack_note_vain(struct worker *w, const struct lease *l)
+{
+    if (!l->msg.member[0] || unpack_is_vain(w, l))
+        return;
+    free(w->vain);
+    w->vain = strdup(l->msg.path);
+}
+
+/* What was not the first of its name may have become another one. */
+bool unpack_is_vain(const struct worker *w, const struct lease *l)
+{
+    return w->vain && l->msg.nth == 0 && strcmp(w->vain, l->msg.path) == 0;
+}
+
 static void go_by_itself(struct lease *l) { l->from = LEASE_FILE; }
 
 /* Of all that want the member at which the reading stands. */
@@ -283,7 +297,7 @@ static void end(struct worker *w, struct unpacking *u, bool whole)
 {
     for (struct lease *l = w->leases; l; l = l->next)
         if (waits_for(l, u) && (!u->unpacker || l->readings >= (whole ? 1 : FAILED_READINGS)))
-            go_by_itself(l);
+            l->from = whole && unpack_is_vain(w, l) ? LEASE_ABSENT : LEASE_FILE;
     unlink_unpacking(w, u);
     pthread_mutex_unlock(&w->lock);
     unpacking_free(u);
@@ -413,4 +427,5 @@ void unpack_free_all(struct worker *w)
         unlink_unpacking(w, u);
         unpacking_free(u);
     }
+    free(w->vain);
 }

@@ -333,6 +333,39 @@ TEST(another_archive_at_its_place)
     teardown(&a);
 }
 
+/* Of the recordings of an archive that was made anew the first is looked for in all of it, others
+ * are not: so they end in the same way when it has been taken away. */
+TEST(one_that_was_looked_for_in_vain_speaks_for_others)
+{
+    static const int order[] = {1, 3, 4, 5, 2};
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+    uint64_t first;
+
+    setup(&a, "mkdir -p o && cp m0.wav o/m1.wav && cp m1.wav o/m2.wav && cp m3.wav o/m3.wav && "
+              "tar czf a.tgz -C o m3.wav m1.wav m2.wav");
+    play_start(&p, &(struct play_options){.decoders = 1, .slots = 4});
+    first = p.next_lease; /* before it is ready: they wait for the same reading */
+    for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+        m = lease_of(&p, &a, order[k]);
+        play_put_lease(&p, &m);
+    }
+    play_send(&p);
+    play_until_media(&p); /* of m3, behind m1 */
+    assert_int_equal(rename(a.path, a.moved), 0);
+    assert_int_equal(play_until_end(&p, first)->code, ERR_CHANGED);
+    assert_int_equal(play_until_end(&p, first + 1)->code, 0);
+    for (uint64_t i = 2; i <= 3; i++) {
+        assert_int_equal(play_until_end(&p, first + i)->code, ERR_MISSING);
+        assert_string_equal(play_until_end(&p, first + i)->message,
+                            "the archive has no such member (any more)");
+    }
+    assert_int_equal(play_until_end(&p, first + 4)->code, ERR_CHANGED);
+    play_quit(&p);
+    teardown(&a);
+}
+
 /* Nobody's recording is to blame for a reading that was killed. */
 TEST(a_reading_that_is_killed_begins_again)
 {
