@@ -191,8 +191,9 @@ static void close_idle(struct worker *w)
     pthread_mutex_lock(&w->lock);
 }
 
-/* A reading that a thread should go on with: of the first lease that waits and can be helped.
- * *freed: one can begin without. */
+/* A reading that a thread should go on with: of the first lease that waits and can be helped. One
+ * that stands for want of room gets what comes free before those behind it. *freed: one can begin
+ * without. */
 static struct unpacking *choose(struct worker *w, const struct lease *before, bool *freed)
 {
     for (struct lease *l = w->leases; l && l != before; l = l->next) {
@@ -206,8 +207,8 @@ static struct unpacking *choose(struct worker *w, const struct lease *before, bo
         *freed |= !u;
         if (!u)
             go_by_itself(l);
-        else if (!u->busy && (!u->stands || has_room(w, u) || !who_wants(w->leases, u)))
-            return u;
+        else if (!u->busy)
+            return !u->stands || has_room(w, u) || !who_wants(w->leases, u) ? u : NULL;
     }
     return NULL;
 }

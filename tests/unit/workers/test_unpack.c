@@ -224,6 +224,49 @@ TEST(several_archives_at_once)
     teardown(&a);
 }
 
+/* A recording that needs most of the memory is not put off for all the small ones that others could
+ * begin instead. */
+TEST(a_large_one_gets_its_room)
+{
+    enum { SMALL = 50, LARGE_AT = 15 };
+    static char names[SMALL + 1][16];
+    static int16_t pcm[100000];
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+    char *large = files_wav("large.wav", pcm, 100000), *path;
+    uint64_t first;
+    uint32_t at = 0;
+
+    setup(&a, "rm -rf k && mkdir k && for i in `seq 100 150`; do cp m0.wav k/$i.wav; done && "
+              "(cd k && tar czf ../a.tgz *) && tar czf large.tgz large.wav");
+    path = files_path("large.tgz");
+    play_ready(&p, &(struct play_options){
+                       .decoders = 4, .slots = 4, .pcm_bytes = 240000, .fault = "slow-step:20"});
+    first = p.next_lease;
+    for (int i = 0; i <= SMALL; i++) {
+        m = i == LARGE_AT ? play_lease_of(&p, large, SHARD_MS) : lease_of(&p, &a, 0);
+        m.path = i == LARGE_AT ? path : a.path;
+        snprintf(names[i], sizeof(names[i]), "%d.wav", 100 + i);
+        m.member = i == LARGE_AT ? (char *)"large.wav" : names[i];
+        play_put_lease(&p, &m);
+        if (i == LARGE_AT - 1) {
+            play_send(&p);
+            play_until_end(&p, first); /* all threads have something to do */
+        }
+    }
+    play_send(&p);
+    for (uint64_t i = 0; i <= SMALL; i++)
+        assert_int_equal(play_until_end(&p, first + i)->code, 0);
+    while (p.media[at].lease_id != first + LARGE_AT)
+        at++;
+    assert_in_range(at, LARGE_AT / 2, SMALL - LARGE_AT);
+    play_quit(&p);
+    free(path);
+    free(large);
+    teardown(&a);
+}
+
 /* What came first is begun first, also when there are recordings that need no reading. */
 TEST(a_reading_is_not_put_off_for_files)
 {
