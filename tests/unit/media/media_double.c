@@ -210,6 +210,13 @@ static int misbehave(void)
         say_pcm(0);
         say_end(1600);
         pause(); /* and does not leave */
+    } else if (strcmp(how, "drip") == 0) {
+        say_info();
+        for (int i = 0; i < 200; i++) {
+            say_pcm(1600 * i);
+            usleep(50000);
+        }
+        say_end(1600 * 200);
     } else if (strcmp(how, "endless") == 0) {
         say_info();
         for (int64_t at = 0;; at += 1600)
