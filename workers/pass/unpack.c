@@ -24,8 +24,9 @@ struct unpacking {
     struct unpacker *unpacker; /* NULL: not begun */
     dev_t device;              /* of the file that it reads */
     ino_t inode;
-    bool busy;   /* a thread goes on with it; what follows is that one's */
-    bool stands; /* at a member, unanswered: */
+    int64_t used_ms; /* a thread went on with it last */
+    bool busy;       /* one goes on with it; what follows is that one's */
+    bool stands;     /* at a member, unanswered: */
     struct unpacker_member at;
 };
 
@@ -170,25 +171,30 @@ static struct unpacking *add(struct worker *w, const char *path)
     return u;
 }
 
-/* Those that nobody waits for are closed. Without the lock meanwhile. */
-static void close_idle(struct worker *w)
+/* Those that nobody waits for, and that no thread has gone on with for so long, are closed, without
+ * the lock meanwhile. False: there were none. */
+static bool close_idle(struct worker *w, int64_t for_ms)
 {
+    const int64_t until_ms = clock_mono_ms() - for_ms;
     struct unpacking *u = w->unpackings, *idle = NULL, *next;
 
     for (; u; u = next) {
         next = u->next;
-        if (u->busy || is_awaited(w, u))
+        if (u->busy || u->used_ms > until_ms || is_awaited(w, u))
             continue;
         unlink_unpacking(w, u);
         u->next = idle;
         idle = u;
     }
+    if (!idle)
+        return false;
     pthread_mutex_unlock(&w->lock);
     for (; idle; idle = next) {
         next = idle->next;
         unpacking_free(idle);
     }
     pthread_mutex_lock(&w->lock);
+    return true;
 }
 
 /* A reading that a thread should go on with: of the first lease that waits and can be helped. One
@@ -375,15 +381,18 @@ static int handle_member(struct worker *w, struct unpacking *u, bool *done, stru
 bool unpack_step(struct worker *w, const struct lease *before)
 {
     bool done = false, freed = false;
-    struct unpacking *u = choose(w, before, &freed);
+    struct unpacking *u;
     struct err err = {0};
     int rc = 0;
 
+    if (close_idle(w, IDLE_MS))
+        return true;
+    u = choose(w, before, &freed);
     if (!u)
         return freed;
     u->busy = true;
     if (!u->unpacker)
-        close_idle(w); /* they were of other archives */
+        close_idle(w, 0); /* they were of other archives */
     pthread_mutex_unlock(&w->lock);
     rc = u->unpacker ? look_for_another(u, &err) : begin(w, u, &err);
     while (rc == 0 && !done) {
@@ -396,6 +405,7 @@ bool unpack_step(struct worker *w, const struct lease *before)
         log_debug("unpacking %s: %s", u->path, err.msg);
     pthread_mutex_lock(&w->lock);
     u->busy = false;
+    u->used_ms = clock_mono_ms();
     if (rc != 0)
         end(w, u, rc == ERR_EMPTY);
     worker_changed(w);
@@ -407,10 +417,10 @@ void unpack_wait(struct worker *w)
     const int64_t until_ms = clock_mono_ms() + IDLE_MS;
     const struct timespec until = {until_ms / 1000, until_ms % 1000 * 1000000};
 
-    if (!w->unpackings || w->leases)
+    if (w->unpackings) /* one may be to be closed then */
+        pthread_cond_timedwait(&w->room, &w->lock, &until);
+    else
         pthread_cond_wait(&w->room, &w->lock);
-    else if (pthread_cond_timedwait(&w->room, &w->lock, &until) == ETIMEDOUT && !w->leases)
-        close_idle(w);
 }
 
 void unpack_leave(struct worker *w)

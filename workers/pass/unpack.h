@@ -41,10 +41,9 @@ void unpack_bound(struct worker *w);
 bool unpack_awaits(struct worker *w, struct lease *l);
 /* Goes on with a reading for a lease that came before that one (NULL: for any), until a lease can
  * begin because of it, or nobody waits; without the lock meanwhile. False: there is nothing to do.
- */
+ * Archives that nobody has waited for in some seconds are closed: their disk may be taken away. */
 bool unpack_step(struct worker *w, const struct lease *before);
-/* Waits for `room`. Archives are closed when there has been no lease for some seconds: their disk
- * may be taken away. */
+/* Waits for `room`, or until an archive may be to be closed. */
 void unpack_wait(struct worker *w);
 /* Its decoder has looked for its recording in all of the file, in vain. */
 void unpack_note_vain(struct worker *w, const struct lease *l);

@@ -443,6 +443,32 @@ TEST(an_archive_is_closed_when_nothing_is_left_to_do)
     teardown(&a);
 }
 
+/* Nor is it held while there is work enough in other files. */
+TEST(an_archive_is_closed_when_the_rest_is_of_others)
+{
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+    char *sample = files_sample("12_en_long_90s.mp3");
+
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 2, .slots = 1, .fault = "slow-step:200"});
+    give_one(&p, &a, 1);
+    m = play_lease_of(&p, sample, SHARD_MS);
+    play_put_lease(&p, &m);
+    play_send(&p);
+    play_until_busy(&p);
+    play_forget(&p);
+    while (unpackers(p.pid, 0) > 0)
+        assert_true(play_step(&p) && p.end_count == 0);
+    play_put_cancel(&p, m.lease_id);
+    play_send(&p);
+    play_until_end(&p, m.lease_id);
+    play_quit(&p);
+    free(sample);
+    teardown(&a);
+}
+
 /* What waits for a reading is given up with all else. */
 TEST(cancelled_and_drained_while_it_waits)
 {
