@@ -275,7 +275,6 @@ static int begin(struct worker *w, struct unpacking *u, struct err *err)
         close(fd);
     if (rc != 0)
         return rc;
-    log_debug("unpacking %s", u->path);
     u->device = st.st_dev;
     u->inode = st.st_ino;
     pthread_mutex_lock(&w->lock);
@@ -402,7 +401,7 @@ bool unpack_step(struct worker *w, const struct lease *before)
             rc = handle_member(w, u, &done, &err);
     }
     if (rc != 0 && rc != ERR_EMPTY && rc != ERR_CANCELLED)
-        log_debug("unpacking %s: %s", u->path, err.msg);
+        log_info("unpacking %s: %s", u->path, err.msg);
     pthread_mutex_lock(&w->lock);
     u->busy = false;
     u->used_ms = clock_mono_ms();

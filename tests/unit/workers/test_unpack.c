@@ -409,7 +409,7 @@ TEST(one_that_was_looked_for_in_vain_speaks_for_others)
     teardown(&a);
 }
 
-/* Nobody's recording is to blame for a reading that was killed. */
+/* Nobody's recording is to blame for a reading that was killed; it is told of. */
 TEST(a_reading_that_is_killed_begins_again)
 {
     struct archive a;
@@ -422,6 +422,7 @@ TEST(a_reading_that_is_killed_begins_again)
         assert_int_equal(unpackers(p.pid, SIGKILL), 1);
     }
     give_one(&p, &a, 3);
+    assert_non_null(strstr(p.log, "a.tgz: the decoder was killed"));
     play_quit(&p);
     teardown(&a);
 }
