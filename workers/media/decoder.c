@@ -30,9 +30,10 @@
 #define DEFAULT_MEMORY_BYTES ((uint64_t)2 << 30)
 #define DEFAULT_SILENCE_MS 60000u
 #define DEFAULT_MAX_ENTRIES 5000000u
-/* Signs of life alone keep a decoder for so long: a member behind terabytes in a solid archive
- * takes hours, a decoder in hostile hands could go on for ever. */
-#define PULSES_ONLY_MS ((int64_t)4 * 3600 * 1000)
+/* A member behind terabytes in a solid archive takes hours, a decoder in hostile hands could give
+ * signs of life, or a byte a minute, for ever. It is waited for so many times as long as it may
+ * compute, for others want the processor, too. */
+#define WAIT_FACTOR 2
 #define STDERR_KEPT 2048
 
 /* Set before threads start; see decoder.h. */
@@ -58,6 +59,7 @@ struct decoder {
     int64_t next_sample; /* where the next PCM must begin; -1 before the first */
     int64_t skip_samples;
     uint64_t entries;
+    uint64_t waited_ms; /* for frames */
     struct decoder_limits limits;
     struct frame_reader in;
     atomic_bool cancelled;
@@ -240,6 +242,7 @@ static struct decoder_limits with_defaults(int file, const struct decoder_limits
     l.memory_bytes = l.memory_bytes ? l.memory_bytes : DEFAULT_MEMORY_BYTES;
     l.silence_ms = l.silence_ms ? l.silence_ms : DEFAULT_SILENCE_MS;
     l.cpu_seconds = l.cpu_seconds ? l.cpu_seconds : default_cpu_seconds(file);
+    l.wait_ms = l.wait_ms ? l.wait_ms : default_cpu_seconds(file) * 1000 * WAIT_FACTOR;
     l.max_entries = l.max_entries ? l.max_entries : DEFAULT_MAX_ENTRIES;
     return l; /* max_unpacked_bytes 0: the decoder takes it from the file's size */
 }
@@ -411,13 +414,21 @@ static int nonsense(struct err *err, const char *what)
 /* Waits for a frame. What is wrong with the process is said as an error about the file. */
 static int next_frame(struct decoder *d, struct frame *ret, struct err *err)
 {
+    const int64_t began_ms = clock_mono_ms();
     int rc = frame_read_fd(d->sock, &d->in, (int)d->limits.silence_ms, ret, err);
+    uint64_t waited_ms = (uint64_t)(clock_mono_ms() - began_ms);
 
+    /* More than that it is only where we were stopped ourselves. */
+    d->waited_ms += waited_ms < d->limits.silence_ms ? waited_ms : d->limits.silence_ms;
     if (atomic_load(&d->cancelled))
         return err_set(err, ERR_CANCELLED, "cancelled");
     switch (rc) {
     case 0:
-        return 0;
+        if (d->waited_ms <= d->limits.wait_ms)
+            return 0;
+        reap(d);
+        return err_set(err, ERR_TIMEOUT, "the decoder kept us waiting for %llu s in all",
+                       (unsigned long long)d->waited_ms / 1000);
     case ERR_TIMEOUT:
         reap(d);
         log_stderr(d);
@@ -476,8 +487,6 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
 
     switch (f->type) {
     case WIRE_PULSE:
-        if (d->pulse)
-            d->pulse(d->pulse_arg);
         return err_set(err, ERR_EMPTY, "a sign of life");
     case WIRE_INFO:
         rc = wire_get_info(f->payload, f->len, &d->info, err);
@@ -558,7 +567,6 @@ void decoder_on_pulse(struct decoder *d, void (*fn)(void *arg), void *arg)
 
 int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err)
 {
-    int64_t patience_ends = clock_mono_ms() + PULSES_ONLY_MS;
     struct decoder_event event = {0};
     struct frame frame;
     int rc = ERR_EMPTY;
@@ -568,14 +576,14 @@ int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err)
         return err_set(err, ERR_EMPTY, "the decoder has ended");
     while (rc == ERR_EMPTY) {
         rc = next_frame(d, &frame, err);
+        if (rc == 0 && d->pulse && frame.type != WIRE_PCM)
+            d->pulse(d->pulse_arg);
         if (rc == 0)
             rc = take(d, &frame, &event, err);
         if (rc == ERR_PROTOCOL) {
             reap(d);
             rc = nonsense(err, err->msg);
         }
-        if (rc == ERR_EMPTY && clock_mono_ms() > patience_ends)
-            rc = err_set(err, ERR_TIMEOUT, "no audio came of it for hours");
     }
     if (rc != 0) {
         d->done = true;

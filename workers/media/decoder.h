@@ -29,6 +29,7 @@ struct decoder_limits {
     uint64_t cpu_seconds;        /* RLIMIT_CPU; 0: by the file's size */
     uint64_t max_entries;        /* of an archive listing; 0: default */
     uint64_t max_unpacked_bytes; /* of one archive listing or member; 0: default */
+    uint64_t wait_ms;            /* for all of its frames: ERR_TIMEOUT; 0: by the file's size */
 };
 
 enum decoder_event_type {
@@ -118,8 +119,9 @@ int decoder_start_unpack(int file, const struct decoder_limits *limits, struct d
  * the decoder, as decoder_next's. */
 int decoder_answer(struct decoder *d, bool wanted, struct err *err);
 
-/* fn is called inside decoder_next for every sign of life of a decoder that has nothing to give
- * yet: it skips to the middle of a long recording, or to a member at the end of an archive. */
+/* fn is called inside decoder_next for every message but audio, those of a decoder that has nothing
+ * to give yet included: it skips to the middle of a long recording, or to a member at the end of an
+ * archive. */
 void decoder_on_pulse(struct decoder *d, void (*fn)(void *arg), void *arg);
 
 /* The next event. Errors: ERR_INPUT (bad media, with the reason), ERR_LIMIT, ERR_CHANGED,

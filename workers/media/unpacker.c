@@ -16,8 +16,6 @@
 
 struct unpacker {
     struct decoder *decoder;
-    void (*pulse)(void *arg);
-    void *pulse_arg;
     char *name; /* where it stands, and waits for an answer; NULL: nowhere */
     uint32_t nth;
     uint64_t bytes;
@@ -54,8 +52,6 @@ int unpacker_open(int file, void (*pulse)(void *arg), void *arg, struct unpacker
         free(u);
         return rc;
     }
-    u->pulse = pulse;
-    u->pulse_arg = arg;
     decoder_on_pulse(u->decoder, pulse, arg);
     *ret = u;
     return 0;
@@ -79,8 +75,6 @@ static int next_event(struct unpacker *u, struct decoder_event *ret, struct err 
 
     if (rc != 0)
         return rc;
-    if (u->pulse)
-        u->pulse(u->pulse_arg); /* much may be passed by without one of the decoder's own */
     u->ended = ret->type == DECODER_END;
     if (ret->type != DECODER_ENTRY)
         return 0;

@@ -242,20 +242,23 @@ static int decode(const struct pass *p, struct splitter *split, bool *told, stru
     }
     pthread_mutex_lock(&p->w->lock);
     p->l->decoder = NULL;
+    if (d && p->l->from == LEASE_FILE && (rc == ERR_CHANGED || rc == ERR_MISSING))
+        unpack_note_vain(p->w, p->l);
     pthread_mutex_unlock(&p->w->lock);
     decoder_close(d);
     return rc;
 }
 
+/* True: there may be more to look at in the archive. */
 static bool release(const struct pass *p)
 {
-    bool was;
+    bool more;
 
     pthread_mutex_lock(&p->w->lock);
-    was = p->l->from == LEASE_MEMORY;
+    more = p->l->from == LEASE_MEMORY && !unpack_is_vain(p->w, p->l);
     unpack_release(p->w, p->l);
     pthread_mutex_unlock(&p->w->lock);
-    return was;
+    return more;
 }
 
 static int run_pass(const struct pass *p, struct err *err)
@@ -266,6 +269,8 @@ static int run_pass(const struct pass *p, struct err *err)
     int rc;
 
     provoke(p);
+    if (p->l->from == LEASE_ABSENT)
+        return err_set(err, ERR_MISSING, "the archive has no such member (any more)");
     rc = splitter_new(p->l->msg.shard_ms, p->l->msg.first, sink, &split, err);
     if (rc == 0)
         rc = decode(p, split, &told, err);

@@ -58,7 +58,7 @@ struct track {
 };
 
 /* Where its recording is read from: unpack.h. */
-enum lease_from { LEASE_UNSEEN, LEASE_FILE, LEASE_AWAITED, LEASE_MEMORY };
+enum lease_from { LEASE_UNSEEN, LEASE_FILE, LEASE_AWAITED, LEASE_MEMORY, LEASE_ABSENT };
 
 struct lease {
     struct lease *next;
@@ -141,6 +141,7 @@ struct worker {
     uint64_t unpacked_bytes;      /* of their members that are kept, or on the way */
     uint32_t unpacked_count;
     uint64_t unpacked_most;
+    char *vain; /* an archive in which a recording was looked for in vain; owned */
     int64_t decoded_samples;
     int64_t engine_samples;         /* of the first stage */
     uint64_t pulses;                /* of decoders that have nothing to give yet */

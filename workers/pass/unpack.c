@@ -22,8 +22,11 @@ struct unpacking {
     struct unpacking *next;
     char *path;
     struct unpacker *unpacker; /* NULL: not begun */
-    bool busy;                 /* a thread goes on with it; what follows is that one's */
-    bool stands;               /* at a member, unanswered: */
+    dev_t device;              /* of the file that it reads */
+    ino_t inode;
+    int64_t used_ms; /* a thread went on with it last */
+    bool busy;       /* one goes on with it; what follows is that one's */
+    bool stands;     /* at a member, unanswered: */
     struct unpacker_member at;
 };
 
@@ -86,6 +89,20 @@ static bool has_room(const struct worker *w, const struct unpacking *u)
 {
     return u->at.bytes > w->unpacked_most || (w->unpacked_bytes <= w->unpacked_most - u->at.bytes &&
                                               w->unpacked_count < MEMBERS_MOST);
+}
+
+void unpack_note_vain(struct worker *w, const struct lease *l)
+{
+    if (!l->msg.member[0] || unpack_is_vain(w, l))
+        return;
+    free(w->vain);
+    w->vain = strdup(l->msg.path);
+}
+
+/* What was not the first of its name may have become another one. */
+bool unpack_is_vain(const struct worker *w, const struct lease *l)
+{
+    return w->vain && l->msg.nth == 0 && strcmp(w->vain, l->msg.path) == 0;
 }
 
 static void go_by_itself(struct lease *l) { l->from = LEASE_FILE; }
@@ -154,29 +171,35 @@ static struct unpacking *add(struct worker *w, const char *path)
     return u;
 }
 
-/* Those that nobody waits for are closed. Without the lock meanwhile. */
-static void close_idle(struct worker *w)
+/* Those that nobody waits for, and that no thread has gone on with for so long, are closed, without
+ * the lock meanwhile. False: there were none. */
+static bool close_idle(struct worker *w, int64_t for_ms)
 {
+    const int64_t until_ms = clock_mono_ms() - for_ms;
     struct unpacking *u = w->unpackings, *idle = NULL, *next;
 
     for (; u; u = next) {
         next = u->next;
-        if (u->busy || is_awaited(w, u))
+        if (u->busy || u->used_ms > until_ms || is_awaited(w, u))
             continue;
         unlink_unpacking(w, u);
         u->next = idle;
         idle = u;
     }
+    if (!idle)
+        return false;
     pthread_mutex_unlock(&w->lock);
     for (; idle; idle = next) {
         next = idle->next;
         unpacking_free(idle);
     }
     pthread_mutex_lock(&w->lock);
+    return true;
 }
 
-/* A reading that a thread should go on with: of the first lease that waits and can be helped.
- * *freed: one can begin without. */
+/* A reading that a thread should go on with: of the first lease that waits and can be helped. One
+ * that stands for want of room gets what comes free before those behind it. *freed: one can begin
+ * without. */
 static struct unpacking *choose(struct worker *w, const struct lease *before, bool *freed)
 {
     for (struct lease *l = w->leases; l && l != before; l = l->next) {
@@ -190,8 +213,8 @@ static struct unpacking *choose(struct worker *w, const struct lease *before, bo
         *freed |= !u;
         if (!u)
             go_by_itself(l);
-        else if (!u->busy && (!u->stands || has_room(w, u) || !who_wants(w->leases, u)))
-            return u;
+        else if (!u->busy)
+            return !u->stands || has_room(w, u) || !who_wants(w->leases, u) ? u : NULL;
     }
     return NULL;
 }
@@ -241,15 +264,19 @@ static void on_pulse(void *arg)
 static int begin(struct worker *w, struct unpacking *u, struct err *err)
 {
     struct unpacker *opened = NULL;
+    struct stat st = {0};
     int fd = -1, rc = unpack_open(u->path, &fd, err);
 
+    if (rc == 0 && fstat(fd, &st) != 0)
+        rc = err_sys(err, errno, "it cannot be looked at");
     if (rc == 0)
         rc = unpacker_open(fd, on_pulse, w, &opened, err);
     if (fd >= 0)
         close(fd);
     if (rc != 0)
         return rc;
-    log_debug("unpacking %s", u->path);
+    u->device = st.st_dev;
+    u->inode = st.st_ino;
     pthread_mutex_lock(&w->lock);
     u->unpacker = opened;
     if (w->leaving)
@@ -261,12 +288,22 @@ static int begin(struct worker *w, struct unpacking *u, struct err *err)
     return rc;
 }
 
+/* What leases want now is in the file that is there. One that was taken away is read on. */
+static int look_for_another(const struct unpacking *u, struct err *err)
+{
+    struct stat st;
+
+    if (stat(u->path, &st) == 0 && (st.st_dev != u->device || st.st_ino != u->inode))
+        return err_set(err, ERR_CHANGED, "another file is at its place");
+    return 0;
+}
+
 /* Lock held; u is gone afterwards. whole: the reading came to the archive's end. */
 static void end(struct worker *w, struct unpacking *u, bool whole)
 {
     for (struct lease *l = w->leases; l; l = l->next)
         if (waits_for(l, u) && (!u->unpacker || l->readings >= (whole ? 1 : FAILED_READINGS)))
-            go_by_itself(l);
+            l->from = whole && unpack_is_vain(w, l) ? LEASE_ABSENT : LEASE_FILE;
     unlink_unpacking(w, u);
     pthread_mutex_unlock(&w->lock);
     unpacking_free(u);
@@ -343,18 +380,20 @@ static int handle_member(struct worker *w, struct unpacking *u, bool *done, stru
 bool unpack_step(struct worker *w, const struct lease *before)
 {
     bool done = false, freed = false;
-    struct unpacking *u = choose(w, before, &freed);
+    struct unpacking *u;
     struct err err = {0};
     int rc = 0;
 
+    if (close_idle(w, IDLE_MS))
+        return true;
+    u = choose(w, before, &freed);
     if (!u)
         return freed;
     u->busy = true;
     if (!u->unpacker)
-        close_idle(w); /* they were of other archives */
+        close_idle(w, 0); /* they were of other archives */
     pthread_mutex_unlock(&w->lock);
-    if (!u->unpacker)
-        rc = begin(w, u, &err);
+    rc = u->unpacker ? look_for_another(u, &err) : begin(w, u, &err);
     while (rc == 0 && !done) {
         rc = unpacker_next(u->unpacker, &u->at, &err);
         u->stands = rc == 0;
@@ -362,9 +401,10 @@ bool unpack_step(struct worker *w, const struct lease *before)
             rc = handle_member(w, u, &done, &err);
     }
     if (rc != 0 && rc != ERR_EMPTY && rc != ERR_CANCELLED)
-        log_debug("unpacking %s: %s", u->path, err.msg);
+        log_info("unpacking %s: %s", u->path, err.msg);
     pthread_mutex_lock(&w->lock);
     u->busy = false;
+    u->used_ms = clock_mono_ms();
     if (rc != 0)
         end(w, u, rc == ERR_EMPTY);
     worker_changed(w);
@@ -376,10 +416,10 @@ void unpack_wait(struct worker *w)
     const int64_t until_ms = clock_mono_ms() + IDLE_MS;
     const struct timespec until = {until_ms / 1000, until_ms % 1000 * 1000000};
 
-    if (!w->unpackings || w->leases)
+    if (w->unpackings) /* one may be to be closed then */
+        pthread_cond_timedwait(&w->room, &w->lock, &until);
+    else
         pthread_cond_wait(&w->room, &w->lock);
-    else if (pthread_cond_timedwait(&w->room, &w->lock, &until) == ETIMEDOUT && !w->leases)
-        close_idle(w);
 }
 
 void unpack_leave(struct worker *w)
@@ -397,4 +437,5 @@ void unpack_free_all(struct worker *w)
         unlink_unpacking(w, u);
         unpacking_free(u);
     }
+    free(w->vain);
 }

@@ -9,7 +9,14 @@
  *
  *   UNSEEN --looked at--> FILE                  its decoder opens the path, and looks for a member
  *      `--> AWAITED --it came by--> MEMORY      its decoder is given the member alone
- *              `--it did not, not whole, or larger than all that may be kept--> FILE
+ *              |--it did not, not whole, or larger than all that may be kept--> FILE
+ *              `--it did not, and the archive is known to be another one--> ABSENT
+ *
+ * A reading ends where its archive has been replaced by another file, and goes on where it has been
+ * taken away.
+ *
+ * An archive that was made anew since it was enqueued may lack thousands of recordings, and to look
+ * for one is a whole reading. So once one was looked for in vain it is believed of others.
  *
  * Nothing waits for ever: readings are gone on with by decoder threads that have no lease to decode
  * which came sooner (one thread each), and none of them blocks for another. A lease that is behind
@@ -34,11 +41,14 @@ void unpack_bound(struct worker *w);
 bool unpack_awaits(struct worker *w, struct lease *l);
 /* Goes on with a reading for a lease that came before that one (NULL: for any), until a lease can
  * begin because of it, or nobody waits; without the lock meanwhile. False: there is nothing to do.
- */
+ * Archives that nobody has waited for in some seconds are closed: their disk may be taken away. */
 bool unpack_step(struct worker *w, const struct lease *before);
-/* Waits for `room`. Archives are closed when there has been no lease for some seconds: their disk
- * may be taken away. */
+/* Waits for `room`, or until an archive may be to be closed. */
 void unpack_wait(struct worker *w);
+/* Its decoder has looked for its recording in all of the file, in vain. */
+void unpack_note_vain(struct worker *w, const struct lease *l);
+/* Its decoder need not: another one's has. */
+bool unpack_is_vain(const struct worker *w, const struct lease *l);
 /* The lease's memory is given back, if it has any; its recording is the FILE's. */
 void unpack_release(struct worker *w, struct lease *l);
 /* Makes readings that block return. */

@@ -218,6 +218,13 @@ static int misbehave(void)
         wire_put_sandbox(&b, &report);
         say(WIRE_SANDBOX, &b);
         buf_free(&b);
+    } else if (strcmp(how, "drip") == 0) {
+        say_info();
+        for (int i = 0; i < 200; i++) {
+            say_pcm(1600 * i);
+            usleep(50000);
+        }
+        say_end(1600 * 200);
     } else if (strcmp(how, "endless") == 0) {
         say_info();
         for (int64_t at = 0;; at += 1600)

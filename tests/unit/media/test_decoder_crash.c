@@ -165,6 +165,16 @@ TEST(silence_ends_it)
     outcome_free(&o);
 }
 
+/* Signs of life are not enough for ever, nor is a little at a time. */
+TEST(one_that_drips_is_not_waited_for)
+{
+    const struct decoder_limits limits = {.wait_ms = 1000};
+    struct outcome o = behave("drip", false, &limits);
+
+    assert_sentence(&o, ERR_TIMEOUT, "kept us waiting");
+    outcome_free(&o);
+}
+
 TEST(too_many_entries)
 {
     const struct decoder_limits limits = {.max_entries = 10};

@@ -3,7 +3,7 @@
 #include "tests/common/golden.h"
 #include "workers/media/wire.h"
 
-static struct decoder_limits limits = {1u << 30, 60000, 3600, 1000, 1u << 31};
+static struct decoder_limits limits = {1u << 30, 60000, 3600, 1000, 1u << 31, 0};
 
 static const struct result_source sources[] = {{"channel 1"}, {"channel 2"}};
 static const struct result_tag tags[] = {{"container", "title", "Grüße", 0, 0},

@@ -350,13 +350,14 @@ static void keep_settle_failed(struct play *p, const struct frame *f)
     msg_settle_failed_free(&m);
 }
 
-static void print_log(const struct frame *f)
+static void keep_log(struct play *p, const struct frame *f)
 {
     struct msg_log m;
     struct err e = {0};
 
     assert_ok(msg_log_get(f->payload, f->len, &m, &e), e);
     print_message("worker: %s\n", m.line);
+    snprintf(p->log, sizeof(p->log), "%s", m.line);
     msg_log_free(&m);
 }
 
@@ -399,7 +400,7 @@ static void keep(struct play *p, const struct frame *f)
         p->beats++;
         break;
     case MSG_LOG:
-        print_log(f);
+        keep_log(p, f);
         break;
     case MSG_TUNED:
         assert_ok(msg_tuned_get(f->payload, f->len, &tuned, &e), e);

@@ -50,6 +50,7 @@ struct play {
     char settle_message[512];
     struct msg_heartbeat beat; /* the last one */
     uint32_t beats;
+    char log[512]; /* the last line */
 };
 
 /* True when this process is a worker or a decoder: then *status is what main returns. */

@@ -224,6 +224,49 @@ TEST(several_archives_at_once)
     teardown(&a);
 }
 
+/* A recording that needs most of the memory is not put off for all the small ones that others could
+ * begin instead. */
+TEST(a_large_one_gets_its_room)
+{
+    enum { SMALL = 50, LARGE_AT = 15 };
+    static char names[SMALL + 1][16];
+    static int16_t pcm[100000];
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+    char *large = files_wav("large.wav", pcm, 100000), *path;
+    uint64_t first;
+    uint32_t at = 0;
+
+    setup(&a, "rm -rf k && mkdir k && for i in `seq 100 150`; do cp m0.wav k/$i.wav; done && "
+              "(cd k && tar czf ../a.tgz *) && tar czf large.tgz large.wav");
+    path = files_path("large.tgz");
+    play_ready(&p, &(struct play_options){
+                       .decoders = 4, .slots = 4, .pcm_bytes = 240000, .fault = "slow-step:20"});
+    first = p.next_lease;
+    for (int i = 0; i <= SMALL; i++) {
+        m = i == LARGE_AT ? play_lease_of(&p, large, SHARD_MS) : lease_of(&p, &a, 0);
+        m.path = i == LARGE_AT ? path : a.path;
+        snprintf(names[i], sizeof(names[i]), "%d.wav", 100 + i);
+        m.member = i == LARGE_AT ? (char *)"large.wav" : names[i];
+        play_put_lease(&p, &m);
+        if (i == LARGE_AT - 1) {
+            play_send(&p);
+            play_until_end(&p, first); /* all threads have something to do */
+        }
+    }
+    play_send(&p);
+    for (uint64_t i = 0; i <= SMALL; i++)
+        assert_int_equal(play_until_end(&p, first + i)->code, 0);
+    while (p.media[at].lease_id != first + LARGE_AT)
+        at++;
+    assert_in_range(at, LARGE_AT / 2, SMALL - LARGE_AT);
+    play_quit(&p);
+    free(path);
+    free(large);
+    teardown(&a);
+}
+
 /* What came first is begun first, also when there are recordings that need no reading. */
 TEST(a_reading_is_not_put_off_for_files)
 {
@@ -308,7 +351,65 @@ static int unpackers(pid_t worker, int sig)
     return sent;
 }
 
-/* Nobody's recording is to blame for a reading that was killed. */
+/* The archive is made again, with what m3 was as m2, and the other way round: what is wanted from
+ * then on is in the new one, which is read once, too. */
+TEST(another_archive_at_its_place)
+{
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+
+    setup(&a, ALL "; mkdir -p o && cp m2.wav o/m3.wav && cp m3.wav o/m2.wav && "
+                  "tar czf moved.tgz -C o m2.wav m3.wav");
+    play_ready(&p, &(struct play_options){.decoders = 2, .slots = 4});
+    give_one(&p, &a, 1);
+    assert_int_equal(rename(a.moved, a.path), 0);
+    for (int i = 3; i >= 2; i--) {
+        m = lease_of(&p, &a, i);
+        m.member = (char *)(i == 3 ? "m2.wav" : "m3.wav");
+        play_put_lease(&p, &m);
+        play_send(&p);
+        expect_done(&p, &a, m.lease_id, i);
+        rename(a.path, a.moved);
+    }
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* Of the recordings of an archive that was made anew the first is looked for in all of it, others
+ * are not: so they end in the same way when it has been taken away. */
+TEST(one_that_was_looked_for_in_vain_speaks_for_others)
+{
+    static const int order[] = {1, 3, 4, 5, 2};
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+    uint64_t first;
+
+    setup(&a, "mkdir -p o && cp m0.wav o/m1.wav && cp m1.wav o/m2.wav && cp m3.wav o/m3.wav && "
+              "tar czf a.tgz -C o m3.wav m1.wav m2.wav");
+    play_start(&p, &(struct play_options){.decoders = 1, .slots = 4});
+    first = p.next_lease; /* before it is ready: they wait for the same reading */
+    for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+        m = lease_of(&p, &a, order[k]);
+        play_put_lease(&p, &m);
+    }
+    play_send(&p);
+    play_until_media(&p); /* of m3, behind m1 */
+    assert_int_equal(rename(a.path, a.moved), 0);
+    assert_int_equal(play_until_end(&p, first)->code, ERR_CHANGED);
+    assert_int_equal(play_until_end(&p, first + 1)->code, 0);
+    for (uint64_t i = 2; i <= 3; i++) {
+        assert_int_equal(play_until_end(&p, first + i)->code, ERR_MISSING);
+        assert_string_equal(play_until_end(&p, first + i)->message,
+                            "the archive has no such member (any more)");
+    }
+    assert_int_equal(play_until_end(&p, first + 4)->code, ERR_CHANGED);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* Nobody's recording is to blame for a reading that was killed; it is told of. */
 TEST(a_reading_that_is_killed_begins_again)
 {
     struct archive a;
@@ -321,6 +422,7 @@ TEST(a_reading_that_is_killed_begins_again)
         assert_int_equal(unpackers(p.pid, SIGKILL), 1);
     }
     give_one(&p, &a, 3);
+    assert_non_null(strstr(p.log, "a.tgz: the decoder was killed"));
     play_quit(&p);
     teardown(&a);
 }
@@ -339,6 +441,32 @@ TEST(an_archive_is_closed_when_nothing_is_left_to_do)
         assert_true(play_step(&p) && p.beats < 60);
     give_one(&p, &a, 2);
     play_quit(&p);
+    teardown(&a);
+}
+
+/* Nor is it held while there is work enough in other files. */
+TEST(an_archive_is_closed_when_the_rest_is_of_others)
+{
+    struct archive a;
+    struct play p;
+    struct msg_lease m;
+    char *sample = files_sample("12_en_long_90s.mp3");
+
+    setup(&a, ALL);
+    play_ready(&p, &(struct play_options){.decoders = 2, .slots = 1, .fault = "slow-step:200"});
+    give_one(&p, &a, 1);
+    m = play_lease_of(&p, sample, SHARD_MS);
+    play_put_lease(&p, &m);
+    play_send(&p);
+    play_until_busy(&p);
+    play_forget(&p);
+    while (unpackers(p.pid, 0) > 0)
+        assert_true(play_step(&p) && p.end_count == 0);
+    play_put_cancel(&p, m.lease_id);
+    play_send(&p);
+    play_until_end(&p, m.lease_id);
+    play_quit(&p);
+    free(sample);
     teardown(&a);
 }
 
