@@ -90,9 +90,10 @@ struct read_file { /* one on disk, with whatever recordings are in it */
     const void *path_raw;
     size_t path_raw_len;
     const char *path;
-    uint64_t size_bytes; /* when it was enqueued last */
-    int64_t mtime_ns;    /* -1 unknown */
-    const uint8_t *hash; /* [16]: XXH3-128 of its bytes as they were; NULL: not known yet */
+    uint64_t size_bytes;  /* when it was enqueued last */
+    int64_t mtime_ns;     /* -1 unknown */
+    const uint8_t *hash;  /* [16]: XXH3-128 of its bytes as they were; NULL: not known yet */
+    const uint8_t *heard; /* [16]: of what its recording's results are of; NULL: not known */
 };
 typedef int (*read_file_fn)(void *arg, const struct read_file *row);
 /* Those that are present, at or below a raw absolute path (NULL: all): first those that were never
