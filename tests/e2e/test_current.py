@@ -100,7 +100,7 @@ class TwoEvenings(Evenings):
         self.nightshift("cancel", status=0)
         self.assertEqual(0, self.json("pin", "2")["affected"])
         said = self.nightshift("forget", "--stage=2", "--yes", status=0).out
-        self.assertRegex(" ".join(said.split()), r"stage 2: 0 recordings, 3 of which nothing was done, about \S+ B "
+        self.assertRegex(" ".join(said.split()), r"stage 2: 0 recordings with results, 3 without, about \S+ B "
                          r"0 results removed, and what was asked for of 3 more and never done\. The")
         for line in said.splitlines():
             self.assertLessEqual(len(line), 80)

@@ -97,7 +97,7 @@ static void print_row(const struct forget_row *row)
     buf_printf(&b, ", stage %lld: %s %s", (long long)row->stage_id, text_count(row->recordings, n),
                text_plural(row->recordings, "recording", "recordings"));
     if (row->undone > 0)
-        buf_printf(&b, ", %s of which nothing was done", text_count(row->undone, n));
+        buf_printf(&b, " with results, %s without", text_count(row->undone, n));
     if (row->segments > 0)
         buf_printf(&b, ", %s %s", text_count(row->segments, n),
                    text_plural(row->segments, "segment", "segments"));
