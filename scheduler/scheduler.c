@@ -162,6 +162,7 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->full_retry_ms = or_else(t->full_retry_ms, 3000);
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
     t->busy_ms = or_else(t->busy_ms, 1000);
+    t->line_ms = or_else(t->line_ms, 30000);
     t->room_ms = or_else(t->room_ms, 5000);
     t->idle.busy_ms = t->idle.busy_ms ? t->idle.busy_ms : IDLE_BUSY_MS;
     t->idle.free_ms = t->idle.free_ms ? t->idle.free_ms : IDLE_FREE_MS;
