@@ -87,7 +87,9 @@ class TwoEvenings(Evenings):
         self.enqueue("--vad=off", "--again", self.archive)
         self.assertEqual([(1,)], self.stages())
         self.assertEqual(0, self.json("retry")["affected"])
-        self.one_sentence(self.nightshift("pin", "7"), "there is no stage 7")
+        none = self.nightshift("pin", "7")
+        self.one_sentence(none, "there is no stage 7")
+        self.assertEqual("", none.out)
         self.one_sentence(self.nightshift("pin"), "which stage")
         self.one_sentence(self.nightshift("pin", "1", os.path.join(self.dir, "gone")), "no recording")
 

@@ -341,6 +341,8 @@ static int pin(struct cli *cli, const struct wanted *w, const struct paths *path
         printf("{\"affected\": %llu}\n", (unsigned long long)affected);
     else if (cli->quiet)
         return cli_flush(status);
+    else if (affected == 0 && status != EX_OK)
+        return cli_flush(status); /* what is wrong was said */
     else if (affected == 0)
         puts(w->off ? "Nothing there is pinned."
                     : "No recording there has results of this stage that are not pinned yet.");

@@ -70,6 +70,13 @@ class Terminal(ProgramTest):
             self.assertIn(f"<--start={start}>", self.play("evil", "--at", at, status=7).out)
         for bad in ("x", "1:2:3:4", "-5", "1:", ""):
             self.play("evil", "--at", bad, status=64)
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE media SET duration_ms = 13000")
+        connection.commit()
+        connection.close()
+        self.play("evil", "--at", "0:12", status=7)
+        self.assertIn("is 13 s long: there is nothing at 1 min 30 s.",
+                      " ".join(self.play("evil", "--at", "90", status=64).err.split()))
 
     def test_what_cannot_be_played_is_said(self):
         self.play("1", status=66)
