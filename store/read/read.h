@@ -74,6 +74,8 @@ int read_place(struct store *st, const char *path, const char *member, int64_t *
                struct err *err);
 typedef int (*read_place_fn)(void *arg, int64_t media_id, const char *path, const char *member);
 int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err); /* in no order */
+/* Where else than at its main place a recording lies, in the order of path and member. */
+int read_copies(struct store *st, int64_t media_id, read_place_fn fn, void *arg, struct err *err);
 
 struct read_origin {                   /* what a decoder is given, of a recording's main place */
     const void *path_raw, *member_raw; /* exact bytes; the member "" of a plain file */

@@ -101,6 +101,21 @@ class Terminal(ProgramTest):
         os.remove(self.plain)
         self.play("evil", status=66)
 
+    def test_copies_are_named(self):
+        self.assertNotIn("Also", self.run_it("show", "evil", status=0).out)
+        with open(self.plain, "rb") as file:
+            data = file.read()
+        for name in ("a copy\n.wav", "b.wav", "c.wav", "d.wav", "e.wav"):
+            with open(os.path.join(self.archive, "z " + name), "wb") as file:
+                file.write(data)
+        self.run_it("enqueue", self.archive, status=0)
+        for name in ("evil", "z b.wav"):
+            said = self.run_it("show", name, status=0).out
+            self.assertEqual(self.plain, said.splitlines()[0])
+            self.assertEqual(["Also at " + os.path.join(self.archive, "z " + name)
+                              for name in ("a copy\\n.wav", "b.wav", "c.wav")] + ["Also at 2 more places"],
+                             [line for line in said.splitlines() if line.startswith("Also")])
+
     def test_colours(self):
         plain = self.run_it("show", "evil", status=0).out
         self.assertNotIn("\033", plain)
