@@ -116,6 +116,25 @@ class Terminal(ProgramTest):
                               for name in ("a copy\\n.wav", "b.wav", "c.wav")] + ["Also at 2 more places"],
                              [line for line in said.splitlines() if line.startswith("Also")])
 
+    def test_a_name_that_another_has_now(self):
+        old, new = (os.path.join(self.archive, name) for name in ("old/name.wav", "new/other.wav"))
+        for path in (old, new):
+            os.mkdir(os.path.dirname(path))
+        with open(old, "wb") as file:
+            file.write(wav(7))
+        self.run_it("enqueue", self.archive, status=0)
+        os.rename(old, new)
+        self.run_it("enqueue", self.archive, status=0)
+        self.assertEqual(new, self.run_it("show", "name.wav", status=0).out.splitlines()[0])
+        again = os.path.join(self.archive, "name.wav")
+        with open(again, "wb") as file:
+            file.write(wav(8))
+        self.run_it("enqueue", self.archive, status=0)
+        self.assertEqual(again, self.run_it("show", "name.wav", status=0).out.splitlines()[0])
+        os.remove(new)
+        self.run_it("enqueue", self.archive, status=0)
+        self.run_it("show", "name.wav", status=64)
+
     def test_colours(self):
         plain = self.run_it("show", "evil", status=0).out
         self.assertNotIn("\033", plain)
