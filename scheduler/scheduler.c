@@ -322,8 +322,8 @@ static void last_words(struct run *run)
         run->result->put_aside = run->put_off.code != 0;
     }
     remembered_summary(run, memory, sizeof(memory));
-    snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)run->tasks_done,
-             (unsigned long long)(run->tasks_failed + run->failed_pending),
+    snprintf(text, sizeof(text), "%llu done, %llu failed%s%s",
+             (unsigned long long)run->recordings_done, (unsigned long long)run->failed.count,
              run->failure.code  ? ", stopped by a failure"
              : run->interrupted ? ", interrupted"
              : run->timed_out   ? ", its hours were over"
