@@ -162,6 +162,7 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
     t->full_retry_ms = or_else(t->full_retry_ms, 3000);
     t->full_give_up_ms = or_else(t->full_give_up_ms, 60000);
     t->busy_ms = or_else(t->busy_ms, 1000);
+    t->line_ms = or_else(t->line_ms, 30000);
     t->room_ms = or_else(t->room_ms, 5000);
     t->idle.busy_ms = t->idle.busy_ms ? t->idle.busy_ms : IDLE_BUSY_MS;
     t->idle.free_ms = t->idle.free_ms ? t->idle.free_ms : IDLE_FREE_MS;
@@ -321,8 +322,8 @@ static void last_words(struct run *run)
         run->result->put_aside = run->put_off.code != 0;
     }
     remembered_summary(run, memory, sizeof(memory));
-    snprintf(text, sizeof(text), "%llu done, %llu failed%s%s", (unsigned long long)run->tasks_done,
-             (unsigned long long)(run->tasks_failed + run->failed_pending),
+    snprintf(text, sizeof(text), "%llu done, %llu failed%s%s",
+             (unsigned long long)run->recordings_done, (unsigned long long)run->failed.count,
              run->failure.code  ? ", stopped by a failure"
              : run->interrupted ? ", interrupted"
              : run->timed_out   ? ", its hours were over"

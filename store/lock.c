@@ -134,7 +134,7 @@ int catalog_sibling(const char *catalog, const char *suffix, char **ret, struct 
 int catalog_make_directory(const char *catalog, struct err *err)
 {
     char *dir = directory_of(catalog);
-    int rc = 0;
+    int rc = 0, why;
 
     if (!dir)
         return no_memory(err);
@@ -144,8 +144,9 @@ int catalog_make_directory(const char *catalog, struct err *err)
         if (c != '/' && c != 0)
             continue;
         *p = 0;
-        if (mkdir(dir, 0777) != 0 && errno != EEXIST && access(dir, F_OK) != 0)
-            rc = err_sys(err, errno, "catalog '%s': creating the directory '%s'", catalog, dir);
+        why = mkdir(dir, 0777) == 0 || errno == EEXIST ? 0 : errno;
+        if (why != 0 && access(dir, F_OK) != 0)
+            rc = err_sys(err, why, "catalog '%s': creating the directory '%s'", catalog, dir);
         if (c == 0)
             break;
         *p = c;

@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     int found, status;
 
     hold_standard_files();
-    log_begin(argc > 1 ? argv[1] : "help");
+    log_begin(process ? process->name : "nightshift");
     if (process) {
         if (process->computes)
             backend_host_sleep_when_idle(argv);
@@ -268,6 +268,7 @@ int main(int argc, char **argv)
             backend_host_sleep_when_idle(argv);
         else if (strcmp(argv[optind], "run") == 0)
             backend_host_sleep_when_idle(NULL);
+        log_begin(argv[optind]); /* behind options, as in `-c FILE run` */
         status = run_command(&cli, argc - optind, argv + optind);
     }
     cli_free(&cli);

@@ -27,6 +27,7 @@ struct scheduler_tuning {
     uint32_t full_give_up_ms;   /* 60000 */
     uint32_t busy_ms;           /* 1000: the loop is held so long by somebody else's transaction */
     uint32_t request_ms;        /* 20000: for a command at the socket to ask, or take its answer */
+    uint32_t line_ms;           /* 30000: between lines of the log that say how far it is */
     uint32_t room_ms;           /* 5000: between looks at the catalog's log */
     uint64_t log_bytes;         /* 64 MiB: a log beyond this is held by somebody */
     uint64_t free_bytes;        /* 256 MiB: with less room beside such a log nothing new is begun */

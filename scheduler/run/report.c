@@ -11,8 +11,7 @@
 #include "base/log.h"
 #include "scheduler/run/figures.h"
 
-#define LINE_MS 500    /* the redrawn line */
-#define PLAIN_MS 30000 /* the log line */
+#define LINE_MS 500 /* the redrawn line */
 #define JSON_MS 2000
 
 /* ------------------------------------------------------------------------------------ output */
@@ -88,7 +87,7 @@ void report_start(struct run *run)
 
     run->tty = run->o->progress && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
     run->color = run->tty && !(no_color && no_color[0]);
-    run->report_due_ms = run->started_ms + (run->tty ? 0 : PLAIN_MS);
+    run->report_due_ms = run->started_ms + (run->tty ? 0 : run->tune.line_ms);
     if (run->o->json_events)
         show_json(run, "run-start");
 }
@@ -102,7 +101,7 @@ void report_tick(struct run *run, int64_t now)
     }
     if (now < run->report_due_ms)
         return;
-    run->report_due_ms = now + (run->tty ? LINE_MS : PLAIN_MS);
+    run->report_due_ms = now + (run->tty ? LINE_MS : run->tune.line_ms);
     if (run->tty) {
         line_show(run);
     } else {
@@ -111,7 +110,9 @@ void report_tick(struct run *run, int64_t now)
 
         figures_view(run, &p);
         progress_line(&p, 160, line);
-        log_info("%s", line);
+        if (strcmp(line, run->said) != 0) /* a day's rest is no thousand lines */
+            log_info("%s", line);
+        snprintf(run->said, sizeof(run->said), "%s", line);
     }
 }
 

@@ -266,7 +266,8 @@ struct run {
     int64_t report_due_ms, json_due_ms, metrics_due_ms;
     bool metrics_told; /* that they cannot be written */
     bool line_shown, tty, color;
-    bool named; /* the first recording that went to a worker was said */
+    char said[PROGRESS_LINE]; /* the last such line of the log */
+    bool named;               /* the first recording that went to a worker was said */
     const char *note;
 };
 

@@ -1,6 +1,8 @@
 /* Candidates of a search that are no full text (store/read/find.h). */
 #include "store/read/find.h"
 
+#include <string.h>
+
 #include "store/read/scope_filter.h"
 #include "store/stage_row.h"
 
@@ -258,4 +260,30 @@ int find_other_vectors(struct store *st, const struct store_stage_row *stage, co
     buf_free(&sql);
     filter_path_free(&below);
     return rc;
+}
+
+/* A shard's language is nearly always its segments', and its table is small. */
+int find_language(struct store *st, const char *code, bool *ret, char **have, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT EXISTS (SELECT 1 FROM shard WHERE language = ?1) "
+                      "OR EXISTS (SELECT 1 FROM segment WHERE language = ?1)",
+                      "t", code);
+
+    if (rc < 0)
+        return rc;
+    *ret = sqlite3_column_int(stmt, 0) != 0;
+    sqlite3_reset(stmt);
+    if (*ret)
+        return 0;
+    rc = db_first(st, &stmt, err,
+                  "SELECT ifnull(group_concat(language, ', '), '') FROM "
+                  "(SELECT DISTINCT language FROM segment WHERE language <> '' ORDER BY language)",
+                  "");
+    if (rc < 0)
+        return rc;
+    *have = strdup(db_text(stmt, 0));
+    sqlite3_reset(stmt);
+    return *have ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }

@@ -44,6 +44,10 @@ int find_speakers(struct store *st, const struct find_people *people, find_speak
 /* Is a channel or track of a recording called so, which stands where nobody was told apart? */
 int find_source(struct store *st, const char *label, bool *ret, struct err *err);
 
+/* Is anything said in that language? *have: languages that there are, as "en, es", when there is
+ * not; owned by the caller. */
+int find_language(struct store *st, const char *code, bool *ret, char **have, struct err *err);
+
 struct find_turn {
     int64_t start_ms, end_ms;
     const char *speaker; /* name, or label */

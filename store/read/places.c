@@ -54,6 +54,20 @@ int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err)
     return db_rows_end(&rows);
 }
 
+int read_copies(struct store *st, int64_t media_id, read_place_fn fn, void *arg, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT p.path, p.member FROM place p JOIN media m ON m.media_id = p.media_id "
+                 "WHERE p.media_id = ? AND p.state = 'present' AND p.place_id <> m.place_id "
+                 "ORDER BY p.path, p.member, p.nth",
+                 "i", media_id);
+    while (db_rows_next(&rows))
+        rows.rc = fn(arg, media_id, db_text(rows.stmt, 0), db_text(rows.stmt, 1));
+    return db_rows_end(&rows);
+}
+
 int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg, struct err *err)
 {
     struct db_rows rows;

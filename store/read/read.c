@@ -150,8 +150,11 @@ static int find_ids(struct store *st, const char *sql, const char *what, int64_t
 static const char sql_exact[] =
     "SELECT DISTINCT media_id FROM place "
     "WHERE path_raw = ?1 AND state <> 'replaced' ORDER BY media_id LIMIT ?2";
-static const char sql_names[] = "SELECT media_id, path || iif(member = '', '', '//' || member) "
-                                "FROM place WHERE state <> 'replaced' ORDER BY media_id";
+/* And whether it was called so before, and lies elsewhere now. */
+static const char sql_names[] =
+    "SELECT p.media_id, p.path || iif(p.member = '', '', '//' || p.member), "
+    "p.state <> 'present' AND m.places > 0 FROM place p JOIN media m ON m.media_id = p.media_id "
+    "WHERE p.state <> 'replaced' ORDER BY p.media_id";
 
 /* The ids whose names fit best, as find_ids. */
 static int find_fitting(struct store *st, read_fit_fn fit, void *arg, int64_t *ids, size_t max,
@@ -164,8 +167,10 @@ static int find_fitting(struct store *st, read_fit_fn fit, void *arg, int64_t *i
     db_rows_open(&rows, st, err, sql_names, "");
     while (db_rows_next(&rows)) {
         const int64_t id = sqlite3_column_int64(rows.stmt, 0);
-        const int rank = fit(arg, db_text(rows.stmt, 1));
+        int rank = fit(arg, db_text(rows.stmt, 1));
 
+        if (rank > 0) /* of names that fit alike, those of today */
+            rank = 2 * rank + sqlite3_column_int(rows.stmt, 2);
         if (rank < 0)
             rows.rc = err_set(err, rank, "looking for a recording: %s", err_name(rank));
         if (rank <= 0 || (best && rank > best))

@@ -74,6 +74,8 @@ int read_place(struct store *st, const char *path, const char *member, int64_t *
                struct err *err);
 typedef int (*read_place_fn)(void *arg, int64_t media_id, const char *path, const char *member);
 int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err); /* in no order */
+/* Where else than at its main place a recording lies, in the order of path and member. */
+int read_copies(struct store *st, int64_t media_id, read_place_fn fn, void *arg, struct err *err);
 
 struct read_origin {                   /* what a decoder is given, of a recording's main place */
     const void *path_raw, *member_raw; /* exact bytes; the member "" of a plain file */
@@ -90,9 +92,10 @@ struct read_file { /* one on disk, with whatever recordings are in it */
     const void *path_raw;
     size_t path_raw_len;
     const char *path;
-    uint64_t size_bytes; /* when it was enqueued last */
-    int64_t mtime_ns;    /* -1 unknown */
-    const uint8_t *hash; /* [16]: XXH3-128 of its bytes as they were; NULL: not known yet */
+    uint64_t size_bytes;  /* when it was enqueued last */
+    int64_t mtime_ns;     /* -1 unknown */
+    const uint8_t *hash;  /* [16]: XXH3-128 of its bytes as they were; NULL: not known yet */
+    const uint8_t *heard; /* [16]: of what its recording's results are of; NULL: not known */
 };
 typedef int (*read_file_fn)(void *arg, const struct read_file *row);
 /* Those that are present, at or below a raw absolute path (NULL: all): first those that were never

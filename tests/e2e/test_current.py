@@ -87,7 +87,9 @@ class TwoEvenings(Evenings):
         self.enqueue("--vad=off", "--again", self.archive)
         self.assertEqual([(1,)], self.stages())
         self.assertEqual(0, self.json("retry")["affected"])
-        self.one_sentence(self.nightshift("pin", "7"), "there is no stage 7")
+        none = self.nightshift("pin", "7")
+        self.one_sentence(none, "there is no stage 7")
+        self.assertEqual("", none.out)
         self.one_sentence(self.nightshift("pin"), "which stage")
         self.one_sentence(self.nightshift("pin", "1", os.path.join(self.dir, "gone")), "no recording")
 
@@ -100,7 +102,7 @@ class TwoEvenings(Evenings):
         self.nightshift("cancel", status=0)
         self.assertEqual(0, self.json("pin", "2")["affected"])
         said = self.nightshift("forget", "--stage=2", "--yes", status=0).out
-        self.assertRegex(" ".join(said.split()), r"stage 2: 0 recordings, 3 of which nothing was done, about \S+ B "
+        self.assertRegex(" ".join(said.split()), r"stage 2: 0 recordings with results, 3 without, about \S+ B "
                          r"0 results removed, and what was asked for of 3 more and never done\. The")
         for line in said.splitlines():
             self.assertLessEqual(len(line), 80)

@@ -99,6 +99,8 @@ class OnFinish(night.Night):
         self.assertEqual({"at", "level", "pid", "process", "text"}, set().union(*lines))
         self.assertIn("run", {line["process"] for line in lines})
         self.assertEqual(["warning"], [line["level"] for line in lines if "left with 3" in line["text"]])
+        answer = self.nightshift("-c", self.catalog, "run", "--log-format", "json", status=0)
+        self.assertEqual({"run"}, {json.loads(line)["process"] for line in answer.err.splitlines()})
         self.assertIn("<4>warning: --on-finish",
                       self.run_to_end("--log-format=journal", "--on-finish", "exit 3").err)
         answer = self.run_to_end("--log-format", "json", "--devices", "cuda:77", status=None)

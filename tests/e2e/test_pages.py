@@ -216,6 +216,17 @@ class Folder(Pages):
         self.assertIn("could not be read", self.read(self.page(self.hostile)))
         self.assertEqual([], glob.glob(self.out + "/media/" + self.page(self.hostile)[11:27] + ".wav"))
 
+    def test_pages_in_the_archive_are_no_recordings(self):
+        """As docs/pages.md has it: what a page plays is not transcribed the next evening."""
+        self.out = os.path.join(self.archive, "pages")
+        self.export("--media=opus")
+        self.assertEqual(3, len(glob.glob(self.out + "/media/*.opus")))
+        known = self.sql("SELECT count(*) FROM place")
+        self.assertIn("3 recordings found: 3 known", " ".join(self.enqueue().out.split()))
+        self.assertEqual(known, self.sql("SELECT count(*) FROM place"))
+        shutil.copy(glob.glob(self.out + "/media/*.opus")[0], self.out + "/media/mine.opus")
+        self.assertIn("1 new", self.enqueue().out)
+
     def test_pages_of_others_stay(self):
         shutil.rmtree(self.out)
         os.makedirs(self.out)

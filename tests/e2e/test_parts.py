@@ -166,6 +166,7 @@ class Parts(night.Night):
         before = self.rows()
         again = self.nightshift("merge", self.catalog, "parts", status=0)
         self.assertIn("0 checkpoints came in, with 0 segments; ", again.out)
+        self.assertNotIn("not given", self.nightshift("merge", self.catalog, self.parts()[1], status=0).out)
         self.assertEqual(before, self.rows())
         shutil.copy(untouched, self.catalog)
         self.nightshift("merge", self.catalog, *self.parts(), status=0)

@@ -82,6 +82,12 @@ class Reading(night.Night):
         self.assertIsInstance(state, dict)
         self.assertIn("field-notes.mp3", self.nightshift("status", "--failures", status=0).out)
 
+    def test_what_failed_has_no_turns(self):
+        said = self.nightshift("export", "-f", "rttm", "-o", os.path.join(self.dir, "rttm"), status=0).out
+        figures = self.json("status")["archive"]
+        self.assertIn(f"\n{figures['failed']} failed and have no transcript", said)
+        self.assertIn(f"\n{figures['done']} recordings have no speakers told apart", said)
+
     def test_show(self):
         out = self.nightshift("show", "puente.flac", status=0).out
         self.fits(out)

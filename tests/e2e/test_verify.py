@@ -68,8 +68,25 @@ class Verify(night.Night):
         self.assertEqual(["a.wav"], self.changed())
         run.signal(signal.SIGTERM)
         self.assertEqual(0, run.wait(), run.said())
+        self.assertRegex(self.nightshift("report", status=0).out, r"\nchanged     1\b(?! x changed)")
+        self.assertIn("<h3>1 changed</h3>", self.nightshift("report", "--html", "-", status=0).out)
         self.assertEqual([(None, 1)], self.sql("SELECT verified_at, changed_at IS NOT NULL FROM fixity "
                                                "WHERE path LIKE '%/a.wav'"))
+
+    def test_what_was_edited_where_enqueue_does_not_look(self):
+        """A name that was muted: the same recording to enqueue, with the words that it has no more."""
+        self.run_to_end()
+        self.verify()
+        for name in ("a.wav", "b.wav"):
+            path = os.path.join(self.archive, name)
+            self.flip(name) if name == "b.wav" else None
+            os.utime(path, ns=(1, os.stat(path).st_mtime_ns + 5_000_000_000))
+        self.assertIn("3 known", self.enqueue().out)
+        said = self.verify(status=night.DATA)
+        self.assertIn("2 as before, 1 written again since they were heard.", said)
+        self.assertIn("archive/b.wav': written again since it was heard, with other bytes", said)
+        self.assertEqual([], self.changed())
+        self.assertIn(": 3 as before.", self.verify())
 
     def test_files_that_went_or_were_replaced(self):
         self.verify()

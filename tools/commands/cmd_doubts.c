@@ -348,7 +348,8 @@ static int paths_of(char **argv, size_t n, char ***ret, struct err *err)
 /* What is not in the catalog is a mistake, not nothing in doubt. */
 static int check(struct store *st, const struct wanted *w, char **paths, size_t n, struct err *err)
 {
-    int rc = search_check(st, &(struct search_wish){.speaker = w->speaker}, err);
+    int rc = search_check(st, &(struct search_wish){.speaker = w->speaker, .language = w->language},
+                          err);
 
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = search_check(st, &(struct search_wish){.path = paths[i]}, err);

@@ -230,7 +230,7 @@ static bool has_text(const struct export_run *x, const struct read_recording *r)
  * what is left out. */
 static uint32_t choose_formats(struct export_run *x, const struct read_recording *r)
 {
-    bool text = false, turns = false;
+    bool text = false, turns = false, broken;
     uint32_t chosen = 0;
 
     for (unsigned f = 0; f < formats_count; f++) {
@@ -246,15 +246,15 @@ static uint32_t choose_formats(struct export_run *x, const struct read_recording
         x->unfinished++;
         return 0;
     }
-    if (text && !has_text(x, r)) {
+    broken = !has_text(x, r) && r->transcript[0] && strcmp(r->state, "failed") == 0;
+    x->broken += broken && (text || !r->diarized);
+    if (text && !has_text(x, r) && !broken) {
         if (r->transcript[0] == 0)
             x->untranscribed++;
-        else if (strcmp(r->state, "failed") == 0)
-            x->broken++;
         else
             x->unfinished++;
     }
-    x->undiarized += turns && !r->diarized;
+    x->undiarized += turns && !r->diarized && !broken;
     return chosen;
 }
 

@@ -97,7 +97,7 @@ static void print_row(const struct forget_row *row)
     buf_printf(&b, ", stage %lld: %s %s", (long long)row->stage_id, text_count(row->recordings, n),
                text_plural(row->recordings, "recording", "recordings"));
     if (row->undone > 0)
-        buf_printf(&b, ", %s of which nothing was done", text_count(row->undone, n));
+        buf_printf(&b, " with results, %s without", text_count(row->undone, n));
     if (row->segments > 0)
         buf_printf(&b, ", %s %s", text_count(row->segments, n),
                    text_plural(row->segments, "segment", "segments"));
@@ -341,6 +341,8 @@ static int pin(struct cli *cli, const struct wanted *w, const struct paths *path
         printf("{\"affected\": %llu}\n", (unsigned long long)affected);
     else if (cli->quiet)
         return cli_flush(status);
+    else if (affected == 0 && status != EX_OK)
+        return cli_flush(status); /* what is wrong was said */
     else if (affected == 0)
         puts(w->off ? "Nothing there is pinned."
                     : "No recording there has results of this stage that are not pinned yet.");

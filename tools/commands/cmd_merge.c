@@ -150,7 +150,7 @@ static bool is_first(const struct merging *m, size_t i)
     return m->list[i].good;
 }
 
-static void print_missing(const struct merging *m)
+static void print_missing(const struct merging *m, bool any_left)
 {
     char n[TEXT_LEN], of[TEXT_LEN];
     uint32_t first = 0, absent;
@@ -163,14 +163,15 @@ static void print_missing(const struct merging *m)
                    text_count(o->about.open, n),
                    text_count(o->about.open + o->about.done + o->about.failed, of),
                    text_plural(o->about.open, "is", "are"));
-        if (is_first(m, i) && (absent = absent_of(m, i, &first)) > 0)
+        if (any_left && is_first(m, i) && (absent = absent_of(m, i, &first)) > 0)
             printf("%s of the %s parts %s not given, part-%04u the first of them.\n",
                    text_count(absent, n), text_count(o->about.parts, of),
                    text_plural(absent, "was", "were"), first);
     }
 }
 
-static void print_merged(const struct merging *m)
+/* any_left: work of the catalog, without which no part is missing. */
+static void print_merged(const struct merging *m, bool any_left)
 {
     struct parting_merged t = {0};
     char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
@@ -188,24 +189,30 @@ static void print_merged(const struct merging *m)
         printf("%s %s of theirs %s not in this catalog any more, and left aside.\n",
                text_count(t.strange, a), text_plural(t.strange, "task", "tasks"),
                text_plural(t.strange, "is", "are"));
-    print_missing(m);
+    print_missing(m, any_left);
 }
 
 /* What is left here: of recordings that were cut, what needs them as a whole. */
-static void print_left(struct merging *m)
+static void print_left(uint64_t recordings)
+{
+    char n[TEXT_LEN];
+
+    if (recordings > 0)
+        printf("Work is left in %s %s: `nightshift run` does it here.\n", text_count(recordings, n),
+               text_plural(recordings, "recording", "recordings"));
+    else
+        puts("Nothing is left to do.");
+}
+
+static void print_outcome(const struct merging *m)
 {
     struct store_totals t;
     struct err err = {0};
-    char n[TEXT_LEN];
+    bool known = store_totals(m->st, &t, &err) == 0;
 
-    if (store_totals(m->st, &t, &err) != 0)
-        return;
-    if (t.archive.pending > 0)
-        printf("Work is left in %s %s: `nightshift run` does it here.\n",
-               text_count(t.archive.pending, n),
-               text_plural(t.archive.pending, "recording", "recordings"));
-    else
-        puts("Nothing is left to do.");
+    print_merged(m, !known || t.archive.pending > 0);
+    if (known)
+        print_left(t.archive.pending);
 }
 
 static void print_json(const struct merging *m)
@@ -247,10 +254,8 @@ static int merge(struct merging *m)
     } else {
         if (m->cli->json)
             print_json(m);
-        else if (!m->cli->quiet) {
-            print_merged(m);
-            print_left(m);
-        }
+        else if (!m->cli->quiet)
+            print_outcome(m);
         status = bad ? EX_DATAERR : EX_OK;
     }
     store_close(m->st);

@@ -101,6 +101,14 @@ static int on_recording(void *arg, const struct read_recording *r)
 {
     struct playing *p = arg;
 
+    if (r->duration_ms > 0 && p->at_ms >= r->duration_ms) {
+        char length[TEXT_LEN], at[TEXT_LEN];
+
+        cli_note("'%s' is %s long: there is nothing at %s.", r->path,
+                 text_length(r->duration_ms, length), text_length(p->at_ms, at));
+        p->status = EX_USAGE;
+        return 1;
+    }
     if (r->member_raw_len > 0) {
         p->status = say_command(r, p->at_ms);
         return 1;

@@ -62,7 +62,7 @@ static const char help[] =
     "\n"
     "Exit status: 0, also when nothing was found; 64 when what is looked for cannot\n"
     "be understood; 66 when nothing there could be searched, or there is no such\n"
-    "path, speaker or sound; others as sysexits.h has them.\n";
+    "path, speaker, language or sound; others as sysexits.h has them.\n";
 
 struct wanted {
     uint32_t limit;

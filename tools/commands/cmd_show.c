@@ -188,6 +188,31 @@ static void print_remark(const char *label, const char *what)
     free(shown);
 }
 
+#define COPIES_SHOWN 3
+
+static int on_copy(void *arg, int64_t media_id, const char *path, const char *member)
+{
+    uint64_t *count = arg;
+
+    (void)media_id;
+    if (++*count <= COPIES_SHOWN)
+        printf("Also at %s%s%s\n", path, member[0] ? "//" : "", member);
+    return 0;
+}
+
+/* Who asked for one of them by its name sees another one's above. */
+static int print_copies(struct store *st, const struct read_recording *r, struct err *err)
+{
+    uint64_t count = 0;
+    char n[TEXT_LEN];
+    int rc = r->places > 1 ? read_copies(st, r->media_id, on_copy, &count, err) : 0;
+
+    if (count > COPIES_SHOWN)
+        printf("Also at %s more %s\n", text_count(count - COPIES_SHOWN, n),
+               text_plural(count - COPIES_SHOWN, "place", "places"));
+    return rc;
+}
+
 static void print_head(const struct page *p, const struct read_recording *r)
 {
     char length[TEXT_LEN], *title = utf8_display(r->title, strlen(r->title));
@@ -406,7 +431,7 @@ static int page_for_people(struct page *p, const struct read_recording *r)
     char n[TEXT_LEN];
 
     print_head(p, r);
-    if (print_known(p, r) != 0)
+    if (print_copies(p->store, r, &p->err) != 0 || print_known(p, r) != 0)
         return 1;
     puts("");
     if (read_texts(p, r, print_row) != 0 ||

@@ -33,6 +33,9 @@ static const char help[] =
     "first, then whichever was so longest ago; an interrupted verify goes on there.\n"
     "Each that changed is named; of those that are missing, unreadable or replaced,\n"
     "the first 20. Also while a run is on.\n"
+    "A large file that was edited in place and is as long as before may be the same\n"
+    "recording to `nightshift enqueue`, which reads it here and there: this is said\n"
+    "once. `nightshift forget --stage N PATH` and `enqueue` have it heard anew.\n"
     "\n"
     "      --json           the outcome as JSON\n"
     "  -c, --catalog=FILE   the catalog\n"
@@ -49,13 +52,16 @@ static const char help[] =
 
 static const struct option longs[] = {{0}};
 
-enum outcome { SAME, FIRST, CHANGED, STALE, MISSING, UNREADABLE, OUTCOMES };
+enum outcome { SAME, FIRST, REWRITTEN, CHANGED, STALE, MISSING, UNREADABLE, OUTCOMES };
 
 static const struct {
     const char *name, *said, *problem;
 } outcomes[OUTCOMES] = {
     [SAME] = {"same", "as before", NULL},
     [FIRST] = {"first", "read for the first time", NULL},
+    [REWRITTEN] = {"rewritten", "written again since they were heard",
+                   "written again since it was heard, with other bytes: `nightshift forget "
+                   "--stage N`, then `enqueue` it, to have it heard anew"},
     [CHANGED] = {"changed", "with other bytes",
                  "other bytes than before, with the same size and time"},
     [STALE] = {"stale", "with another size or time",
@@ -68,8 +74,8 @@ struct file {
     char *path; /* owned, raw */
     uint64_t size_bytes;
     int64_t mtime_ns;
-    bool known; /* its hash */
-    uint8_t hash[HASH_BYTES];
+    bool known, known_heard;
+    uint8_t hash[HASH_BYTES], heard[HASH_BYTES]; /* what it was, what its results are of */
 };
 
 struct verify {
@@ -95,11 +101,14 @@ static int take_file(void *arg, const struct read_file *row)
     *f = (struct file){.path = strndup(row->path_raw, row->path_raw_len),
                        .size_bytes = row->size_bytes,
                        .mtime_ns = row->mtime_ns,
-                       .known = row->hash != NULL};
+                       .known = row->hash != NULL,
+                       .known_heard = row->heard != NULL};
     if (!f->path)
         return ERR_NOMEM;
     if (row->hash)
         memcpy(f->hash, row->hash, sizeof(f->hash));
+    if (row->heard)
+        memcpy(f->heard, row->heard, sizeof(f->heard));
     v->count++;
     return 0;
 }
@@ -159,9 +168,13 @@ static enum outcome look_at(struct verify *v, const struct file *f, uint8_t hash
     if (is == SAME && (fstat(fd, &st) != 0 || !is_as_enqueued(f, &st)))
         is = STALE;
     close(fd);
-    if (is == SAME && !f->known)
-        return FIRST;
-    return is == SAME && memcmp(hash, f->hash, sizeof(f->hash)) != 0 ? CHANGED : is;
+    if (is != SAME)
+        return is;
+    if (f->known)
+        return memcmp(hash, f->hash, sizeof(f->hash)) == 0 ? SAME : CHANGED;
+    if (f->known_heard)
+        return memcmp(hash, f->heard, sizeof(f->heard)) == 0 ? SAME : REWRITTEN;
+    return FIRST;
 }
 
 /* ---- what is wrong with them */
@@ -191,7 +204,7 @@ static void say(struct verify *v, const struct file *f, enum outcome is)
     char *shown = NULL;
 
     narrow(&v->below[is], f->path);
-    if (is != CHANGED && v->counts[is] > NAMED)
+    if (is > CHANGED && v->counts[is] > NAMED)
         return;
     shown = utf8_display(f->path, strlen(f->path));
     cli_note("'%s': %s", shown ? shown : "", outcomes[is].problem);
@@ -333,7 +346,7 @@ static int verify(struct verify *v, int argc, char **argv)
     if (rc != 0)
         return cli_fail("verify the files", &err, NULL);
     print_outcome(v);
-    if (v->counts[CHANGED] > 0)
+    if (v->counts[CHANGED] + v->counts[REWRITTEN] > 0)
         return EX_DATAERR;
     return v->counts[STALE] + v->counts[MISSING] + v->counts[UNREADABLE] > 0 ? EX_NOINPUT : EX_OK;
 }

@@ -197,6 +197,19 @@ static int left_alone(struct enqueue_work *q, const struct walk_entry *e,
     return same ? batch_kept(q->first, k->place_ids, k->count, err) : 0;
 }
 
+/* What a page of `export --format html` plays (tools/export/html): a recording's sound once more.
+ */
+static bool is_of_page(const struct enqueue_work *q, const struct walk_entry *e)
+{
+    static const char folder[] = "/media/";
+    const size_t before = e->path_len - strlen(e->name);
+
+    return !q->o->all && e->dir >= 0 && before >= sizeof(folder) - 1 &&
+           memcmp(e->path + before - (sizeof(folder) - 1), folder, sizeof(folder) - 1) == 0 &&
+           strspn(e->name, "0123456789abcdef") == 16 && e->name[16] == '.' &&
+           faccessat(e->dir, "../pages/catalog.txt", F_OK, 0) == 0;
+}
+
 /* A file whose name may be a recording's or an archive's, and that is not known to be unchanged. */
 static int look_into(struct enqueue_work *q, const struct walk_entry *e,
                      const struct store_known *k, bool same, struct err *err)
@@ -212,7 +225,7 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
         q->r->excluded++;
         return batch_kept(q->first, k->place_ids, k->count, err);
     }
-    if (by_name && kind == MEDIA_OTHER && !q->o->all)
+    if ((by_name && kind == MEDIA_OTHER && !q->o->all) || is_of_page(q, e))
         return left_alone(q, e, k, same, err);
     fd = open_entry(q, e);
     if (fd < 0)
@@ -243,7 +256,7 @@ static bool is_plain(const struct enqueue_work *q, const struct walk_entry *e)
 {
     enum media_kind kind;
 
-    if (sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) == 0)
+    if (sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) == 0 || is_of_page(q, e))
         return false;
     if (kind == MEDIA_ARCHIVE)
         return !q->o->include && !q->o->exclude;

@@ -318,7 +318,7 @@ static void put_reasons(const struct report *r, struct buf *out)
 
         buf_printf(out, "<article><h3>%s ", text_count(x->count, n));
         html_text(out, x->kind);
-        if (x->code[0])
+        if (x->code[0] && strcmp(x->code, x->kind) != 0)
             element(out, ": ", x->code, "");
         buf_printf(out, "</h3>\n");
         if (x->fresh < x->count)

@@ -212,9 +212,10 @@ static void put_reasons(const struct report *r, struct page *p)
     buf_printf(p->out, "\nWhat failed, and what would mend it\n");
     for (size_t i = 0; i < r->reasons; i++) {
         const struct report_reason *x = &r->reason[i];
+        const char *code = strcmp(x->code, x->kind) == 0 ? "" : x->code;
 
         p->label = x->kind;
-        line(p, "%s%s%s%s", text_count(x->count, n), x->code[0] ? " x " : "", x->code,
+        line(p, "%s%s%s%s", text_count(x->count, n), code[0] ? " x " : "", code,
              x->fresh == x->count ? ""
              : x->fresh > 0       ? ", some of them before"
                                   : ", before");

@@ -81,6 +81,20 @@ static int check_speaker(struct store *st, const char *who, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
+static int check_language(struct store *st, const char *code, struct err *err)
+{
+    char *have = NULL;
+    bool any = false;
+    int rc = find_language(st, code, &any, &have, err);
+
+    if (rc == 0 && !any)
+        rc = err_set(err, ERR_MISSING,
+                     "nothing is transcribed in the language '%.50s' so far%s%.200s", code,
+                     *have ? "; there are: " : "", have);
+    free(have);
+    return rc;
+}
+
 static int check_text(struct store *st, struct err *err)
 {
     struct stages s;
@@ -165,6 +179,8 @@ int search_check(struct store *st, const struct search_wish *wish, struct err *e
         rc = check_speaker(st, wish->speaker, err);
     if (rc == 0 && wish->text)
         rc = check_text(st, err);
+    if (rc == 0 && wish->language)
+        rc = check_language(st, wish->language, err);
     if (rc == 0 && wish->sound)
         rc = check_sound(st, wish->sound, err);
     return rc;

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 #include "tools/search/search_result.h"
 
-/* Before a search. ERR_MISSING: no such path, speaker or class of sounds; ERR_EMPTY: the stage that
- * would have found it was never asked for. The message says the way out. */
+/* Before a search. ERR_MISSING: no such path, speaker, language or class of sounds; ERR_EMPTY: the
+ * stage that would have found it was never asked for. The message says the way out. */
 int search_check(struct store *st, const struct search_wish *wish, struct err *err);
 /* How many recordings still wait for a stage, as a sentence behind a blank, "... still to be WHAT";
  * nothing when none does. */

@@ -22,7 +22,38 @@ static int32_t about_noon(int64_t ms)
     return (int32_t)(DAY_S / 2 - 1 - begun / 1000 % DAY_S);
 }
 
+#define LOG "state/log"
+
 static struct scheduler_tuning tuning;
+
+static void keep_log(enum log_level level, const char *line, void *arg)
+{
+    FILE *file = fopen(LOG, "a");
+
+    (void)level;
+    (void)arg;
+    if (!file)
+        return;
+    fprintf(file, "%s\n", line);
+    fclose(file);
+}
+
+/* A night in a log is no thousand times the same line. */
+static void no_line_twice_in_a_row(const char *must)
+{
+    char before[1000] = "", line[1000];
+    FILE *file = fopen(LOG, "r");
+    bool found = false;
+
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        assert_string_not_equal(line, before);
+        found |= strstr(line, must) != NULL;
+        memcpy(before, line, sizeof(before));
+    }
+    fclose(file);
+    assert_true(found);
+}
 
 static pid_t start_at(hours_zone zone, bool watch, const char *between)
 {
@@ -30,6 +61,7 @@ static pid_t start_at(hours_zone zone, bool watch, const char *between)
 
     tuning = quick;
     tuning.zone = zone;
+    tuning.line_ms = 20;
     o.tuning = &tuning;
     o.watch = watch;
     assert_true(hours_parse_between(between, &o.hours));
@@ -56,6 +88,7 @@ TEST(a_run_rests_by_day)
     pid_t pid, child;
 
     fixture_reset();
+    log_set_sink(keep_log, NULL);
     ADD("/a/slow-900");
     pid = start_at(night_or_noon, false, "22:00-06:00");
     c = reach_run();
@@ -75,6 +108,7 @@ TEST(a_run_rests_by_day)
     control_close(c);
     kill(pid, SIGTERM);
     assert_int_equal(wait_child(pid), 99);
+    no_line_twice_in_a_row(", resting until 22:00, ");
     assert_int_equal(count_of("SELECT count(*) FROM (SELECT 1 FROM shard GROUP BY seq "
                               "HAVING count(*) > 1)"),
                      0);

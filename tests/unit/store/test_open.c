@@ -251,6 +251,8 @@ static void read_only_body(void)
     must(store_open("ro/" CATALOG, STORE_WRITE, &st, &e) == ERR_DENIED);
     must(strstr(e.msg, "ro/" CATALOG) && strstr(e.msg, "read-only"));
     must(catalog_lock_take("ro/" CATALOG, "run", &lock, &e) == ERR_DENIED);
+    must(catalog_make_directory("ro/new/" CATALOG, &e) == ERR_DENIED);
+    must(strstr(e.msg, "ro/new': Permission denied"));
     must(access("ro/" CATALOG "-wal", F_OK) != 0 && access("ro/" CATALOG "-shm", F_OK) != 0);
 }
 

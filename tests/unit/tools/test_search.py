@@ -476,7 +476,9 @@ class Words(Searching):
         self.write(self.sounds)
         for args, words in ((["--in", "/nowhere", "market"], "knows no recording at or below '/nowhere'"),
                             (["--in", "money.wav", "market"], "knows no recording"),
-                            (["--speaker", "Nobody", "market"], "no speaker is called 'Nobody'")):
+                            (["--speaker", "Nobody", "market"], "no speaker is called 'Nobody'"),
+                            (["--language", "Spanish", "market"],
+                             "nothing is transcribed in the language 'Spanish' so far; there are: en, es")):
             done = self.run_it("search", *args, status=66)
             self.assertIn(words, done.err)
             self.assertEqual("", done.out)

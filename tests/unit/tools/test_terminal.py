@@ -70,6 +70,13 @@ class Terminal(ProgramTest):
             self.assertIn(f"<--start={start}>", self.play("evil", "--at", at, status=7).out)
         for bad in ("x", "1:2:3:4", "-5", "1:", ""):
             self.play("evil", "--at", bad, status=64)
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE media SET duration_ms = 13000")
+        connection.commit()
+        connection.close()
+        self.play("evil", "--at", "0:12", status=7)
+        self.assertIn("is 13 s long: there is nothing at 1 min 30 s.",
+                      " ".join(self.play("evil", "--at", "90", status=64).err.split()))
 
     def test_what_cannot_be_played_is_said(self):
         self.play("1", status=66)
@@ -93,6 +100,40 @@ class Terminal(ProgramTest):
             self.play("1", status=66)
         os.remove(self.plain)
         self.play("evil", status=66)
+
+    def test_copies_are_named(self):
+        self.assertNotIn("Also", self.run_it("show", "evil", status=0).out)
+        with open(self.plain, "rb") as file:
+            data = file.read()
+        for name in ("a copy\n.wav", "b.wav", "c.wav", "d.wav", "e.wav"):
+            with open(os.path.join(self.archive, "z " + name), "wb") as file:
+                file.write(data)
+        self.run_it("enqueue", self.archive, status=0)
+        for name in ("evil", "z b.wav"):
+            said = self.run_it("show", name, status=0).out
+            self.assertEqual(self.plain, said.splitlines()[0])
+            self.assertEqual(["Also at " + os.path.join(self.archive, "z " + name)
+                              for name in ("a copy\\n.wav", "b.wav", "c.wav")] + ["Also at 2 more places"],
+                             [line for line in said.splitlines() if line.startswith("Also")])
+
+    def test_a_name_that_another_has_now(self):
+        old, new = (os.path.join(self.archive, name) for name in ("old/name.wav", "new/other.wav"))
+        for path in (old, new):
+            os.mkdir(os.path.dirname(path))
+        with open(old, "wb") as file:
+            file.write(wav(7))
+        self.run_it("enqueue", self.archive, status=0)
+        os.rename(old, new)
+        self.run_it("enqueue", self.archive, status=0)
+        self.assertEqual(new, self.run_it("show", "name.wav", status=0).out.splitlines()[0])
+        again = os.path.join(self.archive, "name.wav")
+        with open(again, "wb") as file:
+            file.write(wav(8))
+        self.run_it("enqueue", self.archive, status=0)
+        self.assertEqual(again, self.run_it("show", "name.wav", status=0).out.splitlines()[0])
+        os.remove(new)
+        self.run_it("enqueue", self.archive, status=0)
+        self.run_it("show", "name.wav", status=64)
 
     def test_colours(self):
         plain = self.run_it("show", "evil", status=0).out
