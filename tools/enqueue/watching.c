@@ -83,6 +83,11 @@ static uint64_t fold(uint64_t h, const void *data, size_t len)
 }
 
 /* In whichever order they come. */
+static void add(struct look *l, const FTSENT *e, const void *facts, size_t bytes)
+{
+    l->sum += fold(fold(UINT64_C(0xcbf29ce484222325), e->fts_path, e->fts_pathlen), facts, bytes);
+}
+
 static void add_file(struct look *l, const FTSENT *e)
 {
     const struct stat *st = e->fts_statp;
@@ -92,8 +97,7 @@ static void add_file(struct look *l, const FTSENT *e)
     if (watching_unfinished(e->fts_name))
         return;
     if (watching_settled(st, l->w->settled_ms, l->now_ms))
-        l->sum += fold(fold(UINT64_C(0xcbf29ce484222325), e->fts_path, e->fts_pathlen), facts,
-                       sizeof(facts));
+        add(l, e, facts, sizeof(facts));
     else
         l->unsettled++;
 }
@@ -130,6 +134,14 @@ static void add_folder(struct look *l, const FTSENT *e)
         l->deaf = true;
 }
 
+/* It is no root without files: an enqueue may have found some that were unsettled to the look
+ * before it. */
+static void add_absent(struct look *l, const FTSENT *e)
+{
+    l->absent = true;
+    add(l, e, "", 1);
+}
+
 static int look_at(struct look *l, struct err *err)
 {
     char **roots = calloc(l->w->root_count + 1u, sizeof(*roots));
@@ -150,7 +162,7 @@ static int look_at(struct look *l, struct err *err)
         else if (e->fts_info == FTS_F)
             add_file(l, e);
         else if (e->fts_level == 0 && e->fts_info == FTS_NS)
-            l->absent = true;
+            add_absent(l, e);
     /* A single file has no folder of its own that could be heard. */
     for (uint32_t i = 0; rc == 0 && i < l->w->root_count; i++) {
         struct stat st;

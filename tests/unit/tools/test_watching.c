@@ -1,4 +1,9 @@
-/* Which files of a watched folder are whole. */
+/* Which files of a watched folder are whole, and what follows of what comes and goes. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sysexits.h>
+#include <unistd.h>
+
 #include "tests/common/test.h"
 
 #include "tools/enqueue/watching.h"
@@ -40,4 +45,44 @@ TEST(names_of_what_is_not_finished)
             fail_msg("'%s' was left", whole[i]);
 }
 
-TEST_MAIN(NULL, NULL)
+static void make_file(const char *path)
+{
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+/* In place of an enqueue, which finds whole what was not so to the look before it. */
+static int enqueue(void)
+{
+    if (access("root", F_OK) != 0) {
+        kill(getppid(), SIGTERM);
+        return EX_NOINPUT;
+    }
+    usleep(200000);
+    return rename("root", "away") == 0 ? EX_OK : EX_IOERR;
+}
+
+TEST(a_root_that_goes_is_enqueued_as_gone)
+{
+    static const char *const argv[] = {"test", "enqueue", NULL};
+    static const char *const roots[] = {"root"};
+    const struct watching w = {
+        .roots = roots, .root_count = 1, .argv = argv, .settled_ms = 100, .poll_ms = 100};
+    struct err err = {0};
+
+    assert_int_equal(mkdir("root", 0700), 0);
+    make_file("root/new.wav");
+    alarm(60);
+    assert_ok(watching_run(&w, &err), err);
+    alarm(0);
+    assert_int_equal(access("away/new.wav", F_OK), 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "enqueue") == 0)
+        return enqueue();
+    return suite_run(NULL, NULL);
+}
