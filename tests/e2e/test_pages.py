@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import unittest
@@ -174,6 +175,15 @@ class Folder(Pages):
         self.assertFalse(glob.glob(self.out + "/media/" + page[11:27] + "*"))
         self.assertTrue(os.path.exists(note))
         self.assertEqual(2, len(glob.glob(self.out + "/recordings/*.html")))
+
+    def test_what_is_damaged_is_not_plainly_done(self):
+        with sqlite3.connect(self.catalog) as connection:
+            connection.execute("UPDATE media SET damage = 'it ends early' WHERE media_id = ?", (self.long,))
+        connection.close()
+        self.export()
+        self.assertEqual([["damaged", "it ends early"]], [[r[6], r[8]] for r in self.listed() if r[1].endswith(LONG)])
+        self.assertEqual({"done", "damaged"}, {r[6] for r in self.listed()})
+        self.assertEqual(1, Strict(self.read("list.html")).words.count("damaged"))
 
     def sources(self, number):
         page = Strict(self.read(self.page(number)))

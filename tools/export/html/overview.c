@@ -79,6 +79,12 @@ static const char *reason_of(const char *code)
     return code[0] ? code : "Unknown";
 }
 
+/* What is done, of as much as could be read, is not plainly so. */
+static const char *state_of(const struct read_recording *r)
+{
+    return strcmp(r->state, "done") == 0 && r->damage[0] ? "damaged" : r->state;
+}
+
 static int add_sums(struct overview *o, const struct read_recording *r, struct err *err)
 {
     const int64_t ms = r->duration_ms > 0 ? r->duration_ms : 0;
@@ -88,7 +94,7 @@ static int add_sums(struct overview *o, const struct read_recording *r, struct e
     if (strlen(r->recorded_on) >= 4)
         snprintf(year, sizeof(year), "%.4s", r->recorded_on);
     o->audio_ms += ms;
-    rc = tally_add(&o->states, r->state[0] ? r->state : "not asked for", ms, err);
+    rc = tally_add(&o->states, r->state[0] ? state_of(r) : "not asked for", ms, err);
     if (rc == 0)
         rc = tally_add(&o->languages, r->language[0] ? r->language : "unknown", ms, err);
     if (rc == 0)
@@ -114,9 +120,9 @@ static void put_row(struct overview *o, const struct read_recording *r, const st
     put(out, ",");
     html_json(out, r->recorded_on);
     buf_printf(out, ",%lld,", r->duration_ms < 0 ? -1LL : (long long)(r->duration_ms / 1000));
-    html_json(out, r->state);
+    html_json(out, state_of(r));
     buf_printf(out, ",%u,", d ? doubt_percent(d) : 0);
-    html_json(out, strcmp(r->state, "failed") == 0 ? r->error : "");
+    html_json(out, strcmp(r->state, "failed") == 0 ? r->error : r->damage);
     put(out, "]");
 }
 
@@ -137,7 +143,7 @@ static void put_plain_row(struct overview *o, const struct read_recording *r, co
     buf_printf(out, "</td><td>%s</td><td>", length);
     html_text(out, r->language);
     put(out, "</td><td>");
-    html_text(out, r->state);
+    html_text(out, state_of(r));
     put(out, "</td></tr>\n");
 }
 
