@@ -24,7 +24,7 @@ struct unpacking {
     struct unpacker *unpacker; /* NULL: not begun */
     dev_t device;              /* of the file that it reads */
     ino_t inode;
-    int64_t used_ms; /* a thread went on with it last */
+    int64_t used_ms; /* a thread went on with it last, or a lease of its archive ended */
     bool busy;       /* one goes on with it; what follows is that one's */
     bool stands;     /* at a member, unanswered: */
     struct unpacker_member at;
@@ -62,10 +62,29 @@ static bool waits_for(const struct lease *l, const struct unpacking *u)
            !l->input_over && strcmp(l->msg.path, u->path) == 0;
 }
 
+static struct unpacking *find(const struct worker *w, const char *path)
+{
+    struct unpacking *u = w->unpackings;
+
+    while (u && strcmp(u->path, path) != 0)
+        u = u->next;
+    return u;
+}
+
 static bool is_awaited(const struct worker *w, const struct unpacking *u)
 {
     for (const struct lease *l = w->leases; l; l = l->next)
         if (waits_for(l, u))
+            return true;
+    return false;
+}
+
+/* Is one of the archive's left? What comes next may lie behind it, and another reading would be one
+ * from the front for each. */
+static bool has_leases(const struct worker *w, const struct unpacking *u)
+{
+    for (const struct lease *l = w->leases; l; l = l->next)
+        if (strcmp(l->msg.path, u->path) == 0)
             return true;
     return false;
 }
@@ -123,6 +142,10 @@ static void count_kept(struct worker *w, uint64_t bytes, int by)
 
 void unpack_release(struct worker *w, struct lease *l)
 {
+    struct unpacking *u = find(w, l->msg.path);
+
+    if (u)
+        u->used_ms = clock_mono_ms();
     if (l->from != LEASE_MEMORY)
         return;
     close(l->unpacked);
@@ -132,15 +155,6 @@ void unpack_release(struct worker *w, struct lease *l)
 }
 
 /* ---- readings */
-
-static struct unpacking *find(const struct worker *w, const char *path)
-{
-    struct unpacking *u = w->unpackings;
-
-    while (u && strcmp(u->path, path) != 0)
-        u = u->next;
-    return u;
-}
 
 static void unlink_unpacking(struct worker *w, const struct unpacking *u)
 {
@@ -171,8 +185,9 @@ static struct unpacking *add(struct worker *w, const char *path)
     return u;
 }
 
-/* Those that nobody waits for, and that no thread has gone on with for so long, are closed, without
- * the lock meanwhile. False: there were none. */
+/* Those that nobody waits for, and of whose archives there has been no lease for so long, are
+ * closed, without the lock meanwhile. False: there were none. for_ms 0: what is heard yet does not
+ * count. */
 static bool close_idle(struct worker *w, int64_t for_ms)
 {
     const int64_t until_ms = clock_mono_ms() - for_ms;
@@ -180,7 +195,7 @@ static bool close_idle(struct worker *w, int64_t for_ms)
 
     for (; u; u = next) {
         next = u->next;
-        if (u->busy || u->used_ms > until_ms || is_awaited(w, u))
+        if (u->busy || u->used_ms > until_ms || (for_ms ? has_leases(w, u) : is_awaited(w, u)))
             continue;
         unlink_unpacking(w, u);
         u->next = idle;

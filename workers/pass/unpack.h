@@ -41,7 +41,8 @@ void unpack_bound(struct worker *w);
 bool unpack_awaits(struct worker *w, struct lease *l);
 /* Goes on with a reading for a lease that came before that one (NULL: for any), until a lease can
  * begin because of it, or nobody waits; without the lock meanwhile. False: there is nothing to do.
- * Archives that nobody has waited for in some seconds are closed: their disk may be taken away. */
+ * Archives of which there has been no lease for some seconds are closed: their disk may be taken
+ * away. */
 bool unpack_step(struct worker *w, const struct lease *before);
 /* Waits for `room`, or until an archive may be to be closed. */
 void unpack_wait(struct worker *w);
@@ -49,7 +50,7 @@ void unpack_wait(struct worker *w);
 void unpack_note_vain(struct worker *w, const struct lease *l);
 /* Its decoder need not: another one's has. */
 bool unpack_is_vain(const struct worker *w, const struct lease *l);
-/* The lease's memory is given back, if it has any; its recording is the FILE's. */
+/* The lease's memory is given back, if it has any; its recording is the FILE's. Its end, too. */
 void unpack_release(struct worker *w, struct lease *l);
 /* Makes readings that block return. */
 void unpack_leave(struct worker *w);
