@@ -186,6 +186,9 @@ class Parts(night.Night):
         self.nightshift("split", "--catalog", last, "--into=2", "--output=again", status=0)
         for path in self.parts()[:2] + self.parts("again"):
             self.run_part(path)
+        finished = self.nightshift("run", "--part", self.parts()[0], status=0)  # paused, as its share is there
+        self.assertIn("2 of this part's 2 tasks done, 0 failed, 0 left.", finished.out)
+        self.assertNotIn("paused", finished.out)
         # While something is to be heard nothing is run; what was cut is finished when all is here.
         self.nightshift("merge", "--finish", self.catalog, self.parts()[0], status=0)
         self.assertEqual(0, self.sql("SELECT count(*) FROM turn")[0][0])

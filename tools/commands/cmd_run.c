@@ -10,6 +10,7 @@
 #include "base/spawn.h"
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
+#include "store/parting/parting.h"
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/stages_aside.h"
@@ -332,19 +333,22 @@ struct after {
     uint64_t speechless; /* recordings that are done and have no text */
     uint64_t left_out;   /* with tracks or channels that were not heard */
     struct store_totals totals;
+    bool is_part;
+    struct parting_about part;
 };
 
 /* All 0 when that cannot be read. */
 static struct after look_after(const char *catalog)
 {
     struct store *st = NULL;
-    struct err err = {0};
+    struct err err = {0}, none = {0};
     struct after a = {0};
 
     if (store_open(catalog, STORE_READ, &st, &err) == 0 &&
         store_speechless(st, &a.speechless, &err) == 0 &&
         store_left_out(st, &a.left_out, &err) == 0)
         (void)store_totals(st, &a.totals, &err);
+    a.is_part = st && parting_about(st, &a.part, &none) == 0;
     store_close(st);
     return a;
 }
@@ -408,23 +412,37 @@ static void amount(uint64_t n, const char *what)
         printf(", %s %s", text_count(n, count), what);
 }
 
+static void print_part(const struct parting_about *p)
+{
+    char n[TEXT_LEN], of[TEXT_LEN], failed[TEXT_LEN], left[TEXT_LEN];
+    const uint64_t all = p->done + p->failed + p->open;
+
+    printf("%s of this part's %s %s done, %s failed, %s left.\n", text_count(p->done, n),
+           text_count(all, of), text_plural(all, "task", "tasks"), text_count(p->failed, failed),
+           text_count(p->open, left));
+}
+
 static void print_result(const struct scheduler_result *r, const struct after *all)
 {
     const struct store_archive *of = &all->totals.archive;
     const uint64_t waiting = all->totals.tasks_waiting;
     char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
 
-    if (r->tasks_done + r->tasks_failed + r->tasks_left == 0 && r->audio_ms == 0) {
+    if (r->tasks_done + r->tasks_failed + r->tasks_left == 0 && r->audio_ms == 0 && !all->is_part) {
         print_idle(all);
         return;
     }
-    printf("%s %s done, %s failed, %s left", text_count(r->recordings_done, a),
-           text_plural(r->recordings_done, "recording", "recordings"),
-           text_count(r->recordings_failed, b), text_count(r->recordings_left, c));
-    amount(of->paused, "paused");
-    amount(of->cancelled, "cancelled");
-    amount(of->absent, "gone from the disk");
-    puts(".");
+    if (all->is_part) { /* where a recording that is cut is never done, but paused */
+        print_part(&all->part);
+    } else {
+        printf("%s %s done, %s failed, %s left", text_count(r->recordings_done, a),
+               text_plural(r->recordings_done, "recording", "recordings"),
+               text_count(r->recordings_failed, b), text_count(r->recordings_left, c));
+        amount(of->paused, "paused");
+        amount(of->cancelled, "cancelled");
+        amount(of->absent, "gone from the disk");
+        puts(".");
+    }
     if (waiting > 0 && r->recordings_left == 0)
         print_waiting(waiting);
     if (r->work_ms > 0 && r->audio_ms > 0) /* as `report` has it */
