@@ -28,12 +28,12 @@ struct link {
     int status;
     bool reaped, ended;
     int open_handles;
-    struct buf in;
+    struct buf in, out; /* out: frames of this turn of the loop */
 };
 
 struct send {
     uv_write_t req;
-    struct buf data;
+    struct buf data; /* owned */
 };
 
 /* -------------------------------------------------------------------------------- closing */
@@ -45,6 +45,7 @@ static void on_closed(uv_handle_t *handle)
     if (--l->open_handles)
         return;
     buf_free(&l->in);
+    buf_free(&l->out);
     free(l);
 }
 
@@ -334,43 +335,57 @@ static void on_written(uv_write_t *req, int status)
         p->kind->written(p->owner);
 }
 
-static int queue(struct link *l, uint8_t type, const struct buf *payload, struct err *err)
+static int write_out(struct link *l, struct err *err)
 {
     struct send *s = calloc(1, sizeof(*s));
-    uv_buf_t b;
+    uv_buf_t b = uv_buf_init((char *)l->out.data, (unsigned)l->out.len);
     int rc;
 
     if (!s)
         return err_set(err, ERR_NOMEM, "no memory for a message");
-    frame_put(&s->data, type, payload ? payload->data : NULL, payload ? payload->len : 0);
     s->req.data = s;
-    b = uv_buf_init((char *)s->data.data, (unsigned)s->data.len);
-    if (s->data.failed)
-        rc = err_set(err, ERR_NOMEM, "a message is too large");
-    else if ((rc = uv_write(&s->req, (uv_stream_t *)&l->pipe, &b, 1, on_written)))
-        rc = err_set(err, ERR_IO, "writing to it: %s", uv_strerror(rc));
-    if (rc) {
-        buf_free(&s->data);
-        free(s);
-    }
-    return rc;
+    s->data = l->out;
+    l->out = (struct buf)BUF_INIT;
+    rc = uv_write(&s->req, (uv_stream_t *)&l->pipe, &b, 1, on_written);
+    if (rc == 0)
+        return 0;
+    buf_free(&s->data);
+    free(s);
+    return err_set(err, ERR_IO, "writing to it: %s", uv_strerror(rc));
+}
+
+static bool takes(const struct process *p)
+{
+    return p->link && !p->broken && !p->link->ended && !p->link->reaped;
 }
 
 int process_send(struct process *p, uint8_t type, const struct buf *payload)
 {
-    struct link *l = p->link;
     struct err err = {0};
-    int rc;
 
-    if (!l || p->broken || l->ended || l->reaped)
+    if (!takes(p))
         return ERR_IO;
-    if (payload && payload->failed)
-        rc = err_set(&err, ERR_NOMEM, "no memory for a message");
-    else
-        rc = queue(l, type, payload, &err);
-    if (rc == ERR_NOMEM)
-        run_fail(p->run, &err);
-    return rc;
+    frame_put(&p->link->out, type, payload ? payload->data : NULL, payload ? payload->len : 0);
+    if (!p->link->out.failed && !(payload && payload->failed))
+        return 0;
+    err_set(&err, ERR_NOMEM, "no memory for a message");
+    run_fail(p->run, &err);
+    return ERR_NOMEM;
+}
+
+/* One write for all that was queued: a system call costs as much as what it says. */
+void processes_write(struct run *run)
+{
+    for (struct process *p = run->processes; p; p = p->next) {
+        struct err err = {0};
+
+        if (!takes(p) || !p->link->out.len || p->link->out.failed || !write_out(p->link, &err))
+            continue;
+        if (err.code == ERR_NOMEM)
+            run_fail(run, &err);
+        else
+            break_with(p, &err);
+    }
 }
 
 uint32_t process_pid(const struct process *p)
@@ -380,7 +395,9 @@ uint32_t process_pid(const struct process *p)
 
 uint64_t process_queued(const struct process *p)
 {
-    return p->link ? uv_stream_get_write_queue_size((const uv_stream_t *)&p->link->pipe) : 0;
+    const struct link *l = p->link;
+
+    return l ? l->out.len + uv_stream_get_write_queue_size((const uv_stream_t *)&l->pipe) : 0;
 }
 
 /* ------------------------------------------------------------------------- starting and ending */

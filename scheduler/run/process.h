@@ -36,7 +36,7 @@ struct process_kind { /* the callbacks come from the loop, with the owner */
     /* Any other message but LOG; borrowed. False: it must not say this, and *err says why. Comes
      * while it is LEAVING or condemned, too. */
     bool (*frame)(void *owner, const struct frame *f, struct err *err);
-    void (*written)(void *owner);   /* a frame that was queued is on its way; may be NULL */
+    void (*written)(void *owner);   /* frames that were queued are on their way; may be NULL */
     void (*condemned)(void *owner); /* it is being killed: it gets nothing more; may be NULL */
     /* It has ended, and all that it wrote was read. ret NULL: as it was asked to (it is OFF); else
      * p->last says why, and what becomes of it is decided then. */
@@ -81,8 +81,8 @@ void process_init(struct process *p, struct run *run, const struct process_kind 
                   const char *label, const char *device, void *owner);
 /* One that has no process. argv ends with NULL. That it cannot be started is a death. */
 void process_start(struct process *p, const char *const argv[]);
-/* Queues a frame. payload may be NULL (empty). ERR_NOMEM has failed the run; ERR_IO: it has gone,
- * and `gone` is on its way. */
+/* Queues a frame, which goes with processes_write. payload may be NULL (empty). ERR_NOMEM has
+ * failed the run; ERR_IO: it has gone, and `gone` is on its way. */
 int process_send(struct process *p, uint8_t type, const struct buf *payload);
 uint32_t process_pid(const struct process *p);    /* 0: there is none */
 uint64_t process_queued(const struct process *p); /* bytes that it has not taken yet */
@@ -93,7 +93,8 @@ void process_condemn(struct process *p, int code, const char *why);
 
 /* All of the run's. */
 void processes_tick(struct run *run, int64_t now_ms);
-void processes_reap(struct run *run); /* look whether any has ended: on every SIGCHLD */
+void processes_write(struct run *run); /* what is queued: once a turn of the loop */
+void processes_reap(struct run *run);  /* look whether any has ended: on every SIGCHLD */
 void processes_kill(struct run *run);
 bool processes_all_off(const struct run *run); /* none is left */
 void processes_free(struct run *run);          /* nobody is told; before the loop ends */

@@ -175,6 +175,7 @@ struct run {
     uv_timer_t tick, commit;
     uv_signal_t sig_int, sig_term, sig_hup, sig_usr1, sig_child;
     bool loop_started;
+    uint32_t turns; /* of the loop since the last tick */
 
     struct store *st;
     struct catalog_lock *lock;

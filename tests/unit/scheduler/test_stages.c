@@ -261,8 +261,9 @@ TEST(voices_go_to_a_settler_as_it_takes_them)
     settle_long_ones(1);
     paced = rows_of(TURNS);
     assert_string_equal(paced, all);
-    /* The socket was full, and then no more than one was taken from the catalog ahead. */
-    assert_in_range(most_queued, 1, largest_frame);
+    /* The socket was full, and then no more than one was taken from the catalog ahead, which goes
+     * with what says whose they are. */
+    assert_in_range(most_queued, 1, 2 * largest_frame);
     free(all);
     free(paced);
 }
