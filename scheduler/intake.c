@@ -27,6 +27,15 @@ static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct
     return false;
 }
 
+/* Nearly every recording is one source, of which nothing is left out. */
+static void note_heard(struct run *run, const struct store_task *t, const struct msg_media *m)
+{
+    struct err err = {0};
+
+    if (m->source_count || *m->left_out || *m->mix_left_out || t->sources || t->left_out)
+        run_check(run, ledger_heard(run->ledger, t->task_id, m, &err), &err);
+}
+
 bool intake_media(struct run_worker *w, const struct msg_media *m, struct err *err)
 {
     struct run *run = w->process.run;
@@ -37,9 +46,9 @@ bool intake_media(struct run_worker *w, const struct msg_media *m, struct err *e
     if (!l || run->kind.passage_chars)
         return true;
     run_check(run, ledger_media(run->ledger, m, err), err);
-    run_check(run, ledger_heard(run->ledger, l->task->t.task_id, m, err), err);
+    note_heard(run, &l->task->t, m);
     for (uint32_t i = 0; i < l->track_count; i++)
-        run_check(run, ledger_heard(run->ledger, l->tracks[i].t.task_id, m, err), err);
+        note_heard(run, &l->tracks[i].t, m);
     run_note_commit(run);
     planner_task_duration(run->planner, l->task->t.task_id, m->duration_ms);
     return true;

@@ -28,15 +28,13 @@ static int length_kept(struct store *st, uint32_t *kept, bool *results, bool *ou
     int64_t ms;
     int rc = db_first(st, &stmt, err,
                       "SELECT ifnull((SELECT CAST(value AS INTEGER) FROM setting "
-                      "               WHERE name = 'shard_ms'), 0), shards_done > 0, EXISTS "
-                      "(SELECT 1 FROM setting WHERE name IN ('split_out', 'part_of')) "
-                      "FROM catalog_total",
+                      "               WHERE name = 'shard_ms'), 0), "
+                      "EXISTS (SELECT 1 FROM shard), EXISTS "
+                      "(SELECT 1 FROM setting WHERE name IN ('split_out', 'part_of'))",
                       "");
 
-    if (rc < 0)
+    if (rc != 1)
         return rc;
-    if (rc == 0)
-        return err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", st->path);
     ms = sqlite3_column_int64(stmt, 0);
     *results = sqlite3_column_int(stmt, 1);
     *out = sqlite3_column_int(stmt, 2);

@@ -115,6 +115,7 @@ struct store_task {
     uint32_t *skip;
     uint32_t suspect; /* deaths over it in a row, without a result in between */
     uint32_t sources; /* that it hears by themselves; 0: one, or nobody knows yet */
+    bool left_out;    /* it is known not to hear all of it */
     int priority;     /* enum store_priority */
     int64_t turn;     /* store_turn of them */
     /* The shards that are asked for, up to before `end`: 0 and 0 (all), but in a part of a catalog
@@ -184,6 +185,7 @@ struct store_shard_result {
     const struct store_vector *vectors;
     size_t vector_count;
     const struct result_voices *voices; /* NULL: no stage that hears voices */
+    uint32_t shards;                    /* as by store_task_total after it; 0: not known */
 };
 
 /* Many shards' results may share one commit: begin, calls, commit (synchronous=FULL). Inside,
@@ -261,14 +263,21 @@ int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct res
                    size_t *n, struct err *err);
 void store_passages_free(struct result_passage *p, size_t n);
 
-struct store_media_info {
-    int64_t media_id, duration_ms;
+struct store_media_info { /* the container's word */
+    int64_t duration_ms;  /* -1: it has none. Does not replace what decoding has found */
     uint32_t sample_rate_hz, channels;
     const char *container, *codec;
     const struct result_tag *tags;    /* all that the file has; its title is among them */
     uint32_t tag_count, audio_tracks; /* of the last 0: unknown */
 };
-int store_media_info(struct store *st, const struct store_media_info *info, struct err *err);
+struct store_media_end { /* it was decoded to its end */
+    int64_t total_ms;
+    const uint8_t *content_hash; /* [16]; NULL: not computed */
+    const char *damage;          /* "": whole; NULL: somebody else says it */
+};
+/* What was found of a recording; either may be NULL. ERR_INPUT: a negative length. */
+int store_media(struct store *st, int64_t media_id, const struct store_media_info *info,
+                const struct store_media_end *end, struct err *err);
 /* What is heard of a recording, and in words which of its tracks and channels are not; "" or NULL:
  * all are. A task whose stage hears the sources by themselves keeps them and left_out; one that
  * hears their mix has no sources, and keeps mix_left_out. */
@@ -284,10 +293,6 @@ struct store_said {
     const char *key;   /* without control characters, not empty */
     const char *value; /* tab and newline are well; "" takes away what was said under that key */
 };
-/* The recording was decoded to its end. content_hash NULL when not computed; damage "" when whole,
- * NULL when somebody else says it. */
-int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
-                    const uint8_t *content_hash, const char *damage, struct err *err);
 /* The task's number of shards is known; it becomes 'done' when so many are done. */
 int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
 

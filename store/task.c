@@ -25,7 +25,7 @@ void store_task_free(struct store_task *t)
     "t.suspect, " done ", m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "              \
     "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw, p.nth, "                                \
     "(SELECT count(*) FROM source x WHERE x.task_id = t.task_id), " SHARE_OF "t.task_id), "       \
-    "t.priority "                                                                                 \
+    "t.priority, t.left_out IS NOT NULL "                                                         \
     "FROM task t "
 #define PLACES                                       \
     "CROSS JOIN media m ON m.media_id = t.media_id " \
@@ -72,6 +72,7 @@ static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, st
         return err_set(err, ERR_CORRUPT, "catalog: the share of task %lld is none",
                        (long long)t->task_id);
     t->priority = sqlite3_column_int(stmt, 17);
+    t->left_out = sqlite3_column_int(stmt, 18);
     t->turn = store_turn(t->task_id, t->priority);
     if (!t->language || !t->path || !t->member)
         return err_set(err, ERR_NOMEM, "catalog: out of memory");

@@ -7,6 +7,8 @@
 #include "scheduler/ledger/ledger_entry.h"
 #include "scheduler/plan/retry.h"
 
+#define LATELY 8 /* entries: those of one recording come together */
+
 struct ledger {
     struct store *st;
     ledger_durable_fn durable;
@@ -46,6 +48,7 @@ static void entry_free(struct ledger_entry *e)
     free(e->driver);
     free(e->decoding);
     free(e->tuning.ways);
+    free(e->why);
     free(e);
 }
 
@@ -200,6 +203,7 @@ int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err)
     if (!e)
         return err->code;
     e->media = m->media_id;
+    e->has_info = true;
     e->info.duration_ms = m->duration_ms;
     e->info.sample_rate_hz = m->sample_rate_hz;
     e->info.channels = m->channels;
@@ -238,36 +242,57 @@ int ledger_heard(struct ledger *l, int64_t task, const struct msg_media *m, stru
                : undo(l, err);
 }
 
+/* The last entry of a recording or task, where it came just now: what is said of a short
+ * recording's beginning and end is written once. NULL: there is none, or it stays as it is. */
+static struct ledger_entry *lately(struct ledger *l, enum ledger_kind kind, int64_t media,
+                                   int64_t task)
+{
+    for (size_t i = 0; i < LATELY && i < l->count; i++) {
+        struct ledger_entry *e = l->entries[l->count - 1 - i];
+
+        if (media ? e->media == media : e->task == task)
+            return e->kind == kind && !e->why ? e : NULL;
+    }
+    return NULL;
+}
+
+static int add_end(struct ledger *l, int64_t media, const struct msg_lease_end *m, struct err *err)
+{
+    struct ledger_entry *e = lately(l, LEDGER_MEDIA, media, 0);
+    char *damage = m->damage ? strdup(m->damage) : NULL;
+
+    if (m->damage && !damage)
+        return err_set(err, ERR_NOMEM, "no memory to keep results");
+    if (!e || e->has_end)
+        e = add(l, LEDGER_MEDIA, err);
+    if (!e) {
+        free(damage);
+        return err->code;
+    }
+    e->media = media;
+    e->has_end = true;
+    e->end =
+        (struct msg_lease_end){.total_ms = m->total_ms, .has_hash = m->has_hash, .damage = damage};
+    memcpy(e->end.content_hash, m->content_hash, sizeof(e->end.content_hash));
+    return 0;
+}
+
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_MEDIA_END, err);
-
-    if (!e)
-        return err->code;
-    e->media = m->media_id;
-    e->end.total_ms = m->total_ms;
-    e->end.has_hash = m->has_hash;
-    memcpy(e->end.content_hash, m->content_hash, sizeof(e->end.content_hash));
-    if (!copy(&e->end.damage, m->damage))
-        return undo(l, err);
-    return 0;
+    return add_end(l, m->media_id, m, err);
 }
 
 int ledger_media_length(struct ledger *l, int64_t media, int64_t total_ms, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_MEDIA_END, err);
-
-    if (!e)
-        return err->code;
-    e->media = media;
-    e->end.total_ms = total_ms;
-    return 0;
+    return add_end(l, media, &(struct msg_lease_end){.total_ms = total_ms}, err);
 }
 
 int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_TOTAL, err);
+    struct ledger_entry *e = lately(l, LEDGER_SHARD, 0, task);
 
+    if (!e || e->total)
+        e = add(l, LEDGER_TOTAL, err);
     if (!e)
         return err->code;
     e->task = task;
@@ -366,6 +391,16 @@ size_t ledger_pending(const struct ledger *l) { return l->count; }
 size_t ledger_shards(const struct ledger *l) { return l->shards; }
 uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }
 
+/* NULL: there is no memory for it. */
+static struct err *kept(const struct err *err)
+{
+    struct err *ret = malloc(sizeof(*ret));
+
+    if (ret)
+        *ret = *err;
+    return ret;
+}
+
 /* Into the transaction that is open. apart: what the catalog refuses is known by it. */
 static int write_all(struct ledger *l, bool apart, struct err *err)
 {
@@ -375,19 +410,14 @@ static int write_all(struct ledger *l, bool apart, struct err *err)
     for (i = 0; i < l->count; i++) {
         struct ledger_entry *e = l->entries[i];
 
-        if (e->refused)
-            rc = 0;
-        else
-            rc = ledger_entry_write(l->st, e, err);
-        if (rc && apart && retry_store(rc) == STORE_BAD) {
-            e->refused = true;
-            e->why = *err;
-        } else if (rc) {
+        rc = e->why ? 0 : ledger_entry_write(l->st, e, err);
+        if (rc && apart && retry_store(rc) == STORE_BAD)
+            e->why = kept(err);
+        if (rc && !e->why)
             return rc;
-        }
         /* Without this the task would be computed again for ever. */
-        if (e->refused && (e->kind == LEDGER_SHARD || e->kind == LEDGER_SETTLED)) {
-            rc = store_task_failed(l->st, e->task, e->why.code, e->why.msg, -1, err);
+        if (e->why && (e->kind == LEDGER_SHARD || e->kind == LEDGER_SETTLED)) {
+            rc = store_task_failed(l->st, e->task, e->why->code, e->why->msg, -1, err);
             if (rc && (!apart || retry_store(rc) != STORE_BAD))
                 return rc;
         }
@@ -425,8 +455,8 @@ int ledger_flush(struct ledger *l, struct err *err)
     for (i = 0; i < l->count; i++) {
         const struct ledger_entry *e = l->entries[i];
 
-        if (e->refused)
-            l->refused(l->arg, e->task, &e->why);
+        if (e->why)
+            l->refused(l->arg, e->task, e->why);
         else if (e->kind == LEDGER_SHARD)
             l->durable(l->arg, e->task, e->shard.end_ms - e->shard.start_ms);
     }

@@ -17,7 +17,6 @@ enum ledger_kind {
     LEDGER_SETTLED,
     LEDGER_MEDIA,
     LEDGER_HEARD,
-    LEDGER_MEDIA_END,
     LEDGER_TOTAL,
     LEDGER_FAILED,
     LEDGER_SUSPECT,
@@ -32,14 +31,14 @@ struct ledger_entry {
     int64_t task, media;
     int code;       /* FAILED */
     int64_t at_ms;  /* FAILED, SUSPECT */
-    uint32_t total; /* TOTAL; SUSPECT: deaths */
+    uint32_t total; /* TOTAL, SHARD (0: not known); SUSPECT: deaths */
     char *text, *device, *label, *driver, *decoding;
-    bool refused; /* the catalog said no: settled as a failure of the task */
-    struct err why;
+    struct err *why; /* the catalog refused it, which is a failure of the task; NULL: it did not */
     struct msg_shard_done shard;
     struct result_passage *passages; /* SHARD: of shard.vectors, one each; or NULL */
     struct msg_settled settled;
-    struct msg_media info;
+    bool has_info, has_end; /* MEDIA: either, or both */
+    struct msg_media info;  /* of HEARD, too */
     struct msg_lease_end end;
     struct store_run run;       /* of why label, reason text, devices device */
     struct store_sample sample; /* of device */

@@ -39,6 +39,7 @@ static int write_shard(struct store *st, const struct ledger_entry *e, struct er
         .vectors = vectors,
         .vector_count = m->vector_count,
         .voices = m->voices.windows ? &m->voices : NULL,
+        .shards = e->total,
     };
     int rc;
 
@@ -50,6 +51,27 @@ static int write_shard(struct store *st, const struct ledger_entry *e, struct er
     return rc;
 }
 
+static int write_media(struct store *st, const struct ledger_entry *e, struct err *err)
+{
+    const struct store_media_info info = {
+        .duration_ms = e->info.duration_ms,
+        .sample_rate_hz = e->info.sample_rate_hz,
+        .channels = e->info.channels,
+        .audio_tracks = e->info.audio_tracks,
+        .container = e->info.container,
+        .codec = e->info.codec,
+        .tags = e->info.tags,
+        .tag_count = e->info.tag_count,
+    };
+    const struct store_media_end end = {
+        .total_ms = e->end.total_ms,
+        .content_hash = e->end.has_hash ? e->end.content_hash : NULL,
+        .damage = e->end.damage,
+    };
+
+    return store_media(st, e->media, e->has_info ? &info : NULL, e->has_end ? &end : NULL, err);
+}
+
 int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct err *err)
 {
     switch (e->kind) {
@@ -57,20 +79,8 @@ int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct er
         return write_shard(st, e, err);
     case LEDGER_SETTLED:
         return store_settled(st, e->task, &e->settled.people, err);
-    case LEDGER_MEDIA: {
-        struct store_media_info info = {
-            .media_id = e->media,
-            .duration_ms = e->info.duration_ms,
-            .sample_rate_hz = e->info.sample_rate_hz,
-            .channels = e->info.channels,
-            .audio_tracks = e->info.audio_tracks,
-            .container = e->info.container,
-            .codec = e->info.codec,
-            .tags = e->info.tags,
-            .tag_count = e->info.tag_count,
-        };
-        return store_media_info(st, &info, err);
-    }
+    case LEDGER_MEDIA:
+        return write_media(st, e, err);
     case LEDGER_HEARD:
         return store_task_heard(st, e->task,
                                 &(struct store_heard){.sources = e->info.sources,
@@ -78,9 +88,6 @@ int ledger_entry_write(struct store *st, const struct ledger_entry *e, struct er
                                                       .left_out = e->info.left_out,
                                                       .mix_left_out = e->info.mix_left_out},
                                 err);
-    case LEDGER_MEDIA_END:
-        return store_media_end(st, e->media, e->end.total_ms,
-                               e->end.has_hash ? e->end.content_hash : NULL, e->end.damage, err);
     case LEDGER_TOTAL:
         return store_task_total(st, e->task, e->total, err);
     case LEDGER_FAILED:

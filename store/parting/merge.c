@@ -130,7 +130,6 @@ static int put_info(struct merge *m, const struct media *d, struct err *err)
     struct tags tags = {0};
     int rc = read_tags(m->part, d->there, &tags, err);
     const struct store_media_info info = {
-        .media_id = d->here,
         .duration_ms = d->duration_ms,
         .sample_rate_hz = (uint32_t)d->rate_hz,
         .channels = (uint32_t)d->channels,
@@ -140,12 +139,10 @@ static int put_info(struct merge *m, const struct media *d, struct err *err)
         .tag_count = tags.count,
         .audio_tracks = (uint32_t)d->tracks,
     };
+    const struct store_media_end end = {d->duration_ms, d->hashed ? d->hash : NULL, d->damage};
 
     if (rc == 0)
-        rc = store_media_info(m->to, &info, err);
-    if (rc == 0 && d->ended)
-        rc = store_media_end(m->to, d->here, d->duration_ms, d->hashed ? d->hash : NULL, d->damage,
-                             err);
+        rc = store_media(m->to, d->here, &info, d->ended ? &end : NULL, err);
     tags_free(&tags);
     return rc;
 }

@@ -2,7 +2,8 @@
 
 /* From the sums that triggers keep (migrations/): the cost does not grow with the catalog. */
 static const char sql_totals[] =
-    "SELECT c.recordings, c.places, c.vanished, c.damaged, c.shards_done, c.segments, "
+    "SELECT c.recordings, c.places, c.vanished, c.damaged, ifnull(sum(s.shards_done), 0), "
+    "c.segments, "
     "ifnull(sum(s.pending), 0), ifnull(sum(s.done), 0), ifnull(sum(s.failed), 0), "
     "ifnull(sum(s.cancelled), 0), ifnull(sum(s.paused), 0), ifnull(sum(s.absent), 0), "
     "ifnull(sum(s.audio_known_ms), 0), ifnull(sum(s.audio_done_ms), 0), "

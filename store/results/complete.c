@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/corrections/settle.h"
 #include "store/parting/share.h"
@@ -14,40 +15,93 @@
 
 #define SETTLES "(SELECT " DB_SETTLES " FROM stage s WHERE s.stage_id = task.stage_id)"
 
-/* One that settles waits for that. */
-static const char sql_complete[] =
-    "UPDATE task SET state = iif(" SETTLES ", 'pending', 'done'), "
-    "waits = iif(" SETTLES ", 'settling', waits), settled_at = iif(" SETTLES ", NULL, ?2), "
-    "silent = (SELECT s." DB_TRANSCRIBES " FROM stage s WHERE s.stage_id = task.stage_id) "
-    "AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = ?1), "
-    "retry_at = NULL, error_code = NULL, error = NULL "
-    "WHERE task_id = ?1 AND shards_done >= shards_total AND "
-    "iif(" SETTLES ", state IN ('pending', 'failed') AND waits IS NULL, "
-    "    state <> 'done' AND waits IS NOT 'source') AND "
-    "(SELECT count(*) FROM shard h WHERE h.task_id = ?1 AND h.seq < task.shards_total) "
-    "= shards_total";
+int complete_read(struct store *st, int64_t task_id, uint32_t seq, struct complete_task *ret,
+                  struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.media_id, t.shards_done, ifnull(t.shards_total, 0), t.state, "
+                      "t.waits, s." DB_SETTLES ", s." DB_TRANSCRIBES ", "
+                      "EXISTS (SELECT 1 FROM shard WHERE task_id = ?1 AND seq = ?2) "
+                      "FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id "
+                      "WHERE t.task_id = ?1",
+                      "ii", task_id, (int64_t)seq);
+
+    if (rc != 1)
+        return rc;
+    *ret = (struct complete_task){
+        .task_id = task_id,
+        .media_id = sqlite3_column_int64(stmt, 0),
+        .done = sqlite3_column_int64(stmt, 1),
+        .total = sqlite3_column_int64(stmt, 2),
+        .is_pending = strcmp(db_text(stmt, 3), "pending") == 0,
+        .is_failed = strcmp(db_text(stmt, 3), "failed") == 0,
+        .is_done = strcmp(db_text(stmt, 3), "done") == 0,
+        .waits_source = strcmp(db_text(stmt, 4), "source") == 0,
+        .waits_settling = strcmp(db_text(stmt, 4), "settling") == 0,
+        .settles = sqlite3_column_int(stmt, 5),
+        .transcribes = sqlite3_column_int(stmt, 6),
+        .has_shard = sqlite3_column_int(stmt, 7),
+    };
+    sqlite3_reset(stmt);
+    return 1;
+}
+
+static bool may_end(const struct complete_task *t, int64_t done)
+{
+    if (t->total == 0 || done < t->total)
+        return false;
+    if (t->settles)
+        return (t->is_pending || t->is_failed) && !t->waits_source && !t->waits_settling;
+    return !t->is_done && !t->waits_source;
+}
+
+/* One that settles waits for that. 1: it was so. */
+static int end(struct store *st, const struct complete_task *t, int64_t more, int64_t audio_ms,
+               const char *now, struct err *err)
+{
+    int rc =
+        db_run(st, err,
+               "UPDATE task SET shards_done = shards_done + ?2, "
+               "audio_done_ms = audio_done_ms + ?3, shards_total = ?4, state = ?5, "
+               "waits = ifnull(?6, waits), settled_at = ?7, "
+               "silent = ?8 AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = ?1), "
+               "retry_at = NULL, error_code = NULL, error = NULL WHERE task_id = ?1 AND "
+               "(SELECT count(*) FROM shard h WHERE h.task_id = ?1 AND h.seq < ?4) = ?4",
+               "iiiittti", t->task_id, more, audio_ms, t->total, t->settles ? "pending" : "done",
+               t->settles ? "settling" : NULL, t->settles ? NULL : now, (int64_t)t->transcribes);
+    bool ended = rc == 0 && sqlite3_changes(st->db) > 0;
+
+    st->completing += ended && !t->settles;
+    return ended ? 1 : rc;
+}
+
+int complete_shard(struct store *st, const struct complete_task *t, int64_t audio_ms,
+                   const char *now, struct err *err)
+{
+    int rc = may_end(t, t->done + 1) ? end(st, t, 1, audio_ms, now, err) : 0;
+
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = db_run(st, err,
+                "UPDATE task SET shards_done = shards_done + 1, "
+                "audio_done_ms = audio_done_ms + ?2, shards_total = nullif(?3, 0) "
+                "WHERE task_id = ?1",
+                "iii", t->task_id, audio_ms, t->total);
+    return rc < 0 ? rc : share_check(st, t->task_id, err);
+}
 
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc =
-        db_first(st, &stmt, err, "SELECT shards_done >= shards_total FROM task WHERE task_id = ?",
-                 "i", task_id);
-    bool all = rc == 1 && sqlite3_column_int(stmt, 0);
+    struct complete_task t;
+    int rc = complete_read(st, task_id, 0, &t, err);
 
-    if (rc == 1)
-        sqlite3_reset(stmt);
-    if (rc < 0 || !all)
-        return rc < 0 ? rc : share_check(st, task_id, err);
-    rc = db_run(st, err, sql_complete, "it", task_id, now);
-    if (rc == 0 && sqlite3_changes(st->db) > 0)
-        rc = db_first(st, &stmt, err, "SELECT state = 'done' FROM task WHERE task_id = ?", "i",
-                      task_id);
-    if (rc == 1) {
-        st->completing += sqlite3_column_int(stmt, 0) != 0;
-        sqlite3_reset(stmt);
-    }
-    return rc < 0 ? rc : share_check(st, task_id, err);
+    if (rc != 1)
+        return rc;
+    rc = may_end(&t, t.done) ? end(st, &t, 0, 0, now, err) : 0;
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    return share_check(st, task_id, err);
 }
 
 static int drop_heard(struct store *st, int64_t task_id, struct err *err)

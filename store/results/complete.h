@@ -6,6 +6,23 @@
 #include "store/db.h"
 #include "store/results/speakers.h"
 
+/* A task's row, as far as its end depends on it. */
+struct complete_task {
+    int64_t task_id, media_id;
+    int64_t done, total; /* shards; total 0: not known */
+    bool is_pending, is_failed, is_done;
+    bool waits_source, waits_settling;
+    bool settles, transcribes; /* its stage */
+    bool has_shard;            /* the one that was asked for */
+};
+
+/* 1: *ret is filled; 0: there is no such task. */
+int complete_read(struct store *st, int64_t task_id, uint32_t seq, struct complete_task *ret,
+                  struct err *err);
+/* Counts a shard, of so much audio, that was put since *t was read, with what is of it; t->total
+ * may have become known since. Then as complete_check. */
+int complete_shard(struct store *st, const struct complete_task *t, int64_t audio_ms,
+                   const char *now, struct err *err);
 /* When all of a task's shards are there: it is done, or, under a stage that settles, it waits for
  * that; also when it had failed meanwhile. One that was cancelled is done when nothing is left to
  * do, and not settled. Otherwise nothing. */

@@ -20,39 +20,50 @@ static int check(const struct store_shard_result *r, struct err *err)
     return rc < 0 ? rc : found_check(r, err);
 }
 
-static int shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
-{
-    char now[CLOCK_ISO_LEN];
-    sqlite3_stmt *stmt = NULL;
-    /* One that waits for its source gets nothing: the result is of what the source was before. One
-     * that is not there was forgotten meanwhile. */
-    int rc = db_first(st, &stmt, err,
-                      "SELECT EXISTS (SELECT 1 FROM shard WHERE task_id = ?1 AND seq = ?2) "
-                      "OR waits IS 'source', media_id FROM task WHERE task_id = ?1",
-                      "ii", r->task_id, (int64_t)r->seq);
-    bool late = rc == 1 && sqlite3_column_int(stmt, 0);
-    int64_t media_id = rc == 1 ? sqlite3_column_int64(stmt, 1) : 0;
+static int task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
 
-    if (rc == 1)
-        sqlite3_reset(stmt);
-    if (rc != 1 || late)
-        return rc < 0 ? rc : 0;
-    db_now(now);
-    rc = db_run(st, err,
-                "INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, "
-                "windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                "iiiitdiitt", r->task_id, (int64_t)r->seq, r->start_ms, r->end_ms,
-                r->language ? r->language : "", r->language_prob, (int64_t)r->windows,
-                (int64_t)r->wall_ms, r->device ? r->device : "", r->done_at ? r->done_at : now);
+/* Into *t's task, which has not got it yet. */
+static int put(struct store *st, const struct store_shard_result *r, const struct complete_task *t,
+               const char *now, struct err *err)
+{
+    int rc = db_run(st, err,
+                    "INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, "
+                    "windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "iiiitdiitt", r->task_id, (int64_t)r->seq, r->start_ms, r->end_ms,
+                    r->language ? r->language : "", r->language_prob, (int64_t)r->windows,
+                    (int64_t)r->wall_ms, r->device ? r->device : "", r->done_at ? r->done_at : now);
+
     if (rc == 0)
         rc = texts_put(st, r, err);
     if (rc == 0)
         rc = found_put(st, r, err);
     if (rc == 0 && r->segment_count)
-        rc = speakers_assign(st, media_id, r->task_id, r->seq, err);
+        rc = speakers_assign(st, t->media_id, r->task_id, r->seq, err);
     if (rc == 0)
-        rc = complete_check(st, r->task_id, now, err);
+        rc = complete_shard(st, t, r->end_ms - r->start_ms, now, err);
     return rc < 0 ? rc : corrections_settle(st, err);
+}
+
+static int shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    struct complete_task t;
+    int rc = complete_read(st, r->task_id, r->seq, &t, err);
+    bool late, whole;
+
+    if (rc != 1) /* one that is not there was forgotten meanwhile */
+        return rc;
+    /* One that waits for its source gets nothing: the result is of what the source was before. */
+    late = t.has_shard || t.waits_source;
+    /* Another number than before may make undone what is done. */
+    whole = !late && r->shards && (t.total == 0 || t.total == r->shards);
+    if (whole)
+        t.total = r->shards;
+    db_now(now);
+    rc = late ? 0 : put(st, r, &t, now, err);
+    if (rc == 0 && r->shards && !whole)
+        return task_total(st, r->task_id, r->shards, err);
+    return rc == 0 && whole ? voices_settle(st, err) : rc;
 }
 
 int store_shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
@@ -132,26 +143,6 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
     return rc < 0 ? rc : db_leave(st, task_total(st, task_id, shards, err), err);
 }
 
-/* The container's word: it must not replace the duration that decoding has found. */
-int store_media_info(struct store *st, const struct store_media_info *info, struct err *err)
-{
-    int64_t duration = info->duration_ms;
-    int rc = db_enter(st, err);
-
-    if (rc < 0)
-        return rc;
-    rc = db_run(st, err,
-                "UPDATE media SET sample_rate_hz = ?2, channels = ?3, container = ?4, codec = ?5, "
-                "duration_ms = iif(decoded_at IS NULL AND ?6 >= 0, ?6, duration_ms), "
-                "audio_tracks = nullif(?7, 0) WHERE media_id = ?1",
-                "iiittii", info->media_id, (int64_t)info->sample_rate_hz, (int64_t)info->channels,
-                info->container ? info->container : "", info->codec ? info->codec : "", duration,
-                (int64_t)info->audio_tracks);
-    if (rc == 0)
-        rc = tags_found(st, info->media_id, info->tags, info->tag_count, err);
-    return db_leave(st, rc, err);
-}
-
 static int put_source(struct store *st, int64_t task_id, uint32_t source, const char *label,
                       struct err *err)
 {
@@ -218,18 +209,20 @@ static int compare_hash(struct store *st, int64_t media_id, const uint8_t *hash,
 {
     sqlite3_stmt *stmt = NULL;
     bool known, differs;
-    int64_t size_bytes;
     char text[256];
+    int64_t same;
     int rc = db_first(st, &stmt, err,
-                      "SELECT content_hash IS NOT NULL, content_hash IS NOT ?2, size_bytes "
-                      "FROM media WHERE media_id = ?1",
+                      "SELECT m.content_hash IS NOT NULL, m.content_hash IS NOT ?2, "
+                      "iif(m.content_hash IS NULL, ifnull((SELECT min(o.media_id) FROM media o "
+                      "WHERE o.content_hash = ?2 AND o.size_bytes = m.size_bytes "
+                      "AND o.media_id <> ?1), 0), 0) FROM media m WHERE m.media_id = ?1",
                       "ib", media_id, hash, (size_t)16);
 
     if (rc != 1)
         return rc;
     known = sqlite3_column_int(stmt, 0);
     differs = sqlite3_column_int(stmt, 1);
-    size_bytes = sqlite3_column_int64(stmt, 2);
+    same = sqlite3_column_int64(stmt, 2);
     sqlite3_reset(stmt);
     if (known && differs)
         return note(
@@ -237,42 +230,55 @@ static int compare_hash(struct store *st, int64_t media_id, const uint8_t *hash,
             "files with the same size and fingerprint hold different bytes: they were taken "
             "for one recording, whose results are of the one that was decoded first",
             err);
-    if (known)
+    if (!same)
         return 0;
-    rc = db_first(st, &stmt, err,
-                  "SELECT media_id FROM media WHERE content_hash = ?2 AND media_id <> ?1 "
-                  "AND size_bytes = ?3 ORDER BY media_id LIMIT 1",
-                  "ibi", media_id, hash, (size_t)16, size_bytes);
-    if (rc != 1)
-        return rc;
     snprintf(text, sizeof(text),
              "holds the same bytes as recording %lld, though they were enqueued "
              "as two",
-             (long long)sqlite3_column_int64(stmt, 0));
-    sqlite3_reset(stmt);
+             (long long)same);
     return note(st, "content-same", media_id, text, err);
 }
 
-int store_media_end(struct store *st, int64_t media_id, int64_t total_ms,
-                    const uint8_t *content_hash, const char *damage, struct err *err)
+static int put_media(struct store *st, int64_t media_id, const struct store_media_info *info,
+                     const struct store_media_end *end, struct err *err)
 {
+    static const struct store_media_info no_info = {.duration_ms = -1};
+    static const struct store_media_end no_end;
+    const struct store_media_info *i = info ? info : &no_info;
+    const struct store_media_end *e = end ? end : &no_end;
     char now[CLOCK_ISO_LEN];
+
+    db_now(now);
+    return db_run(
+        st, err,
+        "UPDATE media SET sample_rate_hz = iif(?2, ?3, sample_rate_hz), "
+        "channels = iif(?2, ?4, channels), container = iif(?2, ?5, container), "
+        "codec = iif(?2, ?6, codec), audio_tracks = iif(?2, nullif(?7, 0), audio_tracks), "
+        "duration_ms = CASE WHEN ?9 THEN ?10 WHEN decoded_at IS NULL AND ?8 >= 0 THEN ?8 "
+        "ELSE duration_ms END, damage = iif(?11, nullif(?12, ''), damage), "
+        "decoded_at = iif(?9, ?13, decoded_at), "
+        "content_hash = ifnull(content_hash, ?14) WHERE media_id = ?1",
+        e->content_hash ? "iiiittiiiiittb" : "iiiittiiiiittn", media_id, (int64_t)(info != NULL),
+        (int64_t)i->sample_rate_hz, (int64_t)i->channels, i->container ? i->container : "",
+        i->codec ? i->codec : "", (int64_t)i->audio_tracks, i->duration_ms, (int64_t)(end != NULL),
+        e->total_ms, (int64_t)(e->damage != NULL), e->damage, now, e->content_hash, (size_t)16);
+}
+
+int store_media(struct store *st, int64_t media_id, const struct store_media_info *info,
+                const struct store_media_end *end, struct err *err)
+{
     int rc;
 
-    if (total_ms < 0)
+    if (end && end->total_ms < 0)
         return err_set(err, ERR_INPUT, "recording %lld: a negative duration", (long long)media_id);
     rc = db_enter(st, err);
     if (rc < 0)
         return rc;
-    db_now(now);
-    if (content_hash)
-        rc = compare_hash(st, media_id, content_hash, err);
+    if (end && end->content_hash)
+        rc = compare_hash(st, media_id, end->content_hash, err);
     if (rc == 0)
-        rc = db_run(st, err,
-                    "UPDATE media SET duration_ms = ?2, damage = iif(?3, ?4, damage), "
-                    "decoded_at = ?5, content_hash = ifnull(content_hash, ?6) WHERE media_id = ?1",
-                    content_hash ? "iiittb" : "iiittn", media_id, total_ms,
-                    (int64_t)(damage != NULL), damage && *damage ? damage : NULL, now, content_hash,
-                    (size_t)16);
+        rc = put_media(st, media_id, info, end, err);
+    if (rc == 0 && info)
+        rc = tags_found(st, media_id, info->tags, info->tag_count, err);
     return db_leave(st, rc, err);
 }

@@ -285,14 +285,14 @@ static void work_off(struct store *st, const struct shape *of, uint64_t *r)
 
     assert_ok(store_begin(st, &e), e);
     while (store_runnable(st, 1, after, INT64_MAX, &t, 1, &n, &e) == 0 && n == 1) {
-        const struct store_media_info info = {.media_id = t.media_id,
-                                              .duration_ms = of->shards * 240000,
-                                              .container = "wav",
-                                              .codec = "pcm_s16le"};
+        const struct store_media_info info = {
+            .duration_ms = of->shards * 240000, .container = "wav", .codec = "pcm_s16le"};
 
-        assert_ok(store_media_info(st, &info, &e), e);
+        assert_ok(store_media(st, t.media_id, &info, NULL, &e), e);
         hear(st, &t, of, r);
-        assert_ok(store_media_end(st, t.media_id, info.duration_ms, NULL, "", &e), e);
+        assert_ok(store_media(st, t.media_id, NULL,
+                              &(struct store_media_end){info.duration_ms, NULL, ""}, &e),
+                  e);
         assert_ok(store_task_total(st, t.task_id, of->shards, &e), e);
         after = t.task_id;
         store_task_free(&t);

@@ -363,18 +363,19 @@ static void describe(struct store *st, const struct store_task *task, const stru
 
     snprintf(date, sizeof(date), "%d", 1960 + (int)(task->media_id / 400 % 60));
     snprintf(title, sizeof(title), "Tape %lld", (long long)task->media_id);
-    must(store_media_info(st,
-                          &(struct store_media_info){.media_id = task->media_id,
-                                                     .duration_ms = r->length_ms,
-                                                     .sample_rate_hz = 44100,
-                                                     .channels = 2,
-                                                     .container = "wav",
-                                                     .codec = "pcm_s16le",
-                                                     .tags = tags,
-                                                     .tag_count = 3},
-                          &err),
+    must(store_media(st, task->media_id,
+                     &(struct store_media_info){.duration_ms = r->length_ms,
+                                                .sample_rate_hz = 44100,
+                                                .channels = 2,
+                                                .container = "wav",
+                                                .codec = "pcm_s16le",
+                                                .tags = tags,
+                                                .tag_count = 3},
+                     NULL, &err),
          &err);
-    must(store_media_end(st, task->media_id, r->length_ms, NULL, "", &err), &err);
+    must(store_media(st, task->media_id, NULL, &(struct store_media_end){r->length_ms, NULL, ""},
+                     &err),
+         &err);
 }
 
 static void transcribe(struct store *st, const struct store_task *task, const struct recording *r)

@@ -182,13 +182,13 @@ static inline void catalog_audit(void)
                               " AND o.state = 'done'))"),
                      0);
     assert_int_equal(
-        count_of("SELECT (recordings, places, vanished, damaged, shards_done, segments, "
+        count_of("SELECT (recordings, places, vanished, damaged, segments, "
                  "embeddings) = "
                  "(SELECT (SELECT count(*) FROM media WHERE NOT replaced), "
                  " (SELECT count(*) FROM place WHERE state = 'present'), "
                  " (SELECT count(*) FROM place WHERE state = 'vanished'), "
                  " (SELECT count(*) FROM media WHERE damage IS NOT NULL AND NOT replaced), "
-                 " (SELECT count(*) FROM shard), (SELECT count(*) FROM transcript), "
+                 " (SELECT count(*) FROM transcript), "
                  " (SELECT count(*) FROM embedding)) "
                  "FROM catalog_total"),
         1);
@@ -233,10 +233,9 @@ static inline void catalog_audit(void)
             " ifnull(s.done, 0), ifnull(s.failed, 0), ifnull(s.cancelled, 0), "
             " ifnull(s.unknown, 0), ifnull(s.bytes, 0), ifnull(s.known, 0), "
             " ifnull(s.audio_done, 0), ifnull(s.audio_left, 0)) "
-            "OR (n.superseded, n.audio_current_ms) IS NOT "
-            "(SELECT ifnull(sum(NOT wanted), 0), ifnull(sum(current * audio_done_ms), 0) FROM task "
-            "t "
-            " WHERE t.stage_id = n.stage_id)"),
+            "OR (n.superseded, n.shards_done, n.audio_current_ms) IS NOT "
+            "(SELECT ifnull(sum(NOT wanted), 0), ifnull(sum(shards_done), 0), "
+            " ifnull(sum(current * audio_done_ms), 0) FROM task t WHERE t.stage_id = n.stage_id)"),
         0);
     assert_int_equal(
         count_of("SELECT count(*) FROM job j WHERE (pending, done, failed, cancelled) IS NOT "

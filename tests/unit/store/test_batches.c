@@ -143,19 +143,19 @@ static void do_something(struct store *st, uint64_t *r, int64_t tasks, struct er
 {
     static const char *const words[] = {"harbour", "market", "river"};
     const int64_t task = 1 + random_below(r, (uint32_t)tasks), media = 1 + random_below(r, 12);
-    const struct store_media_info info = {.media_id = media,
-                                          .duration_ms = (int64_t)random_below(r, 4) * 30000,
-                                          .container = "wav",
-                                          .codec = "pcm"};
+    const struct store_media_info info = {
+        .duration_ms = (int64_t)random_below(r, 4) * 30000, .container = "wav", .codec = "pcm"};
 
     switch (random_below(r, 7)) {
     case 0:
-        assert_ok(store_media_info(st, &info, e), *e);
+        assert_ok(store_media(st, media, &info, NULL, e), *e);
         break;
     case 1:
-        assert_ok(
-            store_media_end(st, media, info.duration_ms, NULL, random_below(r, 4) ? "" : "cut", e),
-            *e);
+        assert_ok(store_media(st, media, NULL,
+                              &(struct store_media_end){info.duration_ms, NULL,
+                                                        random_below(r, 4) ? "" : "cut"},
+                              e),
+                  *e);
         break;
     case 2:
         total(st, task, 1 + random_below(r, 3));
@@ -207,6 +207,86 @@ TEST(sums_equal_counts_after_anything)
                       (long long)count_of("SELECT count(*) FROM task WHERE state = 'done'"));
         apply_ok(st, &(struct request){.type = REQUEST_FORGET});
         catalog_close(st);
+    }
+}
+
+/* Of six recordings, whose first tasks transcribe: a shard with the number of shards, and a
+ * recording's beginning with its end: in one call each, or in two. */
+static void say_both(struct store *st, uint64_t *r, int64_t tasks, bool at_once)
+{
+    const int64_t task = 1 + random_below(r, (uint32_t)tasks), media = 1 + random_below(r, 6);
+    const uint32_t seq = random_below(r, 3), shards = 1 + random_below(r, 3),
+                   what = random_below(r, 8);
+    const struct result_segment said = {.end_ms = 900, .text = "harbour"};
+    const struct store_media_info info = {.duration_ms = (int64_t)random_below(r, 3) * 30000 - 1,
+                                          .sample_rate_hz = 8000 * (1 + random_below(r, 2)),
+                                          .container = "wav",
+                                          .codec = "pcm"};
+    const uint8_t hash[16] = {(uint8_t)media, (uint8_t)random_below(r, 2)};
+    const struct store_media_end end = {(int64_t)random_below(r, 3) * 30000,
+                                        random_below(r, 2) ? hash : NULL,
+                                        (const char *const[]){NULL, "", "cut"}[random_below(r, 3)]};
+    const struct store_shard_result result = {.task_id = task,
+                                              .seq = seq,
+                                              .start_ms = seq * 30000,
+                                              .end_ms = (seq + 1) * 30000,
+                                              .segments = &said,
+                                              .segment_count = random_below(r, 2) && task <= 6,
+                                              .shards = at_once ? shards : 0};
+    struct err e = {0};
+
+    if (what < 2) {
+        assert_ok(store_media(st, media, &info, at_once ? &end : NULL, &e), e);
+        if (!at_once)
+            assert_ok(store_media(st, media, NULL, &end, &e), e);
+    } else if (what == 2) {
+        assert_ok(store_task_failed(st, task, ERR_INPUT, "no", -1, &e), e);
+    } else {
+        assert_ok(store_shard_done(st, &result, &e), e);
+        if (!at_once)
+            total(st, task, shards);
+    }
+}
+
+static void say_all(uint64_t seed, bool at_once, char *tasks_said, char *media_said, size_t cap)
+{
+    static const struct store_stage *const stages[] = {&stage_nano, &stage_voices, &stage_text};
+    struct store *st = catalog_new();
+    uint64_t r = seed;
+    int64_t tasks;
+
+    for (int s = 0; s < 3; s++) {
+        int64_t job = job_begin(st, stages[s]);
+
+        for (uint64_t i = 1; i <= 6; i++)
+            job_add1(st, job, (char[]){'/', (char)('a' + i), 0}, "", i);
+        job_end(st, job, "/");
+    }
+    tasks = count_of("SELECT max(task_id) FROM task");
+    for (uint32_t i = random_below(&r, 90); i > 0; i--)
+        say_both(st, &r, tasks, at_once);
+    snprintf(
+        tasks_said, cap, "%s",
+        text_of("SELECT group_concat(concat) FROM (SELECT state || ifnull(waits, '') || "
+                "ifnull(shards_total, '?') || shards_done || (settled_at IS NULL) || silent || "
+                "attempts || ifnull(error, '') AS concat FROM task ORDER BY task_id)"));
+    snprintf(
+        media_said, cap, "%s",
+        text_of("SELECT group_concat(state || audio_done_ms || ifnull(duration_ms, '?') || "
+                "ifnull(sample_rate_hz, '?') || (decoded_at IS NULL) || ifnull(damage, '-') || "
+                "ifnull(hex(content_hash), '-')) || (SELECT count(*) FROM event) FROM media"));
+    catalog_close(st);
+}
+
+TEST(together_is_as_apart)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        char said[4][1024];
+
+        say_all(seed, true, said[0], said[1], sizeof(said[0]));
+        say_all(seed, false, said[2], said[3], sizeof(said[0]));
+        assert_string_equal(said[0], said[2]);
+        assert_string_equal(said[1], said[3]);
     }
 }
 

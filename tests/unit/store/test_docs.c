@@ -134,13 +134,15 @@ static void fill(void)
     put(st, 2, 0, "es", spanish, 2);
     put(st, 3, 0, "", NULL, 0);
     for (int64_t id = 1; id <= 3; id++) {
-        assert_ok(store_media_info(st,
-                                   &(struct store_media_info){id, 29000 + id, 44100, 2, "wav",
-                                                              "pcm_s16le", tags, 4, 1},
-                                   &e),
+        assert_ok(store_media(st, id,
+                              &(struct store_media_info){29000 + id, 44100, 2, "wav", "pcm_s16le",
+                                                         tags, 4, 1},
+                              NULL, &e),
                   e);
         hash[1] = (uint8_t)id;
-        assert_ok(store_media_end(st, id, 30000, hash, id == 2 ? "cut off" : "", &e), e);
+        assert_ok(store_media(st, id, NULL,
+                              &(struct store_media_end){30000, hash, id == 2 ? "cut off" : ""}, &e),
+                  e);
         assert_ok(store_task_total(st, id, 1, &e), e);
     }
     assert_ok(store_task_failed(st, 4, ERR_INPUT, "no audio in it", -1, &e), e);

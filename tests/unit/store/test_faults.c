@@ -140,7 +140,7 @@ static int step_batch(struct world *w, struct err *e)
     for (uint32_t seq = 0; seq < 3 && rc == 0; seq++)
         rc = put_shard(w->st, 1, seq, e);
     if (rc == 0)
-        rc = store_media_end(w->st, 1, 90000, hash, "cut", e);
+        rc = store_media(w->st, 1, NULL, &(struct store_media_end){90000, hash, "cut"}, e);
     if (rc == 0)
         rc = store_task_total(w->st, 1, 3, e);
     if (rc == 0)
@@ -180,8 +180,8 @@ static int step_known(struct world *w, struct err *e)
     const struct request rq[] = {{.type = REQUEST_DESCRIBE, .descriptions = &described, .count = 1},
                                  {.type = REQUEST_VERIFIED, .verified = &verified, .count = 1}};
     struct request_reply reply = {0};
-    int rc = store_media_info(
-        w->st, &(struct store_media_info){1, -1, 16000, 1, "wav", "pcm", tags, 2, 1}, e);
+    int rc = store_media(
+        w->st, 1, &(struct store_media_info){-1, 16000, 1, "wav", "pcm", tags, 2, 1}, NULL, e);
 
     for (int i = 0; i < 2 && rc == 0; i++)
         rc = request_apply(w->st, &rq[i], &reply, e);

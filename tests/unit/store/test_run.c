@@ -468,38 +468,42 @@ TEST(media_and_hashes)
     struct err e = {0};
 
     fill(st);
-    assert_ok(store_media_info(
-                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL, 0, 1}, &e),
+    assert_ok(store_media(st, 1,
+                          &(struct store_media_info){60000, 44100, 2, "wav", "pcm", NULL, 0, 1},
+                          NULL, &e),
               e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.audio_known_ms, 60000);
     assert_int_equal(totals.audio_left_ms, 60000);
     assert_int_equal(totals.tasks_unknown, 2);
     shard_put(st, 1, 0, NULL, 0);
-    assert_ok(store_media_end(st, 1, 59000, NULL, "cut off", &e), e);
-    assert_ok(store_media_end(st, 1, 57000, NULL, NULL, &e), e); /* of its damage nothing is said */
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){59000, NULL, "cut off"}, &e), e);
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){57000, NULL, NULL}, &e),
+              e); /* of its damage nothing is said */
     assert_string_equal(text_of("SELECT duration_ms || damage FROM media WHERE media_id = 1"),
                         "57000cut off");
-    assert_ok(store_media_end(st, 1, 58000, a, "", &e), e);
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, a, ""}, &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM media WHERE damage IS NOT NULL"), 0);
     /* The truth is not replaced by the container's word. */
-    assert_ok(store_media_info(
-                  st, &(struct store_media_info){1, 60000, 44100, 2, "wav", "pcm", NULL, 0, 1}, &e),
+    assert_ok(store_media(st, 1,
+                          &(struct store_media_info){60000, 44100, 2, "wav", "pcm", NULL, 0, 1},
+                          NULL, &e),
               e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.audio_known_ms, 58000);
     assert_int_equal(totals.audio_left_ms, 28000);
     assert_int_equal(totals.damaged, 0);
     assert_int_equal(count_of("SELECT count(*) FROM event"), 0);
-    assert_ok(store_media_end(st, 1, 58000, b, NULL, &e), e);
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, b, NULL}, &e), e);
     assert_string_equal(text_of("SELECT kind FROM event"), "content-differs");
     assert_string_equal(text_of("SELECT hex(content_hash) FROM media WHERE media_id = 1"),
                         "01000000000000000000000000000000");
-    assert_ok(store_media_end(st, 2, 1000, NULL, "cut off", &e), e);
+    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){1000, NULL, "cut off"}, &e), e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.damaged, 1);
     assert_string_equal(text_of("SELECT reason FROM failures WHERE kind = 'damaged'"), "cut off");
-    assert_int_equal(store_media_end(st, 2, -1, NULL, "", &e), ERR_INPUT);
+    assert_int_equal(store_media(st, 2, NULL, &(struct store_media_end){-1, NULL, ""}, &e),
+                     ERR_INPUT);
     catalog_close(st);
 }
 
@@ -515,9 +519,9 @@ TEST(same_bytes_as_another)
     f.fingerprint[5] = 9;
     f.path = "/a/2.wav";
     job_add(st, job, &f, 1);
-    assert_ok(store_media_end(st, 1, 1, a, "", &e), e);
-    assert_ok(store_media_end(st, 2, 1, a, "", &e), e);
-    assert_ok(store_media_end(st, 2, 1, a, "", &e), e);
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){1, a, ""}, &e), e);
+    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){1, a, ""}, &e), e);
+    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){1, a, ""}, &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM event"), 1);
     assert_string_equal(text_of("SELECT kind || media_id FROM event"), "content-same2");
     catalog_close(st);

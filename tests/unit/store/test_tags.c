@@ -86,10 +86,10 @@ static struct store *with_two(void)
 
 static void found(struct store *st, const struct result_tag *tags, uint32_t n)
 {
-    struct store_media_info info = {1, 60000, 44100, 2, "wav", "pcm", tags, n, 1};
+    struct store_media_info info = {60000, 44100, 2, "wav", "pcm", tags, n, 1};
     struct err e = {0};
 
-    assert_ok(store_media_info(st, &info, &e), e);
+    assert_ok(store_media(st, 1, &info, NULL, &e), e);
 }
 
 static uint64_t described(struct store *st, int64_t media_id, const char *key, const char *value)
