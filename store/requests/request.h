@@ -202,6 +202,9 @@ struct store_met {
     int64_t media_id;    /* its content; 0: that is new */
     int64_t place_id;    /* its place; 0: that is new */
     int64_t place_media; /* and what that held */
+    bool has_hash;       /* of the content */
+    uint8_t content_hash[16];
+    bool was_replaced; /* some file that held it holds something else now */
 };
 int store_meet(struct store *st, const struct store_found *f, struct store_met *ret,
                struct err *err);
