@@ -857,6 +857,36 @@ class Output(Program):
         self.assertEqual(every | {"deep/t.txt"}, self.exported())
         self.assertEqual({"top.txt"}, self.exported(os.path.join(self.archive, "top.wav")) & {"top.txt"})
 
+    def test_a_copy_that_is_asked_for_gives_the_file_its_name(self):
+        at = lambda name: os.path.join(self.archive, name)
+        self.put("own/box.wav", wav(0))
+        for name in ("all/1990/old name.wav", "work/Anna.wav", "work/Anna.mp3"):
+            self.put(name, wav(1 + name.endswith("3")))
+        self.put("all/1990/other.wav", wav(2))
+        self.enqueue(at("own"))
+        self.enqueue(at("all"))
+        self.enqueue(at("work"))
+        self.settle("own/box.wav", "all/1990/old name.wav", "all/1990/other.wav")
+        every = {"own/box.txt", "all/1990/old name.txt", "all/1990/other.txt"}
+        self.assertEqual(every, self.exported())
+        work = self.exported(at("work"))
+        self.assertIn(work, [{"work/Anna.txt", f"work/Anna.{other}.txt"} for other in ("wav", "mp3")])
+        self.assertEqual(work, {"work/" + name for name in self.exported("-b", at("work"), at("work"))})
+        for name in ("Anna.wav", "Anna.mp3"):  # each by itself has the same
+            self.assertTrue(self.exported(at("work/" + name)) < work)
+        self.assertEqual(every, self.exported(at("work"), self.archive))  # its main place comes first
+        self.assertEqual({"pages", "work"}, {name.split("/")[0] for name in self.exported(
+            "-f", "txt", "-f", "html", at("work")) if name.startswith(("work", "pages", "all"))})
+        # Also where the copies lie beside all else, and in the text itself.
+        copy = os.path.join(self.dir, "copy", "1990")
+        os.makedirs(copy)
+        shutil.copy(at("own/box.wav"), os.path.join(copy, "case.wav"))
+        self.enqueue(copy)
+        self.assertEqual(every, self.exported())
+        self.assertEqual({"copy/1990/case.json"}, self.exported("-f", "json", copy))
+        with open(os.path.join(self.dir, "out/copy/1990/case.json"), encoding="utf-8") as file:
+            self.assertEqual(os.path.join(copy, "case.wav"), json.load(file)["path"])
+
     def test_an_interrupted_export_leaves_whole_files(self):
         for i in range(1500):
             self.put(f"{i}.wav", wav(i, 100))
