@@ -152,7 +152,8 @@ struct request_reply {
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
     uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files;
                           CORRECT: segments that read otherwise now, or were confirmed; DECIDE:
-                          corrections; RETRY, CANCEL, PAUSE, RESUME, PRIORITY, FORGET, PIN: tasks;
+                          corrections; RETRY, CANCEL, DISMISS, PAUSE, RESUME, PRIORITY:
+                          recordings; FORGET, PIN: tasks;
                           ADD, SAME, KNOWN: tasks that had failed for want of the file, and are
                           pending again */
 };

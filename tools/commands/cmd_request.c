@@ -165,7 +165,7 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
 
 #define SHARED_HELP                                                                 \
     "  -j, --job=N          only what this job brought (see `nightshift status`)\n" \
-    "      --json           how many, as JSON\n"                                    \
+    "      --json           how many recordings, as JSON\n"                         \
     "  -c, --catalog=FILE   the catalog\n"                                          \
     "  -q, --quiet          say only what went wrong\n"                             \
     "  -h, --help           this text\n"                                            \
@@ -181,8 +181,8 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
         .type = REQUEST_RETRY,
         .options = longs,
         .purpose = "retry",
-        .one = "task will be tried again.",
-        .many = "tasks will be tried again.",
+        .one = "recording will be tried again.",
+        .many = "recordings will be tried again.",
         .none = "Nothing there has failed or was cancelled.",
         .help = "Usage: nightshift retry [OPTION]... [PATH]...\n"
                 "Try failed and cancelled recordings again: all, or those at or below PATH.\n"
@@ -197,8 +197,8 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
     return command(cli, &kind, argc, argv);
 }
 
-#define CANCELLED_ONE "task cancelled; `nightshift retry` takes it up again."
-#define CANCELLED_MANY "tasks cancelled; `nightshift retry` takes them up again."
+#define CANCELLED_ONE "recording cancelled; `nightshift retry` takes it up again."
+#define CANCELLED_MANY "recordings cancelled; `nightshift retry` takes them up again."
 
 int cmd_cancel(struct cli *cli, int argc, char **argv)
 {
@@ -236,8 +236,8 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
         .type = REQUEST_PAUSE,
         .options = longs,
         .purpose = "pause",
-        .one = "task paused. Next: nightshift resume",
-        .many = "tasks paused. Next: nightshift resume",
+        .one = "recording paused. Next: nightshift resume",
+        .many = "recordings paused. Next: nightshift resume",
         .none = "Nothing there is waiting.",
         .whole = true,
         .help = "Usage: nightshift pause [OPTION]... [PATH]...\n"
@@ -258,8 +258,8 @@ int cmd_priority(struct cli *cli, int argc, char **argv)
         .type = REQUEST_PRIORITY,
         .options = longs,
         .purpose = "priority",
-        .one = "task has that priority now.",
-        .many = "tasks have that priority now.",
+        .one = "recording has that priority now.",
+        .many = "recordings have that priority now.",
         .none = "Nothing there is waiting that was not so already.",
         .help = "Usage: nightshift priority [OPTION]... high|normal|low [PATH]...\n"
                 "What is waiting comes before all others, or after them: all of it, or what lies\n"
@@ -280,8 +280,8 @@ int cmd_resume(struct cli *cli, int argc, char **argv)
         .type = REQUEST_RESUME,
         .options = longs,
         .purpose = "resume",
-        .one = "task goes on.",
-        .many = "tasks go on.",
+        .one = "recording goes on.",
+        .many = "recordings go on.",
         .none = "Nothing there is paused.",
         .whole = true,
         .help = "Usage: nightshift resume [OPTION]... [PATH]...\n"

@@ -407,7 +407,7 @@ class Requests(Program):
                 done = self.run_it(command, "--job", "9", status=66)
                 self.assertIn(f"cannot {command}: there is no job 9. `nightshift status --jobs`", done.err)
         done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
-        self.assertIn("1 task cancelled", done.out)
+        self.assertIn("1 recording cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
 
     def test_an_empty_name_is_not_the_folder_one_is_in(self):
@@ -1199,7 +1199,20 @@ class Output(Program):
         self.run_it("cancel")
         self.assertIn("Next: nightshift run", self.run_it("retry", status=0).out)
         self.enqueue("--language", "es", self.archive)  # in place of the others
-        self.assertIn("4 tasks cancelled", self.run_it("cancel", status=0).out)
+        self.assertIn("4 recordings cancelled", self.run_it("cancel", status=0).out)
+
+    def test_requests_count_recordings(self):
+        """As all else does, however many stages they have."""
+        self.fill()
+        self.enqueue("--diarize", self.archive)
+        deep = os.path.join(self.archive, "deep")
+        for command, said in ((["cancel"], "4 recordings cancelled"), (["retry"], "4 recordings will be tried again"),
+                              (["pause", deep], "1 recording paused"), (["resume", deep], "1 recording goes on"),
+                              (["priority", "low", "--job", "2"], "4 recordings have that priority")):
+            self.assertIn(said, self.run_it(*command, status=0).out)
+        self.assertEqual([(8,)], self.sql("SELECT count(*) FROM task WHERE state = 'pending'"))
+        self.assertEqual({"affected": 4, "through_run": False},
+                         json.loads(self.run_it("pause", "--json", status=0).out))
 
     def test_json_parses_everywhere(self):
         self.fill()
