@@ -22,11 +22,24 @@ struct rule {
         FIND(condition), CHANGE(what, condition) \
     }
 
-static const struct rule rule_retry =
-    RULE("state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, error_code = NULL, "
-         "error = NULL, settled_at = NULL",
-         "wanted AND (state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT "
-         "NULL))");
+#define RETRIED                                                                                   \
+    "wanted AND (state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT NULL" \
+    "))"
+#define RETRY                                                                            \
+    "state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, error_code = NULL, " \
+    "error = NULL, settled_at = NULL"
+/* It failed, and that is known; what was to be tried again and was cancelled has a time for it. */
+#define DISMISSED(t) \
+    t ".state = 'cancelled' AND " t ".error_code IS NOT NULL AND " t ".retry_at IS NULL"
+static const struct rule rule_retry = RULE(RETRY, RETRIED);
+/* Without a selection: not what was dismissed, nor what waited for that. */
+static const struct rule rule_retry_known = {
+    FIND(RETRIED " AND NOT (" DISMISSED(
+        "task") ") AND NOT (state = 'cancelled' AND EXISTS "
+                "(SELECT 1 FROM stage s JOIN task f ON f.stage_id = s.source_id "
+                " WHERE s.stage_id = task.stage_id AND f.media_id = task.media_id AND f.wanted "
+                " AND " DISMISSED("f") "))"),
+    CHANGE(RETRY, RETRIED)};
 static const struct rule rule_cancel =
     RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
 /* What waits for a transcription that failed would wait for ever. */
@@ -42,11 +55,11 @@ static const struct rule rule_priority = {
     FIND("state = 'pending'"), CHANGE("priority = ?3", "state = 'pending' AND priority <> ?3")};
 static const struct rule rule_resume = RULE("paused = 0", "paused = 1");
 
-static const struct rule *rule_of(enum request_type type)
+static const struct rule *rule_of(const struct request *rq)
 {
-    switch (type) {
+    switch (rq->type) {
     case REQUEST_RETRY:
-        return &rule_retry;
+        return rq->select_job || rq->select_path ? &rule_retry : &rule_retry_known;
     case REQUEST_CANCEL:
         return &rule_cancel;
     case REQUEST_DISMISS:
@@ -211,13 +224,13 @@ static int change(struct request_work *w, const struct rule *rule, int64_t task_
     if (rc < 0)
         return rc;
     /* Its last shard may have come after it was given up. */
-    return rule == &rule_retry ? complete_check(w->st, task_id, w->now, err) : 0;
+    return w->rq->type == REQUEST_RETRY ? complete_check(w->st, task_id, w->now, err) : 0;
 }
 
 int select_apply(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;
-    const struct rule *rule = rule_of(rq->type);
+    const struct rule *rule = rule_of(rq);
     bool all = !rq->select_job && !rq->select_path;
     int rc = 0;
 

@@ -148,6 +148,9 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("change the catalog", &err, NULL);
     }
+    /* Everything by its place, which is more than without any. */
+    if (w.all && k->type == REQUEST_RETRY && cli_place("/", &paths[n], &err) == 0)
+        n++;
     for (; err.code == 0 && optind < argc; optind++)
         if (cli_place(argv[optind], &paths[n], &err) == 0)
             n++;
@@ -183,12 +186,13 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
         .purpose = "retry",
         .one = "recording will be tried again.",
         .many = "recordings will be tried again.",
-        .none = "Nothing there has failed or was cancelled.",
+        .none = "Nothing there has failed or was cancelled (--all: or was dismissed).",
         .help = "Usage: nightshift retry [OPTION]... [PATH]...\n"
-                "Try failed and cancelled recordings again: all, or those at or below PATH.\n"
-                "What was transcribed of them is kept.\n"
+                "Try failed and cancelled recordings again: those at or below PATH, or all but\n"
+                "those that `nightshift cancel --failed` dismissed. What was transcribed of them\n"
+                "is kept.\n"
                 "\n"
-                "  -a, --all            all of them (as without PATH and --job)\n" SHARED_HELP
+                "  -a, --all            all of them, also what was dismissed\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift retry\n"
                 "  nightshift retry /archive/box-7.zip//tapes/3.wav\n"
@@ -197,30 +201,30 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
     return command(cli, &kind, argc, argv);
 }
 
-#define CANCELLED_ONE "recording cancelled; `nightshift retry` takes it up again."
-#define CANCELLED_MANY "recordings cancelled; `nightshift retry` takes them up again."
+#define AGAIN "; `nightshift retry PATH` or `retry --all` takes "
 
 int cmd_cancel(struct cli *cli, int argc, char **argv)
 {
     static const struct kind dismiss = {.type = REQUEST_DISMISS,
                                         .purpose = "cancel",
-                                        .one = CANCELLED_ONE,
-                                        .many = CANCELLED_MANY,
+                                        .one = "recording dismissed" AGAIN "it up again.",
+                                        .many = "recordings dismissed" AGAIN "them up again.",
                                         .none = "Nothing there has failed."};
     static const struct kind kind = {
         .type = REQUEST_CANCEL,
         .options = cancel_longs,
         .failed = &dismiss,
         .purpose = "cancel",
-        .one = CANCELLED_ONE,
-        .many = CANCELLED_MANY,
+        .one = "recording cancelled; `nightshift retry` takes it up again.",
+        .many = "recordings cancelled; `nightshift retry` takes them up again.",
         .none = "Nothing there is waiting. For what has failed: --failed",
         .help = "Usage: nightshift cancel [OPTION]... [PATH]...\n"
                 "Do not transcribe what is waiting: all of it, or what lies at or below PATH.\n"
                 "Results that are there stay; `nightshift retry` takes it up again.\n"
                 "\n"
                 "      --failed         what has failed, in place of what is waiting: it is not\n"
-                "                       counted as failed any more, nor listed\n"
+                "                       counted as failed any more, nor listed, nor tried again\n"
+                "                       but by `nightshift retry` with PATH, --job or --all\n"
                 "  -a, --all            all of it (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift cancel /archive/duplicates\n"
