@@ -1043,6 +1043,15 @@ class Output(Program):
         self.assertEqual(2, json.loads(self.run_it("status", "--json").out)["without_speech"])
         self.assertIn("nobody speaks in 2 recordings", " ".join(self.run_it("status").out.split()))
         self.assertIn("2 of them have no text", self.run_it("export", "-o", "out").out)
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE media SET damage = 'cut' WHERE media_id = 1")
+        connection.commit()
+        connection.close()
+        # A run that did nothing has nothing to say of the archive.
+        self.run_it("pause", status=0)
+        said = self.run_it("run", "--devices", "cpu", status=0).out
+        self.assertEqual(["0 recordings done, 0 failed, 2 left.",
+                          "The catalog is paused: `nightshift resume`, then `nightshift run`."], said.splitlines())
 
     def test_what_is_not_transcribed_is_not_silent(self):
         """As `enqueue --no-transcribe --sounds` leaves a catalog."""
