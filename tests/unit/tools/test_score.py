@@ -76,6 +76,13 @@ class Score(unittest.TestCase):
             if errors is not None:
                 self.assertEqual(errors, found["words"]["errors"], args)
         self.assertIn("--language en", self.score(reference, self.put("h.txt", "x")).out)
+        for name, language in (("1", "en"), ("2", "es")):
+            self.put(f"ref/{name}.txt", "uno")
+            self.put(f"hyp/{name}.json", json.dumps({"text": "uno", "language": language}))
+        said = " ".join(self.score("ref", "hyp").out.split())
+        self.assertEqual(1, said.count("Normalised"), said)
+        self.assertIn("Normalised by Whisper's English rules, what is not English by its basic ones; British and "
+                      "American spellings were not unified (--spellings).", said)
 
     def turns(self, name, *turns):
         return self.put(name, "".join(f"SPEAKER {file} 1 {start} {length} <NA> <NA> {speaker} <NA> <NA>\n"
