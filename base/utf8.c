@@ -71,6 +71,13 @@ static bool is_control(const uint8_t *p, size_t k)
            (p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9);
 }
 
+size_t utf8_printable(const void *data, size_t len)
+{
+    size_t bad, k = len > 0 ? step(data, len, &bad) : 0;
+
+    return k > 0 && !is_control(data, k) ? k : 0;
+}
+
 /* \n, \t or \xHH: at most four bytes. Returns where the next one goes. */
 static char *put_escape(char *q, uint8_t byte)
 {

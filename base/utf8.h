@@ -9,6 +9,10 @@
 /* Well-formed UTF-8 (no surrogates, no overlong forms, nothing past U+10FFFF)? */
 bool utf8_valid(const void *data, size_t len);
 
+/* Bytes of the well-formed character at the beginning; 0: there is none, or it is a control
+ * character, also one of those that turn the direction of writing. */
+size_t utf8_printable(const void *data, size_t len);
+
 /* A newly allocated, always valid and always printable form of a name: bytes that are no UTF-8 and
  * control characters become \xHH (newline \n, tab \t). Text without either comes back unchanged,
  * backslashes too, so the form is for people; raw bytes are kept beside it where identity matters.

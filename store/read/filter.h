@@ -28,6 +28,9 @@ const char *filter_path_sql(struct filter_path *f, int first);
     (const void *)(f)->at, (f)->at_len, (const void *)(f)->below.low, (f)->below.len, \
         (const void *)(f)->below.high, (f)->below.len
 
+/* A place's member as bytes, and as its column `member` shows it: base/utf8.h, utf8_display_nth. */
+#define MEMBER_BYTES "CAST(member_raw || iif(nth, printf(' (%d)', nth + 1), '') AS BLOB)"
+
 /* Is a row of the table place there? In parameters as FILTER_PATH_VALUES has them; the first two of
  * a path, of which the second one is of its display form, and the last one of a member. */
 #define FILTER_BELOW(at, low, high) DB_BELOW("path_raw", at, low, high)

@@ -177,7 +177,7 @@ int find_passage(struct store *st, int64_t embedding_id, find_passage_fn fn, voi
 
 /* ?1 the recording, ?2 to ?4 the path, ?5 whether it is a member's. */
 static const char sql_place[] =
-    "SELECT path, member FROM place WHERE media_id = ?1 AND state <> 'replaced' "
+    "SELECT place_id, path, member FROM place WHERE media_id = ?1 AND state <> 'replaced' "
     "AND CASE WHEN ?5 THEN (path_raw = ?2 OR path = CAST(?2 AS TEXT)) "
     "AND " FILTER_MEMBER("?3", "?4") " ELSE (" FILTER_BELOW(
         "?2", "?3", "?4") ") "
@@ -199,7 +199,7 @@ int find_place(struct store *st, int64_t media_id, const char *path, find_place_
     rc = db_first(st, &stmt, err, sql_place, "ibbbi", media_id, FILTER_PATH_VALUES(&filter),
                   (int64_t)filter.in_archive);
     if (rc == 1) {
-        rc = fn(arg, db_text(stmt, 0), db_text(stmt, 1));
+        rc = fn(arg, sqlite3_column_int64(stmt, 0), db_text(stmt, 1), db_text(stmt, 2));
         sqlite3_reset(stmt);
     }
     filter_path_free(&filter);

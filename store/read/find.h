@@ -100,7 +100,7 @@ int find_sounds_of(struct store *st, int64_t media_id, find_sound_fn fn, void *a
 
 /* Where a recording lies at or below a path (as read_filter): its main place, when that is one,
  * else the oldest that is present; none: fn is not called. */
-typedef int (*find_place_fn)(void *arg, const char *path, const char *member);
+typedef int (*find_place_fn)(void *arg, int64_t place_id, const char *path, const char *member);
 int find_place(struct store *st, int64_t media_id, const char *path, find_place_fn fn, void *arg,
                struct err *err);
 

@@ -68,6 +68,35 @@ int read_copies(struct store *st, int64_t media_id, read_place_fn fn, void *arg,
     return db_rows_end(&rows);
 }
 
+int read_others(struct store *st, read_other_fn fn, void *arg, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT p.media_id, p.place_id, p.path, p.member, p.path_raw, " MEMBER_BYTES " "
+                 "FROM place p JOIN media m ON m.media_id = p.media_id "
+                 "WHERE p.state <> 'replaced' AND p.place_id <> m.place_id "
+                 "ORDER BY p.media_id, p.place_id",
+                 "");
+    while (db_rows_next(&rows)) {
+        struct read_other row = {.media_id = sqlite3_column_int64(rows.stmt, 0),
+                                 .place_id = sqlite3_column_int64(rows.stmt, 1),
+                                 .path = db_text(rows.stmt, 2),
+                                 .member = db_text(rows.stmt, 3),
+                                 .path_raw = sqlite3_column_blob(rows.stmt, 4),
+                                 .member_raw = sqlite3_column_blob(rows.stmt, 5),
+                                 .path_raw_len = (size_t)sqlite3_column_bytes(rows.stmt, 4),
+                                 .member_raw_len = (size_t)sqlite3_column_bytes(rows.stmt, 5)};
+
+        if (!row.path_raw)
+            row.path_raw = "";
+        if (!row.member_raw)
+            row.member_raw = "";
+        rows.rc = fn(arg, &row);
+    }
+    return db_rows_end(&rows);
+}
+
 int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg, struct err *err)
 {
     struct db_rows rows;

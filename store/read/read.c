@@ -7,9 +7,6 @@
 
 #define CANDIDATES_MAX 20
 
-/* A place's member as bytes, and as its column `member` shows it: base/utf8.h, utf8_display_nth. */
-#define MEMBER_BYTES "CAST(member_raw || iif(nth, printf(' (%d)', nth + 1), '') AS BLOB)"
-
 static const char sql_recordings[] =
     "SELECT m.media_id, p.path, p.member, p.path_raw, " MEMBER_BYTES ", m.places, m.size_bytes, "
     "ifnull(m.duration_ms, -1), r.state, r.language, m.title, m.container, m.codec, m.damage, "

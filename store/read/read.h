@@ -77,6 +77,17 @@ int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err);
 /* Where else than at its main place a recording lies, in the order of path and member. */
 int read_copies(struct store *st, int64_t media_id, read_place_fn fn, void *arg, struct err *err);
 
+/* The places that are not their recordings' main ones, also those that vanished, in the order of
+ * media_id and place_id. */
+struct read_other {
+    int64_t media_id, place_id;
+    const char *path, *member;
+    const void *path_raw, *member_raw; /* as struct read_recording has them */
+    size_t path_raw_len, member_raw_len;
+};
+typedef int (*read_other_fn)(void *arg, const struct read_other *row);
+int read_others(struct store *st, read_other_fn fn, void *arg, struct err *err);
+
 struct read_origin {                   /* what a decoder is given, of a recording's main place */
     const void *path_raw, *member_raw; /* exact bytes; the member "" of a plain file */
     size_t path_raw_len, member_raw_len;

@@ -104,10 +104,12 @@ int store_meet(struct store *st, const struct store_found *f, struct store_met *
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT ifnull((SELECT media_id FROM media "
-                      " WHERE fingerprint = ?4 AND size_bytes = ?5), 0), p.place_id, p.media_id "
+                      "SELECT ifnull(m.media_id, 0), p.place_id, p.media_id, m.content_hash, "
+                      "EXISTS (SELECT 1 FROM place r WHERE r.media_id = m.media_id "
+                      " AND r.state = 'replaced') "
                       "FROM (SELECT 1) LEFT JOIN place p ON p.path_raw = ?1 AND p.member_raw = ?2 "
-                      "AND p.nth = ?3 AND p.state <> 'replaced'",
+                      "AND p.nth = ?3 AND p.state <> 'replaced' "
+                      "LEFT JOIN media m ON m.fingerprint = ?4 AND m.size_bytes = ?5",
                       "bbibi", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth,
                       f->fingerprint, sizeof(f->fingerprint), (int64_t)f->size_bytes);
 
@@ -115,7 +117,11 @@ int store_meet(struct store *st, const struct store_found *f, struct store_met *
         return rc;
     *ret = (struct store_met){.media_id = sqlite3_column_int64(stmt, 0),
                               .place_id = sqlite3_column_int64(stmt, 1),
-                              .place_media = sqlite3_column_int64(stmt, 2)};
+                              .place_media = sqlite3_column_int64(stmt, 2),
+                              .has_hash = sqlite3_column_bytes(stmt, 3) == 16,
+                              .was_replaced = sqlite3_column_int(stmt, 4)};
+    if (ret->has_hash)
+        memcpy(ret->content_hash, sqlite3_column_blob(stmt, 3), sizeof(ret->content_hash));
     sqlite3_reset(stmt);
     return 0;
 }

@@ -152,7 +152,8 @@ struct request_reply {
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
     uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files;
                           CORRECT: segments that read otherwise now, or were confirmed; DECIDE:
-                          corrections; RETRY, CANCEL, PAUSE, RESUME, PRIORITY, FORGET, PIN: tasks;
+                          corrections; RETRY, CANCEL, DISMISS, PAUSE, RESUME, PRIORITY:
+                          recordings; FORGET, PIN: tasks;
                           ADD, SAME, KNOWN: tasks that had failed for want of the file, and are
                           pending again */
 };
@@ -202,6 +203,9 @@ struct store_met {
     int64_t media_id;    /* its content; 0: that is new */
     int64_t place_id;    /* its place; 0: that is new */
     int64_t place_media; /* and what that held */
+    bool has_hash;       /* of the content */
+    uint8_t content_hash[16];
+    bool was_replaced; /* some file that held it holds something else now */
 };
 int store_meet(struct store *st, const struct store_found *f, struct store_met *ret,
                struct err *err);

@@ -19,6 +19,7 @@ struct request_work {
     const struct request *rq;
     struct request_reply reply;
     bool begun;
+    int64_t counted;                 /* the recording that was counted last */
     char now[CLOCK_ISO_LEN];         /* of the beginning */
     struct apply_ids rows, troubles; /* what was found when it began; `next` goes through them */
 };

@@ -22,11 +22,24 @@ struct rule {
         FIND(condition), CHANGE(what, condition) \
     }
 
-static const struct rule rule_retry =
-    RULE("state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, error_code = NULL, "
-         "error = NULL, settled_at = NULL",
-         "wanted AND (state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT "
-         "NULL))");
+#define RETRIED                                                                                   \
+    "wanted AND (state IN ('failed', 'cancelled') OR (state = 'pending' AND retry_at IS NOT NULL" \
+    "))"
+#define RETRY                                                                            \
+    "state = 'pending', attempts = 0, suspect = 0, retry_at = NULL, error_code = NULL, " \
+    "error = NULL, settled_at = NULL"
+/* It failed, and that is known; what was to be tried again and was cancelled has a time for it. */
+#define DISMISSED(t) \
+    t ".state = 'cancelled' AND " t ".error_code IS NOT NULL AND " t ".retry_at IS NULL"
+static const struct rule rule_retry = RULE(RETRY, RETRIED);
+/* Without a selection: not what was dismissed, nor what waited for that. */
+static const struct rule rule_retry_known = {
+    FIND(RETRIED " AND NOT (" DISMISSED(
+        "task") ") AND NOT (state = 'cancelled' AND EXISTS "
+                "(SELECT 1 FROM stage s JOIN task f ON f.stage_id = s.source_id "
+                " WHERE s.stage_id = task.stage_id AND f.media_id = task.media_id AND f.wanted "
+                " AND " DISMISSED("f") "))"),
+    CHANGE(RETRY, RETRIED)};
 static const struct rule rule_cancel =
     RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
 /* What waits for a transcription that failed would wait for ever. */
@@ -42,11 +55,11 @@ static const struct rule rule_priority = {
     FIND("state = 'pending'"), CHANGE("priority = ?3", "state = 'pending' AND priority <> ?3")};
 static const struct rule rule_resume = RULE("paused = 0", "paused = 1");
 
-static const struct rule *rule_of(enum request_type type)
+static const struct rule *rule_of(const struct request *rq)
 {
-    switch (type) {
+    switch (rq->type) {
     case REQUEST_RETRY:
-        return &rule_retry;
+        return rq->select_job || rq->select_path ? &rule_retry : &rule_retry_known;
     case REQUEST_CANCEL:
         return &rule_cancel;
     case REQUEST_DISMISS:
@@ -71,39 +84,39 @@ static int all_paused(struct store *st, bool *ret, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
+/* But for those that are paused by themselves. */
+static int count_pending(struct store *st, uint64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(
+        st, &stmt, err,
+        "SELECT count(DISTINCT media_id) FROM task WHERE state = 'pending' AND paused = 0", "");
+
+    if (rc == 1) {
+        *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
 /* Without a selection the whole catalog rests, also what is enqueued later. */
 static int pause_all(struct store *st, struct request_reply *ret, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
     bool already = false;
     int rc = all_paused(st, &already, err);
 
     if (rc < 0 || already)
         return rc;
     rc = db_run(st, err, "INSERT INTO setting (name, value) VALUES ('paused', '1')", "");
-    if (rc == 0)
-        rc = db_first(st, &stmt, err, "SELECT ifnull(sum(pending), 0) FROM stage_total", "");
-    if (rc == 1) {
-        ret->affected = (uint64_t)sqlite3_column_int64(stmt, 0);
-        sqlite3_reset(stmt);
-    }
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? rc : count_pending(st, &ret->affected, err);
 }
 
 static int resume_all(struct store *st, struct request_reply *ret, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
     int rc = db_run(st, err, "DELETE FROM setting WHERE name = 'paused'", "");
     bool was = rc == 0 && sqlite3_changes64(st->db) > 0;
 
-    if (rc == 0 && was)
-        rc = db_first(st, &stmt, err, "SELECT ifnull(sum(pending), 0) FROM stage_total", "");
-    if (rc == 1) {
-        ret->affected = (uint64_t)sqlite3_column_int64(stmt, 0);
-        sqlite3_reset(stmt);
-        rc = 0;
-    }
-    return rc;
+    return was ? count_pending(st, &ret->affected, err) : rc;
 }
 
 static int path_known(struct store *st, const char *path, struct err *err)
@@ -175,6 +188,7 @@ static int find(struct request_work *w, const struct rule *rule, struct err *err
     buf_printf(&sql, "%s", rule->find);
     if (rq->select_path)
         buf_printf(&sql, " AND media_id IN (%s)", filter_path_sql(&below, 2));
+    buf_printf(&sql, " ORDER BY media_id");
     db_rows_open(&rows, w->st, err, buf_cstr(&sql), "i", rq->select_job);
     if (rq->select_path)
         db_rows_bind(&rows, "-bbb", FILTER_PATH_VALUES(&below));
@@ -186,21 +200,37 @@ static int find(struct request_work *w, const struct rule *rule, struct err *err
     return rc;
 }
 
+/* Its tasks come one after the other. */
+static int count_recording(struct request_work *w, int64_t task_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc =
+        db_first(w->st, &stmt, err, "SELECT media_id FROM task WHERE task_id = ?1", "i", task_id);
+
+    if (rc == 1) {
+        w->reply.affected += sqlite3_column_int64(stmt, 0) != w->counted;
+        w->counted = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
 static int change(struct request_work *w, const struct rule *rule, int64_t task_id, struct err *err)
 {
     int rc = db_run(w->st, err, rule->change, "iti", task_id, w->now, w->rq->priority);
 
+    if (rc == 0 && sqlite3_changes64(w->st->db) > 0)
+        rc = count_recording(w, task_id, err);
     if (rc < 0)
         return rc;
-    w->reply.affected += (uint64_t)sqlite3_changes64(w->st->db);
     /* Its last shard may have come after it was given up. */
-    return rule == &rule_retry ? complete_check(w->st, task_id, w->now, err) : 0;
+    return w->rq->type == REQUEST_RETRY ? complete_check(w->st, task_id, w->now, err) : 0;
 }
 
 int select_apply(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;
-    const struct rule *rule = rule_of(rq->type);
+    const struct rule *rule = rule_of(rq);
     bool all = !rq->select_job && !rq->select_path;
     int rc = 0;
 

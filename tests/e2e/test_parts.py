@@ -237,7 +237,9 @@ class Parts(night.Night):
         self.enqueue(*TEXT, self.archive)
         self.split(1, status=0)
         with open(os.path.join(self.dir, "parts/part-0000.json"), encoding="utf-8") as f:
-            self.assertTrue(json.load(f)["catalog"].endswith(r"/caf\xE9.db"))
+            text = f.read()
+        self.assertTrue(json.loads(text)["catalog"].endswith(r"/caf\xE9.db"))
+        self.assertTrue(text.endswith("}\n"), text)  # for those who read it line by line
         said = self.nightshift("slurm", "submit", "--dry-run", "--output=more", status=night.USAGE)
         self.assertIn(r"caf\xE9.db', is no UTF-8", said.err)
         self.assertFalse(os.path.exists(os.path.join(self.dir, "more")))

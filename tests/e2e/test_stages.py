@@ -345,7 +345,7 @@ class Text(Stages):
         self.assertEqual(["transcribe, sounds"], [row["stage"] for row in self.json("status")["failures"]])
         self.assertEqual(1, self.json("status")["archive"]["failed"])
         self.assertEqual(1, self.nightshift("status", status=0).out.count("broken.wav"))
-        self.assertIn("2 tasks will be tried again", self.nightshift("retry", status=0).out)
+        self.assertIn("1 recording will be tried again", self.nightshift("retry", status=0).out)
         self.assertNotIn("nothing that can be done", self.nightshift("plan", status=0).out)
 
 

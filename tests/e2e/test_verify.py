@@ -2,6 +2,7 @@
 """Are the bytes of the files what they were? Bits that fell over, files that were replaced or went."""
 import os
 import signal
+import sqlite3
 import subprocess
 
 import media_kit
@@ -73,15 +74,60 @@ class Verify(night.Night):
         self.assertEqual([(None, 1)], self.sql("SELECT verified_at, changed_at IS NOT NULL FROM fixity "
                                                "WHERE path LIKE '%/a.wav'"))
 
-    def test_what_was_edited_where_enqueue_does_not_look(self):
-        """A name that was muted: the same recording to enqueue, with the words that it has no more."""
+    def touch(self, name):
+        path = os.path.join(self.archive, name)
+        os.utime(path, ns=(1, os.stat(path).st_mtime_ns + 5_000_000_000))
+
+    def of(self, name):
+        return self.sql("SELECT m.media_id, m.state FROM place p JOIN media m USING (media_id) "
+                        "WHERE p.state = 'present' AND p.path LIKE ?", "%/" + name)[0]
+
+    def test_what_was_edited_where_no_fingerprint_looks(self):
+        """A name that was muted: its words must not stay, wherever the file goes from there."""
+        self.run_to_end()
+        before = self.of("b.wav")
+        self.flip("b.wav")
+        for name in ("a.wav", "b.wav"):
+            self.touch(name)
+        for options in (["--dry-run"], []):
+            said = " ".join(self.nightshift("enqueue", *options, self.archive, status=0).out.split())
+            self.assertIn("3 recordings found: 1 changed, 2 known.", said)
+            self.assertRegex(said, r"2 files may have been edited since they were heard, and were read whole \(.*\)\.")
+        edited = self.of("b.wav")
+        self.assertNotEqual(before, edited)
+        self.assertEqual("pending", edited[1])
+        self.run_to_end()
+        self.assertEqual("done", self.of("b.wav")[1])
+        self.assertEqual([], self.sql("SELECT * FROM event WHERE kind = 'content-differs'"))
+        self.verify()
+        said = self.enqueue().out
+        self.assertIn("3 known.", said)
+        self.assertNotIn("read whole", said)
+        # Elsewhere, and with nothing but a new time: it is what was heard last.
+        os.rename(os.path.join(self.archive, "b.wav"), os.path.join(self.archive, "c.wav"))
+        self.assertIn("1 known from another place, 2 known", self.enqueue().out)
+        self.touch("c.wav")
+        self.assertIn("3 known.", self.enqueue().out)
+        self.assertEqual(edited[0], self.of("c.wav")[0])
+        # As it was: nothing is to be done.
+        self.flip("c.wav")
+        self.touch("c.wav")
+        self.assertIn("1 changed, 2 known", self.enqueue().out)
+        self.assertEqual(before[0], self.of("c.wav")[0])
+        self.assertEqual([], self.sql("SELECT * FROM task WHERE wanted AND state <> 'done'"))
+        self.healthy()
+
+    def test_what_was_enqueued_as_edited(self):
+        """By a program that did not read it whole."""
         self.run_to_end()
         self.verify()
-        for name in ("a.wav", "b.wav"):
-            path = os.path.join(self.archive, name)
-            self.flip(name) if name == "b.wav" else None
-            os.utime(path, ns=(1, os.stat(path).st_mtime_ns + 5_000_000_000))
-        self.assertIn("3 known", self.enqueue().out)
+        self.flip("b.wav")
+        self.touch("b.wav")
+        catalog = sqlite3.connect(self.catalog)
+        catalog.execute("UPDATE place SET mtime_ns = ? WHERE path LIKE '%/b.wav'",
+                        [os.stat(os.path.join(self.archive, "b.wav")).st_mtime_ns])
+        catalog.commit()
+        catalog.close()
         said = self.verify(status=night.DATA)
         self.assertIn("2 as before, 1 written again since they were heard.", said)
         self.assertIn("archive/b.wav': written again since it was heard, with other bytes", said)

@@ -379,10 +379,9 @@ static int add_one(struct task *t, int64_t id, int64_t ms, const char *text, str
 static int by_time(struct task *t, const char *recording, const char *text)
 {
     struct err err = {0};
-    const char *end;
-    int64_t ms = cues_time(t->w->at, &end), id;
+    int64_t ms = cues_time_whole(t->w->at), id;
 
-    if (ms < 0 || *end != 0)
+    if (ms < 0)
         return cli_usage(t->cli, "--at wants a time such as 12:34.5, not '%s'", t->w->at);
     if (recording_find(t->store, recording, &id, &err) != 0)
         return find_failed(&err);

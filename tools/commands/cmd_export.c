@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "base/utf8.h"
+#include "store/read/find.h"
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli/cli.h"
@@ -26,8 +27,9 @@ static const char help_begin[] =
     "Write transcripts as files, one for each recording (at or below PATH), in the\n"
     "folders that the recordings lie in; those of an archive in a folder of its name.\n"
     "Folders that all recordings of the catalog have in common are left out, so that\n"
-    "a recording's file has the same name with and without PATH. Files that are there\n"
-    "are replaced; a file is written whole or not at all.\n"
+    "a recording's file has the same name with and without PATH; but where PATH has\n"
+    "a copy alone, it is named as the copy. Files that are there are replaced; a file\n"
+    "is written whole or not at all.\n"
     "\n"
     "  -o, --output=DIR     where to (default: ./transcripts)\n"
     "  -b, --base=DIR       names begin below this folder, however the catalog grows\n"
@@ -124,14 +126,22 @@ static int take(void *arg, int option, const char *value, struct err *err)
     return 0;
 }
 
+/* A recording that was asked for: at its main place, or at another one where that is not there. */
+struct asked {
+    int64_t media_id;
+    int64_t place_id; /* 0: the main one */
+};
+
 struct export_run {
     const struct wanted *w;
     struct store *store;
     struct outdir *out;
     struct names_used *used;
-    char *base;    /* left out of names: the recordings' common folder, raw bytes */
-    int64_t *only; /* numbers of the recordings that were asked for, rising; NULL: all */
+    char *base;         /* left out of names: the recordings' common folder, raw bytes */
+    const char *path;   /* of those that were asked for, while `only` is filled */
+    struct asked *only; /* by their numbers; NULL: all at their main places */
     size_t only_n, only_room;
+    bool copies;              /* one of them is at another place */
     bool vanished;            /* those that are not there any more: they get their names last */
     struct buf text;          /* of one file */
     void *pages[FORMATS_MAX]; /* the states of formats that are folders */
@@ -143,9 +153,17 @@ struct export_run {
 
 static int by_number(const void *a, const void *b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    const struct asked *x = a, *y = b;
 
-    return x < y ? -1 : x > y;
+    return x->media_id < y->media_id ? -1 : x->media_id > y->media_id;
+}
+
+static int by_number_and_place(const void *a, const void *b)
+{
+    const struct asked *x = a, *y = b;
+    const int rc = by_number(a, b);
+
+    return rc != 0 ? rc : x->place_id < y->place_id ? -1 : x->place_id > y->place_id;
 }
 
 static bool is_wanted(const struct export_run *x, unsigned f) { return x->w->formats >> f & 1; }
@@ -207,10 +225,13 @@ static int write_one(struct export_run *x, const struct read_recording *r, const
     return rc == 0 ? 0 : note_failure(x, r, failed, &err);
 }
 
-static bool is_asked_for(const struct export_run *x, const struct read_recording *r)
+static bool is_asked_for(const struct export_run *x, int64_t media_id, int64_t place_id)
 {
-    return !x->only ||
-           bsearch(&r->media_id, x->only, x->only_n, sizeof(*x->only), by_number) != NULL;
+    const struct asked key = {.media_id = media_id}, *found = NULL;
+
+    if (x->only)
+        found = bsearch(&key, x->only, x->only_n, sizeof(*x->only), by_number);
+    return found ? found->place_id == place_id : !x->only && place_id == 0;
 }
 
 /* Is a stage of it still to be done? Then what it adds to the files (speakers) may be missing. */
@@ -306,28 +327,106 @@ static int write_pages_of(struct export_run *x, const struct read_recording *r, 
     return rc;
 }
 
-/* Every recording gets its names, also one that is not written: they must not depend on which are
+/* `at`: as *r, and where it is asked for. */
+static int write_recording(struct export_run *x, const struct read_recording *r,
+                           const struct read_recording *at, char *names[])
+{
+    const uint32_t chosen = choose_formats(x, r);
+    const int rc = chosen ? write_files_of(x, at, chosen, names) : 0;
+
+    return rc == 0 ? write_pages_of(x, r, chosen != 0, names) : rc;
+}
+
+/* Every place gets its names, also one of what is not written: they must not depend on which are
  * asked for today, nor on which are done. */
+static int give_names(struct export_run *x, const struct read_recording *r, char *names[])
+{
+    int rc = 0;
+
+    for (unsigned f = 0; rc == 0 && f < formats_count; f++)
+        if (is_wanted(x, f))
+            rc = give_name(x, r, f, &names[f], &x->err);
+    return rc;
+}
+
+static void free_names(char *names[])
+{
+    for (unsigned f = 0; f < formats_count; f++)
+        free(names[f]);
+}
+
 static int on_recording(void *arg, const struct read_recording *r)
 {
     struct export_run *x = arg;
     char *names[FORMATS_MAX] = {NULL};
-    uint32_t chosen;
-    int rc = 0;
+    int rc;
 
     if ((r->places == 0) != x->vanished)
         return 0;
-    for (unsigned f = 0; rc == 0 && f < formats_count; f++)
-        if (is_wanted(x, f))
-            rc = give_name(x, r, f, &names[f], &x->err);
-    if (rc == 0 && is_asked_for(x, r)) {
-        chosen = choose_formats(x, r);
-        rc = chosen ? write_files_of(x, r, chosen, names) : 0;
-        if (rc == 0)
-            rc = write_pages_of(x, r, chosen != 0, names);
-    }
-    for (unsigned f = 0; f < formats_count; f++)
-        free(names[f]);
+    rc = give_names(x, r, names);
+    if (rc == 0 && is_asked_for(x, r->media_id, 0))
+        rc = write_recording(x, r, r, names);
+    free_names(names);
+    return rc;
+}
+
+struct copy {
+    struct export_run *x;
+    const struct read_other *place;
+    char *names[FORMATS_MAX];
+};
+
+static void put_place(const struct read_other *place, struct read_recording *r)
+{
+    r->media_id = place->media_id;
+    r->path = place->path;
+    r->member = place->member;
+    r->path_raw = place->path_raw;
+    r->path_raw_len = place->path_raw_len;
+    r->member_raw = place->member_raw;
+    r->member_raw_len = place->member_raw_len;
+}
+
+static int write_copy(void *arg, const struct read_recording *r)
+{
+    struct copy *c = arg;
+    struct read_recording at = *r;
+
+    put_place(c->place, &at);
+    return write_recording(c->x, r, &at, c->names);
+}
+
+static int on_copy(void *arg, const struct read_other *place)
+{
+    struct copy c = {.x = arg, .place = place};
+    struct read_recording at = {0};
+    int rc;
+
+    put_place(place, &at);
+    rc = give_names(c.x, &at, c.names);
+    if (rc == 0 && is_asked_for(c.x, place->media_id, place->place_id))
+        rc = read_recording_by_id(c.x->store, place->media_id, write_copy, &c, &c.x->err);
+    free_names(c.names);
+    return rc;
+}
+
+static int on_copy_place(void *arg, const struct read_other *place)
+{
+    struct export_run *x = arg;
+
+    return names_common(&x->base, place->path_raw, place->path_raw_len, &x->err);
+}
+
+/* Behind all others, so that nothing is called otherwise for them; what the folders of all places
+ * have in common is left out of their names. */
+static int write_copies(struct export_run *x, struct err *err)
+{
+    int rc = x->w->base ? 0 : read_others(x->store, on_copy_place, x, err);
+
+    if (rc == 0)
+        rc = read_others(x->store, on_copy, x, err);
+    if (rc != 0 && x->err.code != 0)
+        *err = x->err;
     return rc;
 }
 
@@ -338,13 +437,31 @@ static int on_place(void *arg, const struct read_recording *r)
     return names_common(&x->base, r->path_raw, r->path_raw_len, &x->err);
 }
 
+struct asking {
+    const struct read_recording *r;
+    int64_t place_id;
+};
+
+static int take_place(void *arg, int64_t place_id, const char *path, const char *member)
+{
+    struct asking *a = arg;
+
+    if (strcmp(path, a->r->path) != 0 || strcmp(member, a->r->member) != 0)
+        a->place_id = place_id;
+    return 0;
+}
+
 static int on_asked(void *arg, const struct read_recording *r)
 {
     struct export_run *x = arg;
+    struct asking a = {.r = r};
+    int rc = find_place(x->store, r->media_id, x->path, take_place, &a, &x->err);
 
+    if (rc != 0)
+        return rc;
     if (!list_grow(&x->only, &x->only_room, x->only_n, sizeof(*x->only)))
         return err_set(&x->err, ERR_NOMEM, "out of memory");
-    x->only[x->only_n++] = r->media_id;
+    x->only[x->only_n++] = (struct asked){r->media_id, a.place_id};
     return 0;
 }
 
@@ -358,19 +475,27 @@ static int read_all(struct export_run *x, const char *path, read_recording_fn fn
     return rc;
 }
 
-/* The recordings at or below the paths, into x->only. */
+/* The recordings at or below the paths, into x->only, each once. */
 static int choose(struct export_run *x, char **paths, uint32_t n, struct err *err)
 {
+    size_t kept = 0;
     int rc = 0;
 
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         char *shown = utf8_display(paths[i], strlen(paths[i]));
 
+        x->path = shown;
         rc = shown ? read_all(x, shown, on_asked, err) : err_set(err, ERR_NOMEM, "out of memory");
         free(shown);
     }
     if (x->only_n > 0)
-        qsort(x->only, x->only_n, sizeof(*x->only), by_number);
+        qsort(x->only, x->only_n, sizeof(*x->only), by_number_and_place);
+    for (size_t i = 0; i < x->only_n; i++)
+        if (kept == 0 || x->only[kept - 1].media_id != x->only[i].media_id)
+            x->only[kept++] = x->only[i];
+    x->only_n = kept;
+    for (size_t i = 0; i < kept; i++)
+        x->copies |= x->only[i].place_id != 0;
     return rc;
 }
 
@@ -433,6 +558,8 @@ static int write_files(struct export_run *x, struct err *err)
     x->vanished = true;
     if (rc == 0)
         rc = read_all(x, NULL, on_recording, err);
+    if (rc == 0 && x->copies)
+        rc = write_copies(x, err);
     for (unsigned f = 0; rc == 0 && f < formats_count; f++)
         if (x->pages[f])
             rc = formats[f].folder->finish(x->pages[f], err);

@@ -12,6 +12,7 @@
 #include "tools/recording.h"
 #include "tools/search/search_last.h"
 #include "tools/cli/text.h"
+#include "tools/export/cues.h"
 
 #define AT_MAX_MS ((int64_t)100000 * 3600000)
 
@@ -41,30 +42,12 @@ struct wanted {
     int64_t at_ms; /* -1: not said */
 };
 
-/* "12:30", "1:02:03.5": -1 when it is none. */
-static int64_t clock_time(const char *s)
-{
-    int64_t total = 0;
-    char *end;
-
-    for (int parts = 0; parts < 3; parts++, s = end + 1) {
-        double part = *s >= '0' && *s <= '9' ? strtod(s, &end) : -1;
-
-        if (part < 0 || part > 1e8)
-            return -1;
-        total = total * 60 + (int64_t)(part * 1000 + 0.5);
-        if (*end != ':')
-            return *end == 0 ? total : -1;
-    }
-    return -1;
-}
-
 static int take(void *arg, int option, const char *value, struct err *err)
 {
     struct wanted *w = arg;
 
     (void)option;
-    w->at_ms = strchr(value, ':') ? clock_time(value) : text_parse_length(value, AT_MAX_MS);
+    w->at_ms = strchr(value, ':') ? cues_time_whole(value) : text_parse_length(value, AT_MAX_MS);
     if (w->at_ms < 0 || w->at_ms > AT_MAX_MS)
         return err_set(err, ERR_USAGE, "--at wants a time such as 90, 12:30 or 1h2m, not '%s'",
                        value);

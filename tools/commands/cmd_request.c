@@ -148,6 +148,9 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("change the catalog", &err, NULL);
     }
+    /* Everything by its place, which is more than without any. */
+    if (w.all && k->type == REQUEST_RETRY && cli_place("/", &paths[n], &err) == 0)
+        n++;
     for (; err.code == 0 && optind < argc; optind++)
         if (cli_place(argv[optind], &paths[n], &err) == 0)
             n++;
@@ -165,7 +168,7 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
 
 #define SHARED_HELP                                                                 \
     "  -j, --job=N          only what this job brought (see `nightshift status`)\n" \
-    "      --json           how many, as JSON\n"                                    \
+    "      --json           how many recordings, as JSON\n"                         \
     "  -c, --catalog=FILE   the catalog\n"                                          \
     "  -q, --quiet          say only what went wrong\n"                             \
     "  -h, --help           this text\n"                                            \
@@ -181,14 +184,15 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
         .type = REQUEST_RETRY,
         .options = longs,
         .purpose = "retry",
-        .one = "task will be tried again.",
-        .many = "tasks will be tried again.",
-        .none = "Nothing there has failed or was cancelled.",
+        .one = "recording will be tried again.",
+        .many = "recordings will be tried again.",
+        .none = "Nothing there has failed or was cancelled (--all: or was dismissed).",
         .help = "Usage: nightshift retry [OPTION]... [PATH]...\n"
-                "Try failed and cancelled recordings again: all, or those at or below PATH.\n"
-                "What was transcribed of them is kept.\n"
+                "Try failed and cancelled recordings again: those at or below PATH, or all but\n"
+                "those that `nightshift cancel --failed` dismissed. What was transcribed of them\n"
+                "is kept.\n"
                 "\n"
-                "  -a, --all            all of them (as without PATH and --job)\n" SHARED_HELP
+                "  -a, --all            all of them, also what was dismissed\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift retry\n"
                 "  nightshift retry /archive/box-7.zip//tapes/3.wav\n"
@@ -197,30 +201,30 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
     return command(cli, &kind, argc, argv);
 }
 
-#define CANCELLED_ONE "task cancelled; `nightshift retry` takes it up again."
-#define CANCELLED_MANY "tasks cancelled; `nightshift retry` takes them up again."
+#define AGAIN "; `nightshift retry PATH` or `retry --all` takes "
 
 int cmd_cancel(struct cli *cli, int argc, char **argv)
 {
     static const struct kind dismiss = {.type = REQUEST_DISMISS,
                                         .purpose = "cancel",
-                                        .one = CANCELLED_ONE,
-                                        .many = CANCELLED_MANY,
+                                        .one = "recording dismissed" AGAIN "it up again.",
+                                        .many = "recordings dismissed" AGAIN "them up again.",
                                         .none = "Nothing there has failed."};
     static const struct kind kind = {
         .type = REQUEST_CANCEL,
         .options = cancel_longs,
         .failed = &dismiss,
         .purpose = "cancel",
-        .one = CANCELLED_ONE,
-        .many = CANCELLED_MANY,
+        .one = "recording cancelled; `nightshift retry` takes it up again.",
+        .many = "recordings cancelled; `nightshift retry` takes them up again.",
         .none = "Nothing there is waiting. For what has failed: --failed",
         .help = "Usage: nightshift cancel [OPTION]... [PATH]...\n"
                 "Do not transcribe what is waiting: all of it, or what lies at or below PATH.\n"
                 "Results that are there stay; `nightshift retry` takes it up again.\n"
                 "\n"
                 "      --failed         what has failed, in place of what is waiting: it is not\n"
-                "                       counted as failed any more, nor listed\n"
+                "                       counted as failed any more, nor listed, nor tried again\n"
+                "                       but by `nightshift retry` with PATH, --job or --all\n"
                 "  -a, --all            all of it (as without PATH and --job)\n" SHARED_HELP
                 "Examples:\n"
                 "  nightshift cancel /archive/duplicates\n"
@@ -236,8 +240,8 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
         .type = REQUEST_PAUSE,
         .options = longs,
         .purpose = "pause",
-        .one = "task paused. Next: nightshift resume",
-        .many = "tasks paused. Next: nightshift resume",
+        .one = "recording paused. Next: nightshift resume",
+        .many = "recordings paused. Next: nightshift resume",
         .none = "Nothing there is waiting.",
         .whole = true,
         .help = "Usage: nightshift pause [OPTION]... [PATH]...\n"
@@ -258,8 +262,8 @@ int cmd_priority(struct cli *cli, int argc, char **argv)
         .type = REQUEST_PRIORITY,
         .options = longs,
         .purpose = "priority",
-        .one = "task has that priority now.",
-        .many = "tasks have that priority now.",
+        .one = "recording has that priority now.",
+        .many = "recordings have that priority now.",
         .none = "Nothing there is waiting that was not so already.",
         .help = "Usage: nightshift priority [OPTION]... high|normal|low [PATH]...\n"
                 "What is waiting comes before all others, or after them: all of it, or what lies\n"
@@ -280,8 +284,8 @@ int cmd_resume(struct cli *cli, int argc, char **argv)
         .type = REQUEST_RESUME,
         .options = longs,
         .purpose = "resume",
-        .one = "task goes on.",
-        .many = "tasks go on.",
+        .one = "recording goes on.",
+        .many = "recordings go on.",
         .none = "Nothing there is paused.",
         .whole = true,
         .help = "Usage: nightshift resume [OPTION]... [PATH]...\n"

@@ -422,6 +422,20 @@ static void print_part(const struct parting_about *p)
            text_count(p->open, left));
 }
 
+/* What is known of the archive by now; a run that did nothing has added nothing to it. */
+static void print_known(const struct after *all)
+{
+    char n[TEXT_LEN];
+
+    if (all->speechless > 0)
+        printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
+               text_count(all->speechless, n), text_plural(all->speechless, "it has", "they have"));
+    if (all->left_out > 0)
+        printf("%s of the recordings %s tracks or channels that were not heard: nightshift show.\n",
+               text_count(all->left_out, n), text_plural(all->left_out, "has", "have"));
+    print_damaged(all->totals.damaged);
+}
+
 static void print_result(const struct scheduler_result *r, const struct after *all)
 {
     const struct store_archive *of = &all->totals.archive;
@@ -448,15 +462,10 @@ static void print_result(const struct scheduler_result *r, const struct after *a
     if (r->work_ms > 0 && r->audio_ms > 0) /* as `report` has it */
         printf("%s of audio in %s of work: %.1f x real time.\n", text_length(r->audio_ms, a),
                text_length(r->work_ms, b), (double)r->audio_ms / (double)r->work_ms);
-    if (all->speechless > 0)
-        printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
-               text_count(all->speechless, a), all->speechless == 1 ? "it has" : "they have");
-    if (all->left_out > 0)
-        printf("%s of the recordings %s tracks or channels that were not heard: nightshift show.\n",
-               text_count(all->left_out, a), text_plural(all->left_out, "has", "have"));
     if (r->tasks_failed > 0)
         puts("Why they failed: nightshift status --failures");
-    print_damaged(all->totals.damaged);
+    if (r->tasks_done + r->tasks_failed > 0 || r->audio_ms > 0)
+        print_known(all);
     print_left(r, all);
 }
 

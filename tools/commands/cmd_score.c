@@ -364,19 +364,18 @@ static void print_sentence(const char *text) { cli_wrap(stdout, text, 0, 0); }
 
 static void print_rules(const struct scoring *s)
 {
-    char line[512], count[TEXT_LEN];
+    char line[512], unified[TEXT_LEN + 32], count[TEXT_LEN];
 
     putchar('\n');
-    if (s->any_english && s->spellings) {
-        snprintf(line, sizeof(line),
-                 "Normalised by Whisper's English rules; %s spellings were unified.",
-                 text_count(spellings_count(s->spellings), count));
+    snprintf(unified, sizeof(unified), "%s spellings were unified",
+             s->spellings ? text_count(spellings_count(s->spellings), count) : "");
+    snprintf(line, sizeof(line), "Normalised by Whisper's English rules%s; %s.",
+             s->any_basic ? ", what is not English by its basic ones" : "",
+             s->spellings ? unified
+                          : "British and American spellings were not unified (--spellings)");
+    if (s->any_english)
         print_sentence(line);
-    } else if (s->any_english) {
-        print_sentence("Normalised by Whisper's English rules; British and American spellings "
-                       "were not unified (--spellings).");
-    }
-    if (s->any_basic)
+    else if (s->any_basic)
         print_sentence("Normalised by Whisper's basic rules.");
     if (!s->any_english && !s->any_basic)
         print_sentence("Not normalised: case and punctuation count.");

@@ -477,7 +477,7 @@ static int write_file(struct page *p, const struct read_recording *r)
         rc = p->w.format->write(&d, &p->w.options, &out, &p->err);
     if (rc == 0 && out.failed)
         rc = err_set(&p->err, ERR_NOMEM, "out of memory");
-    if (rc == 0)
+    if (rc == 0 && out.len > 0)
         fwrite(out.data, 1, out.len, stdout);
     buf_free(&out);
     document_memory_free(memory);

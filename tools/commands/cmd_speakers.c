@@ -470,10 +470,11 @@ struct placed {
     int rc;
 };
 
-static int take_placed(void *arg, const char *path, const char *member)
+static int take_placed(void *arg, int64_t place_id, const char *path, const char *member)
 {
     struct placed *p = arg;
 
+    (void)place_id;
     p->row.path = path;
     p->row.member = member;
     p->taken = true;

@@ -97,6 +97,7 @@ void summary_json(const struct summary *s)
         {"unreadable_files", r->unreadable_files + r->bad_archives + r->bad_members},
         {"unreadable_folders", r->unreadable_folders},
         {"missing", r->missing_roots},
+        {"read_whole", r->reread},
     };
     json_t *o =
         json_pack("{s:b, s:b, s:b, s:b, s:I}", "dry_run", (int)s->dry_run, "through_run",
@@ -381,6 +382,21 @@ static void print_found(const struct store_enqueue_counts *c)
     buf_free(&b);
 }
 
+/* Why it took as long as it did. */
+static void print_reread(const struct enqueue_result *r)
+{
+    char n[TEXT_LEN], bytes[TEXT_LEN];
+    struct buf b = BUF_INIT;
+
+    if (r->reread > 0)
+        buf_printf(&b, "%s %s may have been edited since %s heard, and %s read whole (%s).",
+                   text_count(r->reread, n), text_plural(r->reread, "file", "files"),
+                   text_plural(r->reread, "it was", "they were"),
+                   text_plural(r->reread, "was", "were"), text_bytes(r->reread_bytes, bytes));
+    print_wrapped(&b);
+    buf_free(&b);
+}
+
 static void print_left_out(const struct enqueue_result *r)
 {
     struct buf b = BUF_INIT;
@@ -414,6 +430,7 @@ static void print_left_out(const struct enqueue_result *r)
 void summary_print(const struct summary *s)
 {
     print_found(&s->result->counts);
+    print_reread(s->result);
     print_left_out(s->result);
     if (s->result->counts.seen > 0)
         print_kept(s);

@@ -129,6 +129,17 @@ int64_t cues_time(const char *s, const char **end)
     return total * 1000 + ms;
 }
 
+int64_t cues_time_whole(const char *s)
+{
+    const char *end = s;
+    int64_t ms = cues_time(s, &end);
+
+    for (const char *colon = s; ms >= 0 && (colon = strchr(colon, ':')); colon++)
+        if (strtol(colon + 1, NULL, 10) >= 60)
+            return -1;
+    return ms >= 0 && *end == 0 ? ms : -1;
+}
+
 /* "BEGIN --> END", with whatever else behind it. */
 static struct cue *add_timed(struct cues *c, struct line line, const char *arrow, uint64_t number)
 {

@@ -43,5 +43,7 @@ int cues_parse(enum cues_format format, const char *text, struct cues *ret, stru
 /* The time that s begins with, [[H:]M:]S[.mmm], also with a comma; *end is behind it. -1: none, or
  * more than a hundred thousand hours. */
 int64_t cues_time(const char *s, const char **end);
+/* That s is, and nothing else; -1 also for more than 59 seconds in minutes, or minutes in hours. */
+int64_t cues_time_whole(const char *s);
 
 #endif

@@ -3,9 +3,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "workers/text/codepoints.h"
 
 #define COMPONENT_MAX 200 /* leaves room for suffixes below the 255 bytes of file systems */
 
@@ -36,13 +38,22 @@ void names_used_free(struct names_used *u)
     free(u);
 }
 
-static uint64_t hash_of(const char *s) /* FNV-1a, ASCII case folded; never 0 */
+/* FNV-1a, never 0: the same in capitals, and composed or not. 0: no memory. */
+static uint64_t hash_of(const char *s)
 {
+    struct codepoints as_is = {0}, apart = {0}, low = {0};
     uint64_t h = 0xCBF29CE484222325u;
 
-    for (; *s; s++)
-        h = (h ^ (uint64_t)(unsigned char)(*s >= 'A' && *s <= 'Z' ? *s + 32 : *s)) * 0x100000001B3u;
-    return h ? h : 1;
+    codepoints_put_utf8(&as_is, s, strlen(s));
+    codepoints_canonical(&apart, &as_is, false);
+    codepoints_lower(&low, &apart);
+    for (size_t i = 0; i < low.len; i++)
+        h = (h ^ (uint64_t)(uint32_t)low.at[i]) * 0x100000001B3u;
+    h = as_is.failed || apart.failed || low.failed ? 0 : h ? h : 1;
+    codepoints_free(&as_is);
+    codepoints_free(&apart);
+    codepoints_free(&low);
+    return h;
 }
 
 static size_t place_of(const struct names_used *u, uint64_t h)
@@ -59,6 +70,8 @@ static int claim(struct names_used *u, const char *name, struct err *err)
 {
     uint64_t h = hash_of(name);
 
+    if (h == 0)
+        return err_set(err, ERR_NOMEM, "out of memory");
     if ((u->count + 1) * 4 > u->cap * 3) {
         struct names_used bigger = {.cap = u->cap * 2, .count = u->count};
 
@@ -80,22 +93,32 @@ static int claim(struct names_used *u, const char *name, struct err *err)
 
 /* ------------------------------------------------------------------------------- components */
 
-/* Length of the well-formed character at p, 0 when it is none or a control character. */
-static size_t good_char(const unsigned char *p, size_t left)
+/* Windows takes a name for one of its devices, whatever follows its first dot. Returns the length
+ * of such a name at the beginning, 0 for any other. */
+static size_t device_len(const unsigned char *p, size_t len)
 {
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    static const char *const devices[] = {"con", "prn", "aux", "nul", "conin$", "conout$"};
+    const unsigned char *dot = memchr(p, '.', len);
+    const char *s = (const char *)p;
+    size_t n = dot ? (size_t)(dot - p) : len;
 
-    if (p[0] < 0x20 || p[0] == 0x7F || n > left || !utf8_valid(p, n))
+    while (n > 0 && p[n - 1] == ' ')
+        n--;
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+        if (strlen(devices[i]) == n && strncasecmp(s, devices[i], n) == 0)
+            return n;
+    if (n < 4 || n > 5 || (strncasecmp(s, "com", 3) != 0 && strncasecmp(s, "lpt", 3) != 0))
         return 0;
-    if (n == 2 && p[0] == 0xC2 && p[1] < 0xA0) /* C1 control characters */
-        return 0;
-    return n;
+    /* A digit, or one of those that are raised. */
+    if (n == 4)
+        return p[3] >= '1' && p[3] <= '9' ? n : 0;
+    return p[3] == 0xC2 && (p[4] == 0xB9 || p[4] == 0xB2 || p[4] == 0xB3) ? n : 0;
 }
 
-/* One component, made safe. */
+/* One component, made safe here and wherever it may be copied to. */
 static void put_component(struct buf *out, const unsigned char *p, size_t len)
 {
-    size_t start = out->len, n;
+    size_t start = out->len, device = device_len(p, len), n;
     bool dots = len <= 2 && (len == 0 || (p[0] == '.' && p[len - 1] == '.'));
 
     if (dots) {
@@ -103,15 +126,31 @@ static void put_component(struct buf *out, const unsigned char *p, size_t len)
         return;
     }
     for (size_t i = 0; i < len; i += n ? n : 1) {
-        n = good_char(p + i, len - i);
+        n = utf8_printable(p + i, len - i);
+        if (device > 0 && i == device)
+            buf_put(out, "_", 1);
         if (out->len - start + (n ? n : 1) > COMPONENT_MAX)
             break;
-        if (n == 0 || p[i] == '\\') {
+        if (n == 0 || strchr("<>:\"|?*\\", p[i])) {
             buf_put(out, "_", 1);
-            n = 1;
+            n = n ? n : 1;
         } else
             buf_put(out, p + i, n);
     }
+    if (device == len)
+        buf_put(out, "_", 1);
+}
+
+/* A dot or blank at the end of a folder's name is dropped elsewhere. */
+static void put_slash(struct buf *out)
+{
+    char *last = out->len > 0 ? (char *)out->data + out->len - 1 : NULL;
+
+    if (!last || *last == '/')
+        return;
+    if (*last == '.' || *last == ' ')
+        *last = '_';
+    buf_put(out, "/", 1);
 }
 
 /* All components, "//" (into an inner archive) and leading '/' as one '/'. */
@@ -122,12 +161,23 @@ static void put_path(struct buf *out, const unsigned char *p, size_t len)
         size_t n = slash ? (size_t)(slash - p) - i : len - i;
 
         if (n > 0) {
-            if (out->len > 0)
-                buf_put(out, "/", 1);
+            put_slash(out);
             put_component(out, p + i, n);
         }
         i += n + 1;
     }
+}
+
+char *names_portable(const char *path)
+{
+    struct buf out = BUF_INIT;
+
+    if (*path == '/')
+        buf_put(&out, "/", 1);
+    put_path(&out, (const unsigned char *)path, strlen(path));
+    if (!buf_cstr(&out))
+        buf_free(&out);
+    return (char *)out.data;
 }
 
 size_t names_stem(const char *name)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,19 @@ static json_t *cuts_of(const struct manifest *m)
     return ret;
 }
 
+static int dump(const json_t *o, const char *path, struct err *err)
+{
+    FILE *f = fopen(path, "we");
+    bool well = f && json_dumpf(o, f, JSON_INDENT(2)) == 0 && putc('\n', f) != EOF;
+    int error = errno;
+
+    if (f && fclose(f) != 0 && well) {
+        well = false;
+        error = errno;
+    }
+    return well ? 0 : err_sys(err, error ? error : EIO, "'%s'", path);
+}
+
 int manifest_write(struct store *st, const struct manifest *m, const char *path, struct err *err)
 {
     struct stages s = {json_array(), false};
@@ -59,8 +73,8 @@ int manifest_write(struct store *st, const struct manifest *m, const char *path,
                       (double)m->cost_ms / 3600000.0, "stages", s.list, "cut", cuts_of(m));
     if (rc == 0 && (!o || s.no_memory))
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    if (rc == 0 && json_dump_file(o, path, JSON_INDENT(2)) != 0)
-        rc = err_sys(err, errno ? errno : EIO, "'%s'", path);
+    if (rc == 0)
+        rc = dump(o, path, err);
     json_decref(o);
     json_decref(s.list);
     free(catalog);

@@ -136,23 +136,36 @@ static int say_missing(struct pair *one, const char *format, const char *what, s
     return 0;
 }
 
-/* The reference's path below its folder, without the ending, is looked for below the other. */
-static int find_file(struct pair *one, const char *below, const char *folder, struct err *err)
+/* Without its own ending. */
+static int take_file(struct pair *one, const char *below, const char *folder, struct err *err)
 {
     size_t stem = names_stem(below);
 
-    for (int i = 0; transcript_endings[i]; i++) {
+    for (int i = 0; !one->hypothesis && transcript_endings[i]; i++) {
         char *path = NULL;
         struct stat st;
 
         if (asprintf(&path, "%s/%.*s.%s", folder, (int)stem, below, transcript_endings[i]) < 0)
             return no_memory(err);
-        if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
             one->hypothesis = path;
-            return 0;
-        }
-        free(path);
+        else
+            free(path);
     }
+    return 0;
+}
+
+/* The reference's path below its folder is looked for below the other, also as it is exported. */
+static int find_file(struct pair *one, const char *below, const char *folder, struct err *err)
+{
+    char *portable = names_portable(below);
+    int rc = portable ? take_file(one, below, folder, err) : no_memory(err);
+
+    if (rc == 0 && !one->hypothesis)
+        rc = take_file(one, portable, folder, err);
+    free(portable);
+    if (rc != 0 || one->hypothesis)
+        return rc;
     return say_missing(one, "there is no transcript of this name in ", folder, err);
 }
 
@@ -183,7 +196,7 @@ int pairs_of_files(struct pairs *p, const char *reference, const char *hypothesi
 /* ------------------------------------------------------------------------------- the catalog */
 
 struct known {
-    char *path;       /* without the ending; owned */
+    char *path;       /* as it is exported, without the ending; owned */
     const char *name; /* its last part */
     int64_t id;
     bool has_text;
@@ -200,12 +213,17 @@ static int on_recording(void *arg, const struct read_recording *r)
     struct known_list *k = arg;
     struct known *one;
     const char *slash;
+    char *path;
 
     if (!list_grow(&k->list, &k->room, k->n, sizeof(*k->list)))
         return no_memory(&k->err);
     one = &k->list[k->n];
     *one = (struct known){.id = r->media_id, .has_text = strcmp(r->transcript, "done") == 0};
-    if (asprintf(&one->path, "%s%s%s", r->path, r->member[0] ? "/" : "", r->member) < 0)
+    if (asprintf(&path, "%s%s%s", r->path, r->member[0] ? "/" : "", r->member) < 0)
+        return no_memory(&k->err);
+    one->path = names_portable(path);
+    free(path);
+    if (!one->path)
         return no_memory(&k->err);
     k->n++;
     one->path[names_stem(one->path)] = 0;
@@ -243,10 +261,11 @@ static const struct known *choose(const struct known *first, size_t n, const cha
     return found;
 }
 
-static int find_recording(struct pair *one, const struct known_list *k, struct err *err)
+static int find_portable(struct pair *one, const char *name, const struct known_list *k,
+                         struct err *err)
 {
-    const char *slash = strrchr(one->name, '/');
-    const struct known key = {.name = slash ? slash + 1 : one->name}, *first, *found;
+    const char *slash = strrchr(name, '/');
+    const struct known key = {.name = slash ? slash + 1 : name}, *first, *found;
     size_t n = 0;
 
     first = k->n ? bsearch(&key, k->list, k->n, sizeof(*k->list), by_last_part) : NULL;
@@ -256,7 +275,7 @@ static int find_recording(struct pair *one, const struct known_list *k, struct e
         first--;
     while (first + n < k->list + k->n && by_last_part(first + n, &key) == 0)
         n++;
-    found = choose(first, n, one->name);
+    found = choose(first, n, name);
     if (!found)
         return say_missing(one,
                            "several recordings of the catalog have this name; put the "
@@ -267,6 +286,15 @@ static int find_recording(struct pair *one, const struct known_list *k, struct e
     one->media_id = found->id;
     utf8_copy(one->language, sizeof(one->language), found->language);
     return 0;
+}
+
+static int find_recording(struct pair *one, const struct known_list *k, struct err *err)
+{
+    char *portable = names_portable(one->name);
+    int rc = portable ? find_portable(one, portable, k, err) : no_memory(err);
+
+    free(portable);
+    return rc;
 }
 
 int pairs_of_catalog(struct pairs *p, const char *reference, struct store *st, struct err *err)

@@ -200,10 +200,11 @@ struct placing {
     bool printed;
 };
 
-static int on_place(void *arg, const char *path, const char *member)
+static int on_place(void *arg, int64_t place_id, const char *path, const char *member)
 {
     struct placing *x = arg;
 
+    (void)place_id;
     x->row.path = (char *)path;
     x->row.member = (char *)member;
     x->printed = true;

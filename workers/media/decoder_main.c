@@ -168,6 +168,35 @@ static int fingerprint_of(struct session *s, struct stream *in, uint8_t ret[16],
                                 : fingerprint_fd(FILE_FD, (uint64_t)in->size, ret, err);
 }
 
+/* Of all bytes of the file: so a recording is known that blocks of it do not tell from another. */
+static int whole_hash(struct session *s, uint8_t ret[16], struct err *err)
+{
+    struct stream *in;
+    int rc = open_file(s, &in, err);
+
+    if (rc == 0)
+        rc = hashed_open(in, &in, err);
+    if (rc != 0)
+        return rc;
+    rc = hashed_finish(in, ret, err);
+    stream_close(in);
+    return rc;
+}
+
+/* 1: it is the recording that was asked for; 0: it is another one. */
+static int is_expected(struct session *s, struct stream *in, struct err *err)
+{
+    uint8_t found[16];
+    int rc = s->request.has_fingerprint ? fingerprint_of(s, in, found, err) : 1;
+
+    if (rc == 0 && memcmp(found, s->request.fingerprint, sizeof(found)) == 0)
+        return 1;
+    if (rc != 0 || s->request.member[0] || in->size <= (int64_t)FINGERPRINT_WHOLE)
+        return rc;
+    rc = whole_hash(s, found, err);
+    return rc != 0 ? rc : memcmp(found, s->request.fingerprint, sizeof(found)) == 0;
+}
+
 /* The order in which members of one name are looked at: the one that was asked for, then the others
  * from the first on. */
 static unsigned candidate(unsigned wanted, unsigned tried)
@@ -181,7 +210,6 @@ static unsigned candidate(unsigned wanted, unsigned tried)
 static int open_expected(struct session *s, struct stream **ret, struct err *err)
 {
     const unsigned wanted = s->request.member[0] ? s->request.nth : 0;
-    uint8_t fingerprint[16];
     struct err unreadable = {0};
 
     for (unsigned tried = 0;; tried++) {
@@ -195,9 +223,8 @@ static int open_expected(struct session *s, struct stream **ret, struct err *err
             break;
         if (rc != 0)
             return rc;
-        rc = s->request.has_fingerprint ? fingerprint_of(s, in, fingerprint, err) : 0;
-        if (rc == 0 && (!s->request.has_fingerprint ||
-                        memcmp(fingerprint, s->request.fingerprint, sizeof(fingerprint)) == 0)) {
+        rc = is_expected(s, in, err);
+        if (rc == 1) {
             *ret = in;
             return 0;
         }

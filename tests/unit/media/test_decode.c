@@ -5,6 +5,7 @@
 
 #include <xxhash.h>
 
+#include "base/hash.h"
 #include "tests/unit/media/media_util.h"
 #include "workers/media/stream/fingerprint.h"
 
@@ -335,6 +336,31 @@ static void fingerprints_are_compared_first(void **state)
     outcome_free(&o);
 }
 
+/* Of one that blocks do not tell from another recording. */
+static void all_bytes_are_a_fingerprint_too(void **state)
+{
+    uint8_t whole[16];
+    struct ask ask = {.fingerprint = whole, .want_hash = true};
+    struct outcome o;
+    size_t len;
+    uint8_t *data;
+
+    (void)state;
+    write_tone("f.wav", 44100, 8);
+    data = slurp("f.wav", &len);
+    assert_true(len > FINGERPRINT_WHOLE);
+    hash_of(data, len, whole);
+    free(data);
+    o = decode_path("f.wav", &ask);
+    assert_int_equal(o.rc, 0);
+    assert_hash_of_file("f.wav", &o.end);
+    outcome_free(&o);
+    whole[15] ^= 1;
+    o = decode_path("f.wav", &ask);
+    assert_sentence(&o, ERR_CHANGED, "changed since it was enqueued");
+    outcome_free(&o);
+}
+
 /* An mp4 as most are, its index at the end, packed by deflate: no seeking in there, and yet. */
 static void members_equal_files(void **state)
 {
@@ -415,6 +441,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(skipping_keeps_positions),
     cmocka_unit_test(tags_that_speak_of_encryption),
     cmocka_unit_test(fingerprints_are_compared_first),
+    cmocka_unit_test(all_bytes_are_a_fingerprint_too),
     cmocka_unit_test(members_equal_files),
     cmocka_unit_test(long_silence_needs_no_memory),
 };

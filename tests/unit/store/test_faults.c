@@ -329,6 +329,13 @@ static int count_recording(void *arg, const struct read_recording *r)
     return 0;
 }
 
+static int count_other(void *arg, const struct read_other *r)
+{
+    (void)r;
+    ++*(int *)arg;
+    return 0;
+}
+
 static int count_tag(void *arg, const struct result_tag *t)
 {
     (void)t;
@@ -410,6 +417,8 @@ static int read_everything(struct store **kept, struct err *e)
         rc = read_find(st, name, ends_so, name, count_recording, &seen, &id, e);
     if (rc == 0)
         rc = read_recordings(st, &(struct read_filter){.path = "/a"}, count_recording, &seen, e);
+    if (rc == 0)
+        rc = read_others(st, count_other, &seen, e);
     if (rc == 0)
         rc = read_segments(st, 1, 0, count_segment, &seen, e);
     if (rc == 0)

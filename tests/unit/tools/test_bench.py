@@ -34,6 +34,10 @@ class Bench(Program):
         self.assertEqual(["whisper-nano", "openai/whisper-tiny"],
                          [row["model"] for row in json.loads(done.out)["models"]])
 
+    def test_one_is_one(self):
+        said = self.run_it("bench", "--model=nano", "--rounds=1", "--windows=1", "--slots=1", "--tokens=1", status=0).out
+        self.assertIn("  1 slot, 1 window at once in the encoder, 1 token a window;", said)
+
     def test_a_folder_wins_over_random_weights_of_its_name(self):
         os.mkdir(os.path.join(self.dir, "openai"))
         os.symlink(NANO, os.path.join(self.dir, "openai/whisper-tiny"))

@@ -144,6 +144,13 @@ TEST(times)
         assert_int_equal(cues_time(table[i].s, &end), table[i].ms);
     assert_int_equal(cues_time("5 s", &end), 5000);
     assert_string_equal(end, " s");
+    /* A file is read as it is; people made a slip. */
+    assert_int_equal(cues_time("9:99", &end), 639000);
+    assert_int_equal(cues_time_whole("9:99"), -1);
+    assert_int_equal(cues_time_whole("1:60:00"), -1);
+    assert_int_equal(cues_time_whole("5 s"), -1);
+    assert_int_equal(cues_time_whole("90:59.5"), 5459500);
+    assert_int_equal(cues_time_whole("1:02:03"), 3723000);
 }
 
 static int parse_all(void *arg, struct err *err)

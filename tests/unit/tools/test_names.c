@@ -127,6 +127,46 @@ TEST(nothing_leads_out)
     names_used_free(u);
 }
 
+/* Disks of Windows and shares refuse characters and ends of names, and read others as devices. */
+TEST(names_may_be_copied_anywhere)
+{
+    static const char *const table[][2] = {
+        {"/a/9:30 \"why?\" <a|b>*.wav", "9_30 _why__ _a_b__.txt"},
+        {"/a/back\\slash.wav", "back_slash.txt"},
+        {"/a/etc./Vol. 1 /t.wav", "etc_/Vol. 1_/t.txt"},
+        {"/a/.../t.wav", ".._/t.txt"},
+        {"/a/tape..wav", "tape..txt"},
+        {"/a/CON.wav", "CON_.txt"},
+        {"/a/aux/Lpt9/nul.tape.wav", "aux_/Lpt9_/nul_.tape.txt"},
+        {"/a/com1 .wav", "com1_ .txt"},
+        {"/a/com\xC2\xB2.wav", "com\xC2\xB2_.txt"},
+        {"/a/conin$.wav", "conin$_.txt"},
+        {"/a/contra/com0/lpt10/auxiliary.wav", "contra/com0/lpt10/auxiliary.txt"},
+        {"/a/x\xE2\x80\xAEgnp.wav", "x___gnp.txt"},
+        {"/a/y\xE2\x81\xA6.wav", "y___.txt"},
+        {"/a/\xE2\x80\x9Cz\xE2\x80\x9D.wav", "\xE2\x80\x9Cz\xE2\x80\x9D.txt"},
+    };
+    struct names_used *u = NULL;
+    struct err err = {0};
+
+    assert_ok(names_used_new(&u, &err), err);
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        assert_string_equal(give(u, "/a", table[i][0], "", (int64_t)i + 1), table[i][1]);
+    assert_string_equal(give(u, "/a", "/a/box./t.zip", "nul/ a .wav", 50),
+                        "box_/t.zip/nul_/ a .txt");
+    /* What differed in these alone goes on to have files of its own. */
+    assert_string_equal(give(u, "/a", "/a/x?y.wav", "", 60), "x_y.txt");
+    assert_string_equal(give(u, "/a", "/a/x:y.wav", "", 61), "x_y.wav.txt");
+    assert_string_equal(give(u, "/a", "/a/x|y.wav", "", 62), "x_y.wav.62.txt");
+    /* In capitals, and composed or not. */
+    assert_string_equal(give(u, "/a", "/a/\xC3\x89t\xC3\xA9.wav", "", 70), "\xC3\x89t\xC3\xA9.txt");
+    assert_string_equal(give(u, "/a", "/a/\xC3\xA9t\xC3\x89.mp3", "", 71),
+                        "\xC3\xA9t\xC3\x89.mp3.txt");
+    assert_string_equal(give(u, "/a", "/a/e\xCC\x81te\xCC\x81.ogg", "", 72),
+                        "e\xCC\x81te\xCC\x81.ogg.txt");
+    names_used_free(u);
+}
+
 TEST(long_components_are_cut_between_characters)
 {
     struct names_used *u = NULL;

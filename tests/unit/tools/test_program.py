@@ -407,7 +407,7 @@ class Requests(Program):
                 done = self.run_it(command, "--job", "9", status=66)
                 self.assertIn(f"cannot {command}: there is no job 9. `nightshift status --jobs`", done.err)
         done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
-        self.assertIn("1 task cancelled", done.out)
+        self.assertIn("1 recording cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
 
     def test_an_empty_name_is_not_the_folder_one_is_in(self):
@@ -857,6 +857,36 @@ class Output(Program):
         self.assertEqual(every | {"deep/t.txt"}, self.exported())
         self.assertEqual({"top.txt"}, self.exported(os.path.join(self.archive, "top.wav")) & {"top.txt"})
 
+    def test_a_copy_that_is_asked_for_gives_the_file_its_name(self):
+        at = lambda name: os.path.join(self.archive, name)
+        self.put("own/box.wav", wav(0))
+        for name in ("all/1990/old name.wav", "work/Anna.wav", "work/Anna.mp3"):
+            self.put(name, wav(1 + name.endswith("3")))
+        self.put("all/1990/other.wav", wav(2))
+        self.enqueue(at("own"))
+        self.enqueue(at("all"))
+        self.enqueue(at("work"))
+        self.settle("own/box.wav", "all/1990/old name.wav", "all/1990/other.wav")
+        every = {"own/box.txt", "all/1990/old name.txt", "all/1990/other.txt"}
+        self.assertEqual(every, self.exported())
+        work = self.exported(at("work"))
+        self.assertIn(work, [{"work/Anna.txt", f"work/Anna.{other}.txt"} for other in ("wav", "mp3")])
+        self.assertEqual(work, {"work/" + name for name in self.exported("-b", at("work"), at("work"))})
+        for name in ("Anna.wav", "Anna.mp3"):  # each by itself has the same
+            self.assertTrue(self.exported(at("work/" + name)) < work)
+        self.assertEqual(every, self.exported(at("work"), self.archive))  # its main place comes first
+        self.assertEqual({"pages", "work"}, {name.split("/")[0] for name in self.exported(
+            "-f", "txt", "-f", "html", at("work")) if name.startswith(("work", "pages", "all"))})
+        # Also where the copies lie beside all else, and in the text itself.
+        copy = os.path.join(self.dir, "copy", "1990")
+        os.makedirs(copy)
+        shutil.copy(at("own/box.wav"), os.path.join(copy, "case.wav"))
+        self.enqueue(copy)
+        self.assertEqual(every, self.exported())
+        self.assertEqual({"copy/1990/case.json"}, self.exported("-f", "json", copy))
+        with open(os.path.join(self.dir, "out/copy/1990/case.json"), encoding="utf-8") as file:
+            self.assertEqual(os.path.join(copy, "case.wav"), json.load(file)["path"])
+
     def test_an_interrupted_export_leaves_whole_files(self):
         for i in range(1500):
             self.put(f"{i}.wav", wav(i, 100))
@@ -1013,6 +1043,15 @@ class Output(Program):
         self.assertEqual(2, json.loads(self.run_it("status", "--json").out)["without_speech"])
         self.assertIn("nobody speaks in 2 recordings", " ".join(self.run_it("status").out.split()))
         self.assertIn("2 of them have no text", self.run_it("export", "-o", "out").out)
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE media SET damage = 'cut' WHERE media_id = 1")
+        connection.commit()
+        connection.close()
+        # A run that did nothing has nothing to say of the archive.
+        self.run_it("pause", status=0)
+        said = self.run_it("run", "--devices", "cpu", status=0).out
+        self.assertEqual(["0 recordings done, 0 failed, 2 left.",
+                          "The catalog is paused: `nightshift resume`, then `nightshift run`."], said.splitlines())
 
     def test_what_is_not_transcribed_is_not_silent(self):
         """As `enqueue --no-transcribe --sounds` leaves a catalog."""
@@ -1169,7 +1208,20 @@ class Output(Program):
         self.run_it("cancel")
         self.assertIn("Next: nightshift run", self.run_it("retry", status=0).out)
         self.enqueue("--language", "es", self.archive)  # in place of the others
-        self.assertIn("4 tasks cancelled", self.run_it("cancel", status=0).out)
+        self.assertIn("4 recordings cancelled", self.run_it("cancel", status=0).out)
+
+    def test_requests_count_recordings(self):
+        """As all else does, however many stages they have."""
+        self.fill()
+        self.enqueue("--diarize", self.archive)
+        deep = os.path.join(self.archive, "deep")
+        for command, said in ((["cancel"], "4 recordings cancelled"), (["retry"], "4 recordings will be tried again"),
+                              (["pause", deep], "1 recording paused"), (["resume", deep], "1 recording goes on"),
+                              (["priority", "low", "--job", "2"], "4 recordings have that priority")):
+            self.assertIn(said, self.run_it(*command, status=0).out)
+        self.assertEqual([(8,)], self.sql("SELECT count(*) FROM task WHERE state = 'pending'"))
+        self.assertEqual({"affected": 4, "through_run": False},
+                         json.loads(self.run_it("pause", "--json", status=0).out))
 
     def test_json_parses_everywhere(self):
         self.fill()

@@ -180,8 +180,16 @@ class Report(ProgramTest):
         [(first,)] = self.sql("SELECT path FROM tasks WHERE task_id = 1")
         self.assertIn("nightshift cancel --failed", " ".join(self.text().split()))
         self.assertIn("For what has failed: --failed", self.run_it("cancel", first, status=0).out)
-        self.assertIn("1 task cancelled", self.run_it("cancel", "--failed", first, status=0).out)
-        self.assertIn("3 tasks cancelled", self.run_it("cancel", "--failed", status=0).out)
+        said = " ".join(self.run_it("cancel", "--failed", first, status=0).out.split())
+        self.assertEqual("1 recording dismissed; `nightshift retry PATH` or `retry --all` takes it up again.", said)
+        # It stays so while others are tried again.
+        self.assertIn("3 recordings will be tried again", self.run_it("retry", status=0).out)
+        self.assertIn("--all", self.run_it("retry", status=0).out)
+        self.run_it("cancel", status=0)  # with one that had not failed
+        self.assertIn("4 recordings will be tried again", self.run_it("retry", status=0).out)
+        self.assertIn("1 recording will be tried again", self.run_it("retry", first, status=0).out)
+        self.failures()
+        self.assertIn("4 recordings dismissed", self.run_it("cancel", "--failed", status=0).out)
         self.assertEqual("Nothing there has failed.\n", self.run_it("cancel", "--failed", status=0).out)
         self.run_it("retry", "--failed", status=64)
         self.assertEqual([], json.loads(self.run_it("report", "--json", status=0).out)["failures"])

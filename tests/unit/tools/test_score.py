@@ -76,6 +76,13 @@ class Score(unittest.TestCase):
             if errors is not None:
                 self.assertEqual(errors, found["words"]["errors"], args)
         self.assertIn("--language en", self.score(reference, self.put("h.txt", "x")).out)
+        for name, language in (("1", "en"), ("2", "es")):
+            self.put(f"ref/{name}.txt", "uno")
+            self.put(f"hyp/{name}.json", json.dumps({"text": "uno", "language": language}))
+        said = " ".join(self.score("ref", "hyp").out.split())
+        self.assertEqual(1, said.count("Normalised"), said)
+        self.assertIn("Normalised by Whisper's English rules, what is not English by its basic ones; British and "
+                      "American spellings were not unified (--spellings).", said)
 
     def turns(self, name, *turns):
         return self.put(name, "".join(f"SPEAKER {file} 1 {start} {length} <NA> <NA> {speaker} <NA> <NA>\n"
@@ -167,6 +174,9 @@ class Score(unittest.TestCase):
         self.assertEqual(["1990/y", "x"], [pair["name"] for pair in found["pairs"]])
         self.assertEqual((5, 1, 1), (found["words"]["reference"], found["words"]["deletions"], found["missing"]))
         self.assertIn("is a folder", self.score("ref", "hyp/x.srt", status=64).err)
+        self.put("ref/9:30.txt", "h i")  # as it is exported
+        self.put("hyp/9_30.txt", "h i")
+        self.assertIn("9:30", [pair["name"] for pair in self.rates("ref", "hyp", status=66)["pairs"]])
 
     def test_differences(self):
         done = self.score("--diff", self.put("r.txt", "the old cat sat"), self.put("h.txt", "the cat sits now"))
@@ -184,6 +194,8 @@ class Score(unittest.TestCase):
         sample = os.path.join(SOURCE, "tests/samples/01_en_short")
         os.makedirs(os.path.join(self.dir, "archive"))
         shutil.copy(sample + ".wav", os.path.join(self.dir, "archive"))
+        shutil.copy(os.path.join(SOURCE, "tests/samples/02_en_flite_rms.mp3"),
+                    os.path.join(self.dir, "archive/9:30.mp3"))
         with open(sample + ".txt", "rb") as file:
             self.put("ref/01_en_short.txt", file.read())
         self.put("ref/unknown.txt", "nobody")
@@ -197,6 +209,9 @@ class Score(unittest.TestCase):
         self.assertEqual("english", found["pairs"][0]["normalizer"])
         self.assertLess(found["words"]["rate"], 0.25)
         self.assertGreater(found["words"]["reference"], 5)
+        subprocess.run([PROGRAM, "export", "-o", "out"], cwd=self.dir, env=env, check=True, capture_output=True)
+        self.assertEqual(["01_en_short.txt", "9_30.txt"], sorted(os.listdir(os.path.join(self.dir, "out"))))
+        self.assertEqual(0, self.rates("out")["words"]["errors"])
 
     def test_mistakes_are_sentences(self):
         good = self.put("good.txt", "a")

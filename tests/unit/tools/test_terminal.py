@@ -68,7 +68,7 @@ class Terminal(ProgramTest):
         self.assertEqual(["mpv", "<--start=4.250>", "<-->", f"<{self.plain}>"], self.play(number, status=7).out.splitlines())
         for at, start in (("90", "90.000"), ("12:30", "750.000"), ("1:02:03.5", "3723.500"), ("1m5s", "65.000")):
             self.assertIn(f"<--start={start}>", self.play("evil", "--at", at, status=7).out)
-        for bad in ("x", "1:2:3:4", "-5", "1:", ""):
+        for bad in ("x", "1:2:3:4", "-5", "1:", "", "9:99", "1:60:00", "1.5:30", "1:30x"):
             self.play("evil", "--at", bad, status=64)
         connection = sqlite3.connect(self.catalog)
         connection.execute("UPDATE media SET duration_ms = 13000")

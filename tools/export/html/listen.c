@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/list.h"
 #include "workers/media/decoder.h"
 #include "workers/media/unpacker.h"
@@ -219,8 +220,8 @@ static int start(struct listen_archive *archive, const struct read_origin *origi
     return rc;
 }
 
-static int copy_all(int fd, struct fingerprint *f, opus_file_write write, void *arg,
-                    struct err *err)
+static int copy_all(int fd, struct fingerprint *f, struct hash *whole, opus_file_write write,
+                    void *arg, struct err *err)
 {
     char chunk[1 << 16];
     ssize_t n = 1;
@@ -233,6 +234,7 @@ static int copy_all(int fd, struct fingerprint *f, opus_file_write write, void *
         if (n < 0)
             return err_sys(err, errno, "read the recording");
         fingerprint_feed(f, chunk, (size_t)n);
+        hash_put(whole, chunk, (size_t)n);
         rc = write(arg, chunk, (size_t)n, err);
     }
     return rc;
@@ -240,20 +242,28 @@ static int copy_all(int fd, struct fingerprint *f, opus_file_write write, void *
 
 int listen_copy(const struct read_origin *origin, opus_file_write write, void *arg, struct err *err)
 {
+    struct hash *whole = hash_new();
     struct fingerprint *f = NULL;
     struct err ignored = {0};
-    uint8_t found[16];
+    uint8_t found[16], all[HASH_BYTES];
     struct stat st;
     int fd = -1, rc = open_origin(origin, &fd, err);
     bool same = rc == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 
-    if (same)
+    if (same && !whole)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (same && rc == 0)
         rc = fingerprint_new((uint64_t)st.st_size, &f, err);
     if (same && rc == 0)
-        rc = copy_all(fd, f, write, arg, err);
+        rc = copy_all(fd, f, whole, write, arg, err);
     /* Also if it grew meanwhile. */
-    same = f && fingerprint_end(f, found, &ignored) == 0 &&
-           memcmp(found, origin->fingerprint, sizeof(found)) == 0;
+    same = f && fingerprint_end(f, found, &ignored) == 0;
+    if (same) {
+        hash_get(whole, all);
+        same = memcmp(found, origin->fingerprint, sizeof(found)) == 0 ||
+               memcmp(all, origin->fingerprint, sizeof(all)) == 0;
+    }
+    hash_free(whole);
     if (fd >= 0)
         close(fd);
     return rc != 0 || same ? rc

@@ -4,7 +4,10 @@
  * bytes (the last ones shorter). A file of at most FINGERPRINT_WHOLE bytes is hashed whole after
  * its size. A larger one gives its first block, FINGERPRINT_SPACED blocks at
  * i * size / (FINGERPRINT_SPACED + 1) rounded down to FINGERPRINT_BLOCK, i = 1 ..., and its last
- * FINGERPRINT_BLOCK bytes: ascending offsets, so a stream gives the same value as a file. */
+ * FINGERPRINT_BLOCK bytes: ascending offsets, so a stream gives the same value as a file.
+ *
+ * Of a larger file whose blocks are those of a recording that was heard, and whose other bytes are
+ * not, `enqueue` takes the XXH3-128 of all bytes instead. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_STREAM_FINGERPRINT_H
 #define NIGHTSHIFT_WORKERS_MEDIA_STREAM_FINGERPRINT_H
 
