@@ -88,9 +88,7 @@ static int all_paused(struct store *st, bool *ret, struct err *err)
 static int count_pending(struct store *st, uint64_t *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(
-        st, &stmt, err,
-        "SELECT count(DISTINCT media_id) FROM task WHERE state = 'pending' AND paused = 0", "");
+    int rc = db_first(st, &stmt, err, "SELECT pending + waiting FROM catalog_total", "");
 
     if (rc == 1) {
         *ret = (uint64_t)sqlite3_column_int64(stmt, 0);

@@ -17,6 +17,12 @@ def wav(seed, samples=400):
             + b"data" + struct.pack("<I", len(data)) + data)
 
 
+def count_shards(connection):
+    """After shards were written by hand: their tasks know of them, as the program's own do."""
+    connection.execute("UPDATE task SET (shards_done, audio_done_ms) = (SELECT count(*), ifnull(sum(end_ms - start_ms), 0) "
+                       "FROM shard h WHERE h.task_id = task.task_id)")
+
+
 class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))

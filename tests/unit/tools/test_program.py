@@ -23,7 +23,7 @@ import time
 import unittest
 import zipfile
 
-from program import PROGRAM, ProgramTest, wav
+from program import PROGRAM, ProgramTest, count_shards, wav
 
 SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
 PAGE = os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "tools/nightshift.1")
@@ -914,6 +914,7 @@ class Output(Program):
         self.enqueue()
         connection = sqlite3.connect(self.catalog)
         connection.execute("INSERT INTO shard VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026')")
+        count_shards(connection)
         connection.executemany(
             "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, language, "
             "avg_logprob, attempts, speech_prob, reason) VALUES (?, 1, 0, ?, ?, ?, ?, 'en', ?, ?, ?, ?)",

@@ -12,7 +12,7 @@ import struct
 import sys
 import unittest
 
-from program import ProgramTest, wav
+from program import ProgramTest, count_shards, wav
 
 ENCODER = sys.argv.pop(1) if len(sys.argv) > 1 and os.path.isabs(sys.argv[1]) else None
 
@@ -41,6 +41,7 @@ class Searching(ProgramTest):
         connection = sqlite3.connect(self.catalog)
         connection.execute("PRAGMA foreign_keys = ON")
         what(connection)
+        count_shards(connection)
         connection.commit()
         connection.close()
 
