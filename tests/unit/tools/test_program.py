@@ -410,6 +410,22 @@ class Requests(Program):
         self.assertIn("1 task cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
 
+    def test_what_is_said_to_do_next_can_be_done(self):
+        self.fill()
+        self.enqueue()
+        gone = os.path.join(self.dir, "gone")
+        for args, said in ((("describe", gone + ".csv"), "Look at its name"),
+                           (("merge", self.catalog, self.archive), "`nightshift split` makes them"),
+                           (("run", "--part", gone + ".db"), "Look at its name"),
+                           (("report", "--html", os.path.join(gone, "a.html")), "Look at its name"),
+                           (("plan", "--device-memory", "much"), "`nightshift help COMMAND`")):
+            with self.subTest(args=args):
+                done = self.run_it(*args)
+                self.assertIn(done.returncode, (64, 66))
+                self.assertIn(said, done.err)
+                self.assertNotIn("enqueue", done.err)
+                self.assertNotIn("doctor", done.err)
+
     def test_an_empty_name_is_not_the_folder_one_is_in(self):
         self.fill()  # below self.dir, in which the program is started
         self.run_it("enqueue", "", status=66)
