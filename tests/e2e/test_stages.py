@@ -327,11 +327,12 @@ class Text(Stages):
         plan = self.nightshift("plan", status=0).out
         self.assertIn("2 recordings in 2 stages", plan)
         ended = self.run_all()
-        self.assertIn("1 recording done, 1 failed, 0 left.\n1 recording waits for a transcription that is not done", ended.out)
+        self.assertIn("1 recording done, 1 failed, 0 left.\n1 recording waits for the transcription, which failed, was",
+                      ended.out)
         self.assertEqual([("embed-text", "done", 1), ("embed-text", "pending", 1), ("transcribe", "done", 1),
                           ("transcribe", "failed", 1)], self.sql(TASKS))
         again = self.run_all()
-        self.assertIn("Nothing can be done now.\n1 recording waits for a transcription", again.out)
+        self.assertIn("Nothing can be done now.\n1 recording waits for the transcription, which failed", again.out)
         status = " ".join(self.nightshift("status", status=0).out.split())
         self.assertIn("1 of 2 recordings done, 1 failed", status)
         self.assertIn("1 of 2 done, 1 waits for the transcription, which failed", status)
