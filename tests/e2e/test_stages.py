@@ -52,6 +52,15 @@ class Stages(night.Night):
 
 
 class Together(Stages):
+    def test_a_run_that_ended_loads_no_model(self):
+        self.enqueue(self.archive)
+        metrics = os.path.join(self.dir, "night.prom")
+        said = self.nightshift("run", "--threads=2", "--json", "--metrics", metrics, status=0).out
+        last = json.loads(said.splitlines()[-1])
+        self.assertEqual(("run-end", 3, None), (last["event"], last["recordings_done"], last.get("note")))
+        with open(metrics, encoding="utf-8") as file:
+            self.assertIn("\nnightshift_run_waiting 0\n", file.read())
+
     def test_one_walk_finds_for_all(self):
         said = self.enqueue("--diarize", "--sounds", self.archive)
         for words in ("to transcribe with whisper-nano", "to diarize with diarization",
