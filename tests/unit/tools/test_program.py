@@ -718,6 +718,27 @@ class Installed(unittest.TestCase):
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn("Without the CUDA module", done.stdout)
 
+    def test_texts_find_each_other(self):
+        """All but what is called otherwise there, or stays in the source."""
+        with open(os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "tools/cmake_install.cmake"), encoding="utf-8") as file:
+            text = file.read()
+        lines = re.findall(r'file\(INSTALL DESTINATION "\$\{CMAKE_INSTALL_PREFIX\}/(share/doc/nightshift[^"]*)" '
+                           r'TYPE FILE FILES([^)]*)\)', text)
+        there = {os.path.join(where, os.path.basename(name)): name
+                 for where, names in lines for name in re.findall(r'"([^"]+)"', names)}
+        self.assertIn("share/doc/nightshift/README.md", there)
+        for path, source in there.items():
+            if not path.endswith(".md"):
+                continue
+            with open(source, encoding="utf-8") as file:
+                for link in re.findall(r"\]\((?!http)([^)#]+)", file.read()):
+                    to = os.path.normpath(os.path.join(os.path.dirname(path), link))
+                    if not to.endswith(("/CHANGELOG.md", "/tools")):
+                        self.assertIn(to, there, f"{path} names {link}")
+        with open(os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "tools/packages/nightshift@.service"),
+                  encoding="utf-8") as file:
+            self.assertIn(re.search(r"file:///usr/(\S+)", file.read()).group(1), there)
+
 
 class Names(Program):
     """Which recording is meant by what is typed."""
