@@ -24,7 +24,7 @@ static const char help[] =
     "  show WHAT        the transcript of one recording\n"
     "  search TEXT...   where something was said\n"
     "  play             a hit of the last search, or a recording, by mpv or ffplay\n"
-    "  doubts           what may be wrong in them, and the commands that play it\n"
+    "  doubts           what may be wrong in the transcripts, and how to hear it\n"
     "  speakers         who speaks; the same voice elsewhere; names for voices\n"
     "  describe CSV     what a list says of the recordings: dates, people, numbers\n"
     "  correct          what was really said: edited subtitles, words, one passage\n"

@@ -236,7 +236,8 @@ static void show_note(const struct run *run, struct progress *p)
         p->note = run->makes_way;
     else if (run->trouble_since_ms)
         p->note = "the catalog cannot be written";
-    else if (p->workers_ready == 0 && run->has_stage && !run->room.waiting)
+    else if (run->mode == RUN_GOING && p->workers_ready == 0 && run->has_stage &&
+             !run->room.waiting)
         p->note = "loading the model";
 }
 

@@ -71,6 +71,13 @@ class TwoEvenings(Evenings):
         self.assertIn(": 3 superseded (stage 1)", self.nightshift("status", status=0).out)
         self.healthy()
 
+    def test_a_long_list_of_options_fits_a_terminal(self):
+        self.enqueue("--vad=off", "--no-speech-threshold=0.55", "--logprob-threshold=-0.9",
+                     "--compression-ratio-threshold=2.3", "--again", self.archive)
+        said = self.nightshift("show", RECORDINGS[0], status=0).out
+        self.assertRegex(said, r"\n  2  transcribe with whisper-nano \(")
+        self.assertLessEqual(max(map(len, said.splitlines())), 80, said)
+
     def test_pinned_and_asked_for_again(self):
         self.second_evening()
         path = os.path.join(self.archive, RECORDINGS[0])

@@ -253,6 +253,23 @@ class Asked(Evenings):
         self.assertEqual({3}, {beam for path, _, beam in self.wanted() if "3.wav" not in path and "03" not in path})
         self.assertEqual([(self.archive, '["--beam-size=3"]')], self.sql("SELECT path, options FROM asking"))
 
+    def test_what_is_said_of_other_kinds_is_no_word_on_the_transcription(self):
+        spanish = os.path.join(self.archive, "es")
+        self.enqueue("--beam-size=2", "--embed=" + self.encoder, spanish)
+        self.enqueue(os.path.join(self.archive, ENGLISH))
+        self.done()
+        both = [("01_en_short.wav", "transcribe", 1), ("es/2.flac", "transcribe", 2)]
+        # Nothing was ever asked for the folder above; that below goes on with what it has.
+        jobs = self.jobs("--sounds", "--embed=" + self.encoder, self.archive)
+        self.assertEqual([("embed-text", 1), ("sounds", 1), ("sounds", 1)], sorted(job for job in jobs if job[1]))
+        self.assertEqual(both, self.wanted())
+        self.done()
+        self.bring(OTHER, "es/3.wav")
+        self.enqueue(self.archive)
+        self.assertEqual([*both, ("es/3.wav", "transcribe", 2)], self.wanted())
+        # A transcription that is named is one for both.
+        self.assertRegex(self.refused("--sounds", "--beam-size=3", self.archive), "beam_size 3 instead of 2")
+
     def test_the_same_words_in_another_order_from_another_folder(self):
         self.enqueue("--embed=" + self.encoder, "--beam-size=2", "--language", "en", self.archive)
         self.done()

@@ -185,6 +185,24 @@ class Folder(Pages):
         self.assertEqual({"done", "damaged"}, {r[6] for r in self.listed()})
         self.assertEqual(1, Strict(self.read("list.html")).words.count("damaged"))
 
+    def test_why_something_is_doubted(self):
+        with sqlite3.connect(self.catalog) as connection:
+            connection.execute("UPDATE segment SET reason = 'loop; odd words' WHERE segment_id = (SELECT min(segment_id) "
+                               "FROM transcript WHERE media_id = ?)", (self.long,))
+        connection.close()
+        self.export()
+        self.assertIn("In doubt: The same few words come again and again. Half of its words,",
+                      "".join(Strict(self.read(self.page(self.long))).words))
+
+    def test_a_length_that_nobody_knows_is_not_none(self):
+        with sqlite3.connect(self.catalog) as connection:
+            connection.execute("UPDATE task SET state = 'cancelled' WHERE media_id = ?", (self.long,))
+            connection.execute("UPDATE media SET duration_ms = NULL WHERE media_id = ?", (self.long,))
+        connection.close()
+        self.export()
+        words = [word for word in Strict(self.read("index.html")).words if word.strip()]
+        self.assertEqual("unknown", words[words.index("cancelled") + 1])
+
     def sources(self, number):
         page = Strict(self.read(self.page(number)))
         return [a["src"] for tag, a in page.elements if tag == "source"]

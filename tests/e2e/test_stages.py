@@ -52,6 +52,15 @@ class Stages(night.Night):
 
 
 class Together(Stages):
+    def test_a_run_that_ended_loads_no_model(self):
+        self.enqueue(self.archive)
+        metrics = os.path.join(self.dir, "night.prom")
+        said = self.nightshift("run", "--threads=2", "--json", "--metrics", metrics, status=0).out
+        last = json.loads(said.splitlines()[-1])
+        self.assertEqual(("run-end", 3, None), (last["event"], last["recordings_done"], last.get("note")))
+        with open(metrics, encoding="utf-8") as file:
+            self.assertIn("\nnightshift_run_waiting 0\n", file.read())
+
     def test_one_walk_finds_for_all(self):
         said = self.enqueue("--diarize", "--sounds", self.archive)
         for words in ("to transcribe with whisper-nano", "to diarize with diarization",
@@ -327,11 +336,12 @@ class Text(Stages):
         plan = self.nightshift("plan", status=0).out
         self.assertIn("2 recordings in 2 stages", plan)
         ended = self.run_all()
-        self.assertIn("1 recording done, 1 failed, 0 left.\n1 recording waits for a transcription that is not done", ended.out)
+        self.assertIn("1 recording done, 1 failed, 0 left.\n1 recording waits for the transcription, which failed, was",
+                      ended.out)
         self.assertEqual([("embed-text", "done", 1), ("embed-text", "pending", 1), ("transcribe", "done", 1),
                           ("transcribe", "failed", 1)], self.sql(TASKS))
         again = self.run_all()
-        self.assertIn("Nothing can be done now.\n1 recording waits for a transcription", again.out)
+        self.assertIn("Nothing can be done now.\n1 recording waits for the transcription, which failed", again.out)
         status = " ".join(self.nightshift("status", status=0).out.split())
         self.assertIn("1 of 2 recordings done, 1 failed", status)
         self.assertIn("1 of 2 done, 1 waits for the transcription, which failed", status)

@@ -185,7 +185,7 @@ class Timed(night.Night):
                 self.enqueue(*how, self.archive)
                 said = flat(self.enqueue("--diarize", *how, self.archive).out)
                 self.assertIn(WHOLE, said)
-                self.assertIn("`nightshift enqueue --word-timestamps --again` makes it anew", said)
+                self.assertIn("`nightshift enqueue --word-timestamps --again PATH` makes it anew", said)
                 self.assertEqual(([False], [(1,)]), (self.timed(), self.tasks()))
                 self.assertNotIn(WHOLE, flat(self.enqueue("--diarize", *how, self.archive).out))
                 self.enqueue(self.archive)

@@ -198,8 +198,10 @@ static const char *hint_of(int code)
         return "Try again after a look at the disk (dmesg); nothing that was finished is lost.";
     case ERR_FULL:
         return "Make room on that disk and try again; nothing that was finished is lost.";
+    case ERR_USAGE:
+        return "`nightshift help COMMAND` has its options.";
     case ERR_MISSING:
-        return "Look at its name, or `nightshift enqueue PATH` first.";
+        return "Look at its name (ls).";
     case ERR_DENIED:
         return "Look at its permissions (ls -ld), or try --catalog FILE in a place of yours.";
     case ERR_LOCKED:

@@ -166,13 +166,14 @@ static void print_model(const char *model, const struct stage_bench_result *r)
     printf("%-15s %-4s %9.2f %7.0f %8.1f %8.1f %7.1f %7.2f %5.0f %%\n", name ? name : "",
            precision_name(r->precision), r->items_per_second, r->times_real_time, n->mel_ms,
            n->encoder_ms, n->cross_ms, n->step_ms, 100 * n->encoder_share);
-    printf("  %u %s, %u %s at once in the encoder, %u %s a window; weights %s;\n"
-           "%s  encoder %.0f of %.0f GFLOP/s; a decoder step reads %.1f GB/s\n",
+    printf("  %u %s, %u %s at once in the encoder, %u %s a window;\n"
+           "  weights %s%s;\n"
+           "  encoder %.0f of %.0f GFLOP/s; a decoder step reads %.1f GB/s\n",
            r->slots, text_plural(r->slots, "slot", "slots"), r->at_once,
            text_plural(r->at_once, "window", "windows"), n->tokens,
            text_plural(n->tokens, "token", "tokens"), text_bytes(n->weight_bytes, weights),
-           r->cache == CACHE_8 ? "  keys and values of windows in 8 bits;\n" : "",
-           n->encoder_gflops_s, n->peak_gflops_s, n->step_gbytes_s);
+           r->cache == CACHE_8 ? ", keys and values of windows in 8 bits" : "", n->encoder_gflops_s,
+           n->peak_gflops_s, n->step_gbytes_s);
     free(name);
 }
 

@@ -128,22 +128,6 @@ static void print_sentence(void *arg, const char *text)
     print_wrapped(text, strlen(text));
 }
 
-static void put_other(struct buf *out, const char *word, size_t len)
-{
-    buf_printf(out, "It is doubted: '%.*s'.", (int)len, word);
-}
-
-static void print_other(void *arg, const char *word, size_t len)
-{
-    struct buf b = BUF_INIT;
-    const char *text;
-
-    put_other(&b, word, len);
-    text = buf_cstr(&b);
-    print_sentence(arg, text ? text : "");
-    buf_free(&b);
-}
-
 /* The recording's name, unless it is the one that was printed last. */
 static void print_name(struct page *p, const struct read_segment *s)
 {
@@ -185,12 +169,11 @@ static void print_command(struct buf *command)
 
 static void print_doubt(struct page *p, const struct read_doubt *d)
 {
-    const struct doubt_saying say = {print_sentence, print_other, NULL};
     struct buf command = BUF_INIT;
 
     print_name(p, d->segment);
     print_text(d->segment);
-    doubt_say(d->segment->reason, &say);
+    doubt_say(d->segment->reason, print_sentence, NULL);
     if (play_of(d, &command))
         print_command(&command);
     else
@@ -216,23 +199,12 @@ static void put_sentence(void *arg, const char *text)
     s->any = true;
 }
 
-static void put_other_sentence(void *arg, const char *word, size_t len)
-{
-    struct buf b = BUF_INIT;
-    const char *text;
-
-    put_other(&b, word, len);
-    text = buf_cstr(&b);
-    put_sentence(arg, text ? text : "");
-    buf_free(&b);
-}
-
 static void put_why(struct buf *b, const char *reason)
 {
     struct sentences s = {b, false};
 
     buf_printf(b, ", \"why\": [");
-    doubt_say(reason, &(const struct doubt_saying){put_sentence, put_other_sentence, &s});
+    doubt_say(reason, put_sentence, &s);
     buf_printf(b, "]");
 }
 

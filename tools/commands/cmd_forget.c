@@ -357,7 +357,7 @@ int cmd_pin(struct cli *cli, int argc, char **argv)
 {
     static const char help[] =
         "Usage: nightshift pin [OPTION]... STAGE [PATH]...\n"
-        "       nightshift pin --off [PATH]...\n"
+        "   or: nightshift pin --off [PATH]...\n"
         "Results of the stage with this number (`nightshift status`, `nightshift show`)\n"
         "are the current ones of the recordings that have them, all or those at or below\n"
         "PATH, whatever is enqueued later.\n"

@@ -13,8 +13,8 @@
 
 static const char help[] =
     "Usage: nightshift merge [OPTION]... CATALOG PART...\n"
-    "       nightshift merge [OPTION]... --catalog=FILE PART...\n"
-    "       nightshift merge --finish CATALOG\n"
+    "   or: nightshift merge [OPTION]... --catalog=FILE PART...\n"
+    "   or: nightshift merge --finish CATALOG\n"
     "Take over what was done in parts that `nightshift split` made of CATALOG. PART\n"
     "is a file, or a folder with parts. In which order, and how often, is no matter:\n"
     "what is here already is left as it is. Each part comes in as a whole or not at\n"

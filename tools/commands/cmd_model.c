@@ -14,9 +14,9 @@
 
 static const char help[] =
     "Usage: nightshift model list [--json]\n"
-    "       nightshift model pull NAME [--revision=REVISION] [--json]\n"
-    "       nightshift model check NAME [--json]\n"
-    "       nightshift model path NAME\n"
+    "   or: nightshift model pull NAME [--revision=REVISION] [--json]\n"
+    "   or: nightshift model check NAME [--json]\n"
+    "   or: nightshift model path NAME\n"
     "Which models are here (list), to get one (pull), whether one is whole and can be\n"
     "used (check: reads all of it), and in which folder it is (path). NAME is a name\n"
     "from the list, a folder, or a Hugging Face id; for pull it is such an id,\n"

@@ -353,13 +353,17 @@ static struct after look_after(const char *catalog)
     return a;
 }
 
+/* Where no transcription is left to do. */
 static void print_waiting(uint64_t waiting)
 {
-    char n[TEXT_LEN];
+    char n[TEXT_LEN], line[160];
 
-    printf("%s %s %s for a transcription that is not done: nightshift status\n",
-           text_count(waiting, n), text_plural(waiting, "recording", "recordings"),
-           text_plural(waiting, "waits", "wait"));
+    snprintf(line, sizeof(line),
+             "%s %s %s for the transcription, which failed, was cancelled, or is paused: "
+             "nightshift status",
+             text_count(waiting, n), text_plural(waiting, "recording", "recordings"),
+             text_plural(waiting, "waits", "wait"));
+    cli_print(line, 0);
 }
 
 /* Of what is wanted, and not to be done now. */

@@ -21,13 +21,14 @@
 
 static const char help[] =
     "Usage: nightshift score [OPTION]... REFERENCE [HYPOTHESIS]\n"
-    "       nightshift score --der [OPTION]... REFERENCE.rttm HYPOTHESIS.rttm\n"
+    "   or: nightshift score --der [OPTION]... REFERENCE.rttm HYPOTHESIS.rttm\n"
     "Which part of the words is wrong: HYPOTHESIS against REFERENCE, two files\n"
     "(txt, srt, vtt, tsv, json) or two folders with files of the same names. Without\n"
     "HYPOTHESIS the transcripts are the catalog's, of the recordings that are named\n"
     "as the references are: the current transcript where there are several (see\n"
     "`nightshift pin`). Both texts are first normalised, as is usual for rates of\n"
-    "Whisper's models.\n"
+    "Whisper's models. Words are substituted (sub), left out (del) or put in (ins);\n"
+    "all three, over the reference's words, are the word error rate (WER).\n"
     "\n"
     "  -n, --normalizer=N    english, basic or none (default: english for English,\n"
     "                        else basic)\n"

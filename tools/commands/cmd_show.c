@@ -384,15 +384,22 @@ struct results {
 static int on_result(void *arg, const struct read_result *row)
 {
     struct results *x = arg;
-    char *model = text_fit(row->model, 40);
+    struct buf said = BUF_INIT;
+    char *model = text_fit(row->model, 40), number[32];
+    const size_t indent =
+        (size_t)snprintf(number, sizeof(number), "  %lld  ", (long long)row->stage_id);
 
     x->several |= strcmp(x->kind, row->stage) == 0;
     snprintf(x->kind, sizeof(x->kind), "%s", row->stage);
-    buf_printf(&x->out, "  %lld  %s with %s", (long long)row->stage_id, row->stage,
-               model ? model : "");
-    stage_params_words(row->stage, row->params_json, &x->out);
-    buf_printf(&x->out, ": %s%s%s\n", row->wanted || row->current ? row->state : "superseded",
+    buf_printf(&said, "%s with %s", row->stage, model ? model : "");
+    stage_params_words(row->stage, row->params_json, &said);
+    buf_printf(&said, ": %s%s%s", row->wanted || row->current ? row->state : "superseded",
                row->current ? ", current" : "", row->pinned ? ", pinned" : "");
+    buf_printf(&x->out, "%s", number);
+    if (buf_cstr(&said))
+        text_wrap(text_to_buf, &x->out, buf_cstr(&said), indent, indent, cli_columns(stdout));
+    buf_printf(&x->out, "\n");
+    buf_free(&said);
     free(model);
     return 0;
 }
@@ -458,11 +465,12 @@ static void note_absence(const struct page *p, const struct read_recording *r)
     bool text = p->w.format->needs & FORMAT_TEXT;
 
     if (!text && !r->diarized)
-        cli_note("nobody is told apart in it: `nightshift enqueue --diarize` asks for it.");
+        cli_note("nobody is told apart in it: `nightshift enqueue --diarize PATH` asks for it.");
     else if (text && r->transcript[0] == 0)
-        cli_note(r->forgotten
-                     ? "its transcript was removed, or left out: `nightshift enqueue` has it made."
-                     : "it is not transcribed: `nightshift enqueue` asks for it.");
+        cli_note(
+            r->forgotten
+                ? "its transcript was removed, or left out: `nightshift enqueue PATH` has it made."
+                : "it is not transcribed: `nightshift enqueue PATH` asks for it.");
 }
 
 static int write_file(struct page *p, const struct read_recording *r)

@@ -23,8 +23,8 @@
 
 static const char help[] =
     "Usage: nightshift slurm submit --output=DIR [OPTION]...\n"
-    "       nightshift slurm submit --again DIR [OPTION]...\n"
-    "       nightshift slurm status DIR [--json]\n"
+    "   or: nightshift slurm submit --again DIR [OPTION]...\n"
+    "   or: nightshift slurm status DIR [--json]\n"
     "Split the catalog's open work into DIR (submit), write DIR/parts.sbatch and\n"
     "DIR/merge.sbatch, and hand them to sbatch: an array of one task for each part,\n"
     "and a job that merges when all have ended. A task whose time is up stops at a\n"

@@ -336,7 +336,9 @@ static int verify(struct verify *v, int argc, char **argv)
         rc = read_list(v, st, argv[i], &err);
     store_close(st);
     if (rc != 0)
-        return cli_fail("verify the files", &err, NULL);
+        return cli_fail("verify the files", &err,
+                        rc == ERR_MISSING ? "Look at its name, or at those of `nightshift status`."
+                                          : NULL);
     for (size_t i = 0; rc == 0 && i < v->count; i++)
         rc = verify_one(v, &v->files[i], &err);
     if (rc == 0)

@@ -11,6 +11,8 @@
 #include "tools/model_check.h"
 #include "tools/cli/text.h"
 #include "workers/models/files/model_dir.h"
+#include "workers/models/silero/silero.h"
+#include "workers/models/silero/silero_weights.h"
 #include "workers/stages/stage_kind.h"
 
 /* The first folder on the way up that exists. */
@@ -158,6 +160,26 @@ static void check_taken(struct doctor *d, const struct stage_kind *k)
     doctor_finding(d, FINDING_WARNING, "model", wanted, todo, "%s", err.msg);
 }
 
+/* Voice activity is one file, and nobody is told to have it. */
+static void check_voice_activity(struct doctor *d)
+{
+    struct silero_weights *w = NULL;
+    struct err err = {0};
+    char *file = NULL;
+
+    if (silero_find(SILERO_NAME, &file, &err) != 0)
+        return;
+    if (silero_weights_read(file, &w, &err) != 0)
+        doctor_finding(d, FINDING_WARNING, "model", "the file of Silero's model (docs/models.md)",
+                       "`nightshift model pull " SILERO_NAME "`, or remove it", "%s: %s",
+                       SILERO_NAME, err.msg);
+    else
+        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, for --vad (%s)", SILERO_NAME,
+                       file);
+    silero_weights_free(w);
+    free(file);
+}
+
 void doctor_models(struct doctor *d)
 {
     struct err err = {0};
@@ -171,6 +193,7 @@ void doctor_models(struct doctor *d)
     if (model_dir_list(check_model, d, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model", "readable model folders",
                        "look at their permissions", "%s", err.msg);
+    check_voice_activity(d);
 }
 
 void doctor_storage(struct doctor *d)

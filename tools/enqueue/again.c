@@ -10,6 +10,7 @@
 
 struct counting {
     struct again *again;
+    const struct groups *groups;
     const struct store_stage *stage;
     struct store *known;
     const char *root, *last; /* and the one whose row came last */
@@ -42,6 +43,8 @@ static int add(void *arg, const struct asked_other *o)
     struct counting *c = arg;
     struct again_item *item;
 
+    if (groups_have_below(c->groups, c->root, &o->was.stage))
+        return 0;
     if (o->recordings == 0) {
         c->again->have += o->have;
         return 0;
@@ -69,7 +72,7 @@ static int count_of(void *arg, const struct store_stage *stage, const char *root
 
 int again_count(const struct groups *g, struct store *known, struct again *ret, struct err *err)
 {
-    struct counting c = {.again = ret, .known = known};
+    struct counting c = {.again = ret, .groups = g, .known = known};
 
     memset(ret, 0, sizeof(*ret));
     return known ? groups_new(g, count_of, &c, err) : 0;

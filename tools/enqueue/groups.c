@@ -94,6 +94,13 @@ static int keep_roots(struct groups_kept *k, const char *const *roots, size_t co
 
 /* ------------------------------------------------------------------------------- decisions */
 
+/* Something was said, but nothing of how to transcribe: a transcription that was asked for below
+ * goes on there, and nobody has another one for it. */
+static bool goes_without_saying(const struct groups_kept *k, size_t kind)
+{
+    return kind == 0 && !k->plain && !k->anew && !k->transcribes;
+}
+
 /* Does the wish say anything of how this kind is to be done? */
 static bool speaks_of(const struct enqueue_wish *w, size_t kind)
 {
@@ -201,7 +208,8 @@ static void add_kind(const struct groups *g, const char *path, size_t kind, enum
             .stage = r->stage, .kept = true, .keeps = true, .options = r->options};
     else if (how == MAKE && made(g, kind))
         *k = (struct groups_kind){.stage = *made(g, kind),
-                                  .keeps = g->own->plain && !g->own->again,
+                                  .keeps = (g->own->plain || goes_without_saying(g->own, kind)) &&
+                                           !g->own->again,
                                   .options = g->own->options[kind]};
     else
         return;
@@ -251,13 +259,15 @@ static int put_on_source(const struct groups *g, const char *path, struct groups
     return 0;
 }
 
+static bool same_stage(const struct store_stage *s, const struct store_stage *t)
+{
+    return strcmp(s->name, t->name) == 0 && strcmp(s->model_hash, t->model_hash) == 0 &&
+           strcmp(s->params_json, t->params_json) == 0;
+}
+
 static bool same_kind(const struct groups_kind *a, const struct groups_kind *b)
 {
-    const struct store_stage *s = &a->stage, *t = &b->stage;
-
-    return strcmp(s->name, t->name) == 0 && strcmp(s->model_hash, t->model_hash) == 0 &&
-           strcmp(s->params_json, t->params_json) == 0 && a->kept == b->kept &&
-           a->keeps == b->keeps;
+    return same_stage(&a->stage, &b->stage) && a->kept == b->kept && a->keeps == b->keeps;
 }
 
 static bool same_group(const struct groups_group *a, const struct groups_group *b)
@@ -304,17 +314,22 @@ static int note_root(struct groups *g, struct groups_group *group, const struct 
         if (!of->roots)
             return err_set(err, ERR_NOMEM, "out of memory");
         of->roots[of->root_count++] = root->path;
-        of->replaces = root->of[kind] == MAKE && !k->plain;
+        of->replaces = root->of[kind] == MAKE && !k->plain && !goes_without_saying(k, kind);
     }
     return 0;
 }
 
 /* What works on a transcription follows it, also where nobody speaks of it: else there would be two
  * transcriptions, one of them for that alone. */
-static enum decision decided_of(const struct groups_kept *k, const struct wanted *root,
-                                const char *path, size_t kind)
+static enum decision decided_of(const struct groups *g, const struct wanted *root, const char *path,
+                                size_t kind)
 {
+    const struct groups_kept *k = g->own;
+
     if (k->plain && last_any(k->last, path))
+        return KEEP;
+    if (goes_without_saying(k, kind) && root->of[kind] == MAKE && last_of(k->last, path, kind) &&
+        made(g, kind) && !same_stage(&last_of(k->last, path, kind)->stage, made(g, kind)))
         return KEEP;
     if (root->of[kind] == NOTHING && root->of[0] == MAKE && !stage_kinds[kind]->hears && !k->plain)
         return last_of(k->last, path, kind) ? KEEP : NOTHING;
@@ -329,7 +344,7 @@ static int make_group(const struct groups *g, const char *path, struct groups_gr
 
     memset(ret, 0, sizeof(*ret));
     for (size_t kind = 0; kind < STAGE_COUNT; kind++)
-        add_kind(g, path, kind, decided_of(g->own, root, path, kind), ret);
+        add_kind(g, path, kind, decided_of(g, root, path, kind), ret);
     return put_on_source(g, path, ret, err);
 }
 
@@ -469,15 +484,36 @@ uint32_t groups_of(const struct groups *g, const char *path, size_t len)
     return at ? at->group : g->regions[0].group;
 }
 
+bool groups_have_below(const struct groups *g, const char *path, const struct store_stage *stage)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < g->region_count && !found; i++) {
+        const struct groups_group *group = &g->list[g->regions[i].group];
+        const char *at = g->regions[i].path;
+
+        if (strcmp(at, path) == 0 ||
+            !paths_nearest((struct paths){&path, 1, sizeof(path)}, at, strlen(at)))
+            continue;
+        for (uint32_t j = 0; j < group->count && !found; j++)
+            found = same_stage(&group->kinds[j].stage, stage);
+    }
+    return found;
+}
+
 static int new_of(const struct groups *g, const struct wanted *root, groups_new_fn fn, void *arg,
                   struct err *err)
 {
     const struct groups_group *group = &g->list[groups_of(g, root->path, strlen(root->path))];
     int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < group->count; i++)
-        if (!group->kinds[i].kept)
-            rc = fn(arg, &group->kinds[i].stage, root->path, err);
+    for (uint32_t i = 0; rc == 0 && i < group->count; i++) {
+        const struct store_stage *s = &group->kinds[i].stage;
+
+        if (!group->kinds[i].kept &&
+            !(goes_without_saying(g->own, 0) && strcmp(s->name, stage_transcribe.name) == 0))
+            rc = fn(arg, s, root->path, err);
+    }
     return rc;
 }
 

@@ -60,6 +60,9 @@ void groups_free(struct groups *g);
 /* The group of what lies at the path, which is at or below a root. */
 uint32_t groups_of(const struct groups *g, const char *path, size_t len);
 
+/* Is that a stage of a folder of its own below the path? */
+bool groups_have_below(const struct groups *g, const char *path, const struct store_stage *stage);
+
 /* What the options ask for, of each path for which it is not what was asked for last: fn gets a
  * stage, and the path, at or below which recordings may have another one of its kind. */
 typedef int (*groups_new_fn)(void *arg, const struct store_stage *stage, const char *root,

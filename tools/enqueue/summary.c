@@ -265,8 +265,8 @@ static void print_whole(const struct groups *g)
         whole |= stays_whole(&g->list[i]);
     if (whole)
         cli_print("Segments in which several people speak stay whole, since the transcription is "
-                  "without times of words: `nightshift enqueue --word-timestamps --again` makes "
-                  "it anew with them.",
+                  "without times of words: `nightshift enqueue --word-timestamps --again PATH` "
+                  "makes it anew with them.",
                   0);
 }
 

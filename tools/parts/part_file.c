@@ -141,7 +141,9 @@ static int list_folder(struct part_list *l, const char *dir, struct err *err)
     if (n < 0)
         return err_sys(err, errno, "'%s'", dir);
     if (n == 0)
-        rc = err_set(err, ERR_MISSING, "the folder '%s' has no parts (part-*.db)", dir);
+        rc =
+            err_set(err, ERR_MISSING,
+                    "the folder '%s' has no parts (part-*.db): `nightshift split` makes them", dir);
     for (int i = 0; i < n; i++) {
         if (rc == 0)
             rc = list_add(l, part_path(dir, names[i]->d_name, err), err);

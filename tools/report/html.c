@@ -343,7 +343,7 @@ static void put_doubts(const struct report *r, struct buf *out)
         element(out, "<article><p>\xE2\x80\x9C", d->text, "\xE2\x80\x9D</p>\n");
         element(out, "<p><code>", d->path, "</code>");
         buf_printf(out, " at %s</p>\n", at);
-        element(out, "<p class=\"dim\">", d->reason, "</p></article>\n");
+        element(out, "<p class=\"dim\">", d->why, "</p></article>\n");
     }
 }
 

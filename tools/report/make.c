@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "scheduler/control/control.h"
@@ -10,6 +11,7 @@
 #include "store/read/doubts.h"
 #include "store/read/read.h"
 #include "tools/report/report.h"
+#include "workers/stages/transcribe/outcome/doubt.h"
 
 #define STRETCH_MS INT64_C(300000) /* as the run writes them (scheduler/run/diary.h) */
 #define NO_MEMORY "no memory for a report"
@@ -233,6 +235,22 @@ static int read_reasons(struct report *r, struct store *st, struct err *err)
 
 /* ----------------------------------------------------------------------------------- doubts */
 
+static void add_sentence(void *out, const char *text)
+{
+    buf_printf(out, "%s%s", ((const struct buf *)out)->len > 0 ? " " : "", text);
+}
+
+static char *why(const char *reason)
+{
+    struct buf said = BUF_INIT;
+    char *ret;
+
+    doubt_say(reason, add_sentence, &said);
+    ret = buf_cstr(&said) ? shown(buf_cstr(&said)) : NULL;
+    buf_free(&said);
+    return ret;
+}
+
 static int add_doubt(void *arg, const struct read_doubt *row)
 {
     const struct read_segment *s = row->segment;
@@ -245,9 +263,10 @@ static int add_doubt(void *arg, const struct read_doubt *row)
     d->start_ms = s->start_ms;
     d->text = shown(s->text);
     d->reason = shown(s->reason);
+    d->why = why(s->reason);
     if (asprintf(&d->path, "%s%s%s", s->path, s->member[0] ? "//" : "", s->member) < 0)
         d->path = NULL;
-    return d->text && d->reason && d->path ? 0 : ERR_NOMEM;
+    return d->text && d->reason && d->why && d->path ? 0 : ERR_NOMEM;
 }
 
 static int doubts_of(struct report *r, struct store *st, struct err *err)
@@ -399,6 +418,7 @@ void report_free(struct report *r)
         free(r->doubt[i].path);
         free(r->doubt[i].text);
         free(r->doubt[i].reason);
+        free(r->doubt[i].why);
     }
     free(r->run);
     free(r->device);

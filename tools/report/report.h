@@ -43,6 +43,7 @@ struct report_reason {     /* failures whose reasons begin alike, most first */
 
 struct report_doubt {
     char *path, *text, *reason; /* printable; path with its member */
+    char *why;                  /* the reason in sentences */
     int64_t start_ms;
 };
 

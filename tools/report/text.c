@@ -238,7 +238,7 @@ static void put_doubts(const struct report *r, struct page *p)
         p->label = at;
         name(p, d->path);
         line(p, "\"%s\"", d->text);
-        line(p, "%s", d->reason);
+        line(p, "%s", d->why);
     }
 }
 

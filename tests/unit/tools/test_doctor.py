@@ -230,6 +230,16 @@ class Doctor(Machine):
                 self.assertIn("whisper-nano", models[0]["found"])
                 shutil.rmtree(os.path.join(self.dir, "models"))
 
+    def test_the_model_of_voice_activity(self):
+        folder = os.path.join(self.dir, "models", "silero-vad")
+        os.makedirs(folder)
+        self.assertNotIn("silero", str(self.models(NIGHTSHIFT_MODELS=os.path.dirname(folder))))  # none is no fault
+        with open(os.path.join(folder, "silero_vad_16k.safetensors"), "wb") as file:
+            file.write(bytes(100))
+        found = [c for c in self.models(NIGHTSHIFT_MODELS=os.path.dirname(folder)) if "silero" in c["found"]]
+        self.assertEqual(["warning"], [c["state"] for c in found], found)
+        self.assertIn("model pull silero-vad", found[0]["do"])
+
     def test_a_model_of_voices_that_is_damaged(self):
         folder = os.path.join(self.dir, "models", "diarization-nano")
         source = os.path.join(SOURCE, "workers", "models", "diarization-nano")

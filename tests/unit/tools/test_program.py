@@ -410,6 +410,22 @@ class Requests(Program):
         self.assertIn("1 recording cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
 
+    def test_what_is_said_to_do_next_can_be_done(self):
+        self.fill()
+        self.enqueue()
+        gone = os.path.join(self.dir, "gone")
+        for args, said in ((("describe", gone + ".csv"), "Look at its name"),
+                           (("merge", self.catalog, self.archive), "`nightshift split` makes them"),
+                           (("run", "--part", gone + ".db"), "Look at its name"),
+                           (("report", "--html", os.path.join(gone, "a.html")), "Look at its name"),
+                           (("plan", "--device-memory", "much"), "`nightshift help COMMAND`")):
+            with self.subTest(args=args):
+                done = self.run_it(*args)
+                self.assertIn(done.returncode, (64, 66))
+                self.assertIn(said, done.err)
+                self.assertNotIn("enqueue", done.err)
+                self.assertNotIn("doctor", done.err)
+
     def test_an_empty_name_is_not_the_folder_one_is_in(self):
         self.fill()  # below self.dir, in which the program is started
         self.run_it("enqueue", "", status=66)
@@ -701,6 +717,27 @@ class Installed(unittest.TestCase):
                               capture_output=True, text=True, check=False)
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertIn("Without the CUDA module", done.stdout)
+
+    def test_texts_find_each_other(self):
+        """All but what is called otherwise there, or stays in the source."""
+        with open(os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "tools/cmake_install.cmake"), encoding="utf-8") as file:
+            text = file.read()
+        lines = re.findall(r'file\(INSTALL DESTINATION "\$\{CMAKE_INSTALL_PREFIX\}/(share/doc/nightshift[^"]*)" '
+                           r'TYPE FILE FILES([^)]*)\)', text)
+        there = {os.path.join(where, os.path.basename(name)): name
+                 for where, names in lines for name in re.findall(r'"([^"]+)"', names)}
+        self.assertIn("share/doc/nightshift/README.md", there)
+        for path, source in there.items():
+            if not path.endswith(".md"):
+                continue
+            with open(source, encoding="utf-8") as file:
+                for link in re.findall(r"\]\((?!http)([^)#]+)", file.read()):
+                    to = os.path.normpath(os.path.join(os.path.dirname(path), link))
+                    if not to.endswith(("/CHANGELOG.md", "/tools")):
+                        self.assertIn(to, there, f"{path} names {link}")
+        with open(os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "tools/packages/nightshift@.service"),
+                  encoding="utf-8") as file:
+            self.assertIn(re.search(r"file:///usr/(\S+)", file.read()).group(1), there)
 
 
 class Names(Program):

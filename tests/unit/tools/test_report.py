@@ -240,6 +240,19 @@ class Report(ProgramTest):
         for name in ("prefers-color-scheme:dark", "@media print"):
             self.assertIn(name, raw)
 
+    def test_why_something_is_doubted(self):
+        self.two_nights()
+        self.change("INSERT INTO shard VALUES (5, 0, 0, 3600000, 'en', 0.9, 1, 12, 'cpu', '2026')",
+                    "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, attempts, reason) "
+                    "VALUES (5, 0, 0, 1000, 2000, 'six nine.', 'en', 1, 'loop; odd words; sung')",
+                    "UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = 5")
+        why = ("The same few words come again and again. Half of its words, or more, are improbable or oddly "
+               "long or short. It is doubted: 'sung'.")
+        self.assertIn(f'"six nine." {why}', re.sub(r"\s+", " ", self.text()))
+        self.assertIn(why, self.page()[1].text)
+        o = json.loads(self.run_it("report", "--json", status=0).out)
+        self.assertEqual(["loop; odd words; sung"], [doubt["reason"] for doubt in o["doubts"]])
+
     def test_what_is_wrong_is_said(self):
         self.run_it("report", "--html", os.path.join(self.dir, "none/x.html"), status=66)
         self.run_it("report", "--html", "x.html", "--json", status=64)

@@ -72,6 +72,8 @@ TEST(a_root_that_goes_is_enqueued_as_gone)
         .roots = roots, .root_count = 1, .argv = argv, .settled_ms = 100, .poll_ms = 100};
     struct err err = {0};
 
+    unlink("away/new.wav"); /* of the last time */
+    rmdir("away");
     assert_int_equal(mkdir("root", 0700), 0);
     make_file("root/new.wav");
     alarm(60);

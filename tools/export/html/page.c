@@ -8,6 +8,7 @@
 #include "tools/export/html/timeline.h"
 #include "tools/export/escape_html.h"
 #include "tools/cli/text.h"
+#include "workers/stages/transcribe/outcome/doubt.h"
 
 /* Words below are shaded. Of the samples' 488 words, as whisper-nano hears them, 10 % are below the
  * one and 22 % below the other. */
@@ -251,6 +252,12 @@ static void put_lang(const char *language, struct buf *out)
         buf_printf(out, " lang=\"%s\"", language);
 }
 
+static void put_reason(void *out, const char *sentence)
+{
+    put(out, " ");
+    html_text(out, sentence);
+}
+
 struct texting {
     const struct document *d;
     const struct tally *speakers;
@@ -291,8 +298,8 @@ static void put_segment(struct texting *t, size_t index, const struct document_s
         html_text(out, s->text);
     put(out, "</p>");
     if (doubted) {
-        put(out, " <small class=\"why\">In doubt: ");
-        html_text(out, s->reason);
+        put(out, " <small class=\"why\">In doubt:");
+        doubt_say(s->reason, put_reason, out);
         put(out, "</small>");
     }
     put(out, "</li>\n");

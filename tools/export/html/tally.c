@@ -56,7 +56,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct bar *)a)->name, ((const struct bar *)b)->name);
 }
 
-/* "1,234 h" from ten on, "4.2 h" below, minutes and seconds below one, "0 h". */
+/* "1,234 h" from ten on, "4.2 h" below, minutes and seconds below one; of recordings that nobody
+ * has opened, "unknown". */
 static char *value(const struct tally_chart *chart, int64_t sum, char out[TEXT_LEN])
 {
     if (!chart->hours)
@@ -64,7 +65,7 @@ static char *value(const struct tally_chart *chart, int64_t sum, char out[TEXT_L
     if (sum > 0 && sum < 3600000)
         return text_length(sum, out);
     if (sum <= 0)
-        snprintf(out, TEXT_LEN, "0 h");
+        snprintf(out, TEXT_LEN, "unknown");
     else if (sum < 36000000)
         snprintf(out, TEXT_LEN, "%.1f h", (double)sum / 3600000);
     else {

@@ -247,20 +247,22 @@ static const char *sentence_of(const struct name *list, size_t n, const char *wo
     return NULL;
 }
 
-void doubt_say(const char *reason, const struct doubt_saying *say)
+void doubt_say(const char *reason, void (*sentence)(void *arg, const char *text), void *arg)
 {
     const size_t skip = sizeof(again) - 1;
 
     for (size_t len; *reason; reason += len + strspn(reason + len, "; ")) {
         bool tried = strncmp(reason, again, skip) == 0;
+        char other[DOUBT_TEXT_MAX];
         const char *text;
 
         len = strcspn(reason, ";");
         text = tried ? sentence_of(again_names, COUNT(again_names), reason + skip, len - skip)
                      : sentence_of(names, COUNT(names), reason, len);
-        if (text)
-            say->sentence(say->arg, text);
-        else if (len > 0)
-            say->other(say->arg, reason, len);
+        if (!text)
+            snprintf(other, sizeof(other), "It is doubted: '%.*s'.", (int)(len < 80 ? len : 80),
+                     reason);
+        if (len > 0)
+            sentence(arg, text ? text : other);
     }
 }

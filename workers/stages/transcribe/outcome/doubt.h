@@ -60,12 +60,7 @@ bool doubt_drops(uint32_t signs);
  * "" for none. At most len - 1 bytes, len >= 1; DOUBT_TEXT_MAX hold any. Returns ret. */
 const char *doubt_text(uint32_t signs, char *ret, size_t len);
 /* What such a list says, for who never read it: hands a sentence out for each word of it, in its
- * order. A word that is none of doubt_text's (of a newer program) is handed out as `other`. */
-struct doubt_saying {
-    void (*sentence)(void *arg, const char *text);
-    void (*other)(void *arg, const char *word, size_t len);
-    void *arg;
-};
-void doubt_say(const char *reason, const struct doubt_saying *say);
+ * order; of one that is none of doubt_text's (of a newer program), with the word in quotes. */
+void doubt_say(const char *reason, void (*sentence)(void *arg, const char *text), void *arg);
 
 #endif
