@@ -143,7 +143,7 @@ void decoder_share_server(void);
 void decoder_drop_server(void);
 
 /* Into this process the libraries that a decoder opens as it begins, for who wants to look at them.
- * ERR_IO says which one is missing or not whole. */
+ * ERR_LIBRARY says which one is missing or not whole. */
 int decoder_load(struct err *err);
 
 /* The program to start instead of /proc/self/exe (tests); NULL restores. Before threads only. */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "gpu/devices/devices.h"
+#include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
@@ -66,6 +67,7 @@ static void *check_all(void *arg)
     struct check *c = arg;
     struct sandbox_report report;
     char hash[MODEL_HASH_LEN];
+    struct err why = {0};
 
     c->rc = stage_model_hash(c->stage, c->dir, hash, &c->err);
     if (c->rc == 0 && strcmp(hash, c->expected) != 0)
@@ -76,10 +78,15 @@ static void *check_all(void *arg)
     if (c->rc != 0 || !c->decodes)
         return NULL;
     c->rc = sandbox_check(&report, &c->err);
-    if (c->rc == ERR_NOMEM)
+    if (c->rc == ERR_NOMEM) {
         c->rc = 0; /* a shortage passes, and whoever decodes waits for that */
-    else if (c->rc != 0)
+    } else if (c->rc != 0) {
+        if (decoder_load(&why) != 0) { /* one that has no libraries can only end */
+            c->err = why;
+            c->rc = why.code;
+        }
         err_prefix(&c->err, "trying a decoder");
+    }
     return NULL;
 }
 

@@ -419,7 +419,7 @@ TEST(ranges_are_checked)
     REFUSED(shard_done, language_prob, NAN);
     REFUSED(shard_done, language_prob, 1.5f);
     REFUSED(shard_failed, code, 0);
-    REFUSED(shard_failed, code, ERR_CRASH - 1);
+    REFUSED(shard_failed, code, ERR_LAST - 1);
     REFUSED(lease_end, code, 1);
     REFUSED(lease_end, shards, 0);
     REFUSED_OF(log, log_line, level, 9);
