@@ -102,6 +102,7 @@ static void send_setup(struct run_worker *w)
         .cache = run->o->cache,
         .slots = run->o->slots,
         .decoders = run->o->decoders,
+        .workers = run->worker_count,
         .windows = run->o->windows,
         .memory_cap = run->devices->list[w->index].memory_cap,
         .deterministic = run->o->deterministic,

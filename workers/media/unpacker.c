@@ -11,8 +11,8 @@
 #include "workers/media/decoder.h"
 #include "workers/media/stream/sniff.h"
 
-#define MEMORY_LEAST (UINT64_C(128) << 20)
-#define MEMORY_MOST (UINT64_C(1) << 30)
+#define MEMORY_LEAST (UINT64_C(128) << 20) /* of all */
+#define MEMORY_MOST (UINT64_C(1) << 30)    /* of one */
 
 struct unpacker {
     struct decoder *decoder;
@@ -31,14 +31,15 @@ bool unpacker_serves(int file, const char *member)
            (!sniff_finds_members(head, (size_t)got) || strstr(member, "//"));
 }
 
-uint64_t unpacker_most(void)
+uint64_t unpacker_most(uint32_t processes)
 {
     struct memory m;
-    uint64_t part;
+    uint64_t all, each;
 
     memory_look(&m);
-    part = m.total / 16;
-    return part < MEMORY_LEAST ? MEMORY_LEAST : part < MEMORY_MOST ? part : MEMORY_MOST;
+    all = m.total / 16 > MEMORY_LEAST ? m.total / 16 : MEMORY_LEAST;
+    each = all / (processes ? processes : 1);
+    return each < MEMORY_MOST ? each : MEMORY_MOST;
 }
 
 int unpacker_open(int file, void (*pulse)(void *arg), void *arg, struct unpacker **ret,

@@ -18,9 +18,9 @@ struct unpacker;
 /* Is the member of the archive `file` (borrowed) only come by from the front? By its first bytes
  * and the member's name. */
 bool unpacker_serves(int file, const char *member);
-/* How many bytes may be kept of members at once: a sixteenth of the memory that there is, but 128
- * MiB at least and 1 GiB at most. */
-uint64_t unpacker_most(void);
+/* How many bytes each of so many processes may keep of members at once: all of them a sixteenth of
+ * the memory that there is, but 128 MiB at least, and each 1 GiB at most. 0 is 1. */
+uint64_t unpacker_most(uint32_t processes);
 
 /* file is borrowed during the call. pulse: called for every sign of life (decoder_on_pulse). As
  * decoder_start. */

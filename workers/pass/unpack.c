@@ -100,7 +100,7 @@ static struct lease *who_wants(struct lease *l, const struct unpacking *u)
 
 void unpack_bound(struct worker *w)
 {
-    w->unpacked_most = w->setup.pcm_bytes ? w->setup.pcm_bytes : unpacker_most();
+    w->unpacked_most = w->setup.pcm_bytes ? w->setup.pcm_bytes : unpacker_most(w->setup.workers);
 }
 
 /* For the member at which it stands; one that is too large for ever does not wait for any. */

@@ -57,6 +57,7 @@ static const struct field setup[] = {
     FIELD_U32(msg_setup, slots, 0, MAX_SLOTS),
     FIELD_U32(msg_setup, decoders, 0, 1024),
     FIELD_U32(msg_setup, threads, 0, 4096),
+    FIELD_U32(msg_setup, workers, 0, UINT32_MAX),
     FIELD_U64(msg_setup, pcm_bytes, UINT64_MAX),
     FIELD_U32(msg_setup, windows, 0, MAX_SLOTS),
     FIELD_U64(msg_setup, memory_cap, UINT64_MAX),

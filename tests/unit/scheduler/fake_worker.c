@@ -24,8 +24,9 @@
  * whole: version, model, mute (no HELLO), exit, unready, nomem; nolibrary; novram (the model does
  * not fit); gone (no device, while $FAKE_STATE has a file of that name); measure (says that it has
  * measured 32 slots and 4 windows, unless it is told what is remembered, which it writes as a
- * file's name into $FAKE_STATE); lower (as measure, and halves both); early (as lower, before it is
- * ready). MODE@DEVICE: only on that device; MODE@STAGE: only for that stage. */
+ * file's name into $FAKE_STATE); lower (as measure, and halves both); workers (writes how many it
+ * was told of); early (as lower, before it is ready). MODE@DEVICE: only on that device; MODE@STAGE:
+ * only for that stage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -403,6 +404,7 @@ static void setup(const struct frame *from)
     struct buf b = BUF_INIT;
     struct msg_setup s;
     struct err err;
+    char word[64];
     struct msg_ready r = {
         .capacity = CAPACITY,
         .description = device,
@@ -416,6 +418,10 @@ static void setup(const struct frame *from)
         _exit(3);
     for (uint32_t i = 0; i < s.stage_count; i++)
         snprintf(fake_stages[i], sizeof(fake_stages[i]), "%s", s.stages[i].name);
+    if (mode("workers")) {
+        snprintf(word, sizeof(word), "told-%u-workers", s.workers);
+        leave_word(word);
+    }
     if (mode("model"))
         fatal(ERR_MODEL, "tensor 'x' is missing");
     if (mode("nomem"))
