@@ -69,7 +69,7 @@ struct decoder_entry {
 
 struct decoder_end {
     int64_t total_samples; /* PCM samples sent, counting those below skip_samples */
-    bool complete;         /* the input was decoded to its end */
+    bool complete;         /* decoded to its end; of an archive: nothing had to be left out */
     bool has_hash;
     uint8_t content_hash[16]; /* XXH3-128 of all bytes, canonical big-endian */
     const char *damage;       /* "" or what was wrong though audio came out */

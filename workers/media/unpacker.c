@@ -19,7 +19,7 @@ struct unpacker {
     char *name; /* where it stands, and waits for an answer; NULL: nowhere */
     uint32_t nth;
     uint64_t bytes;
-    bool ended;
+    bool ended, saw_all;
 };
 
 bool unpacker_serves(int file, const char *member)
@@ -77,6 +77,7 @@ static int next_event(struct unpacker *u, struct decoder_event *ret, struct err 
     if (rc != 0)
         return rc;
     u->ended = ret->type == DECODER_END;
+    u->saw_all = u->ended && ret->end.complete;
     if (ret->type != DECODER_ENTRY)
         return 0;
     u->name = strdup(ret->entry.member);
@@ -96,6 +97,8 @@ int unpacker_next(struct unpacker *u, struct unpacker_member *ret, struct err *e
         *ret = (struct unpacker_member){u->name, u->nth, u->bytes};
     return rc;
 }
+
+bool unpacker_saw_all(const struct unpacker *u) { return u->saw_all; }
 
 static int answer(struct unpacker *u, bool wanted, struct err *err)
 {

@@ -37,6 +37,8 @@ struct unpacker_member {
 /* The recording at which it stands, or comes to when that one has been answered. ERR_EMPTY: there
  * are no more. As decoder_next. */
 int unpacker_next(struct unpacker *u, struct unpacker_member *ret, struct err *err);
+/* At its end: there was nothing that cannot be read, which is passed by without a word. */
+bool unpacker_saw_all(const struct unpacker *u);
 /* Answers: it is not wanted. */
 int unpacker_pass(struct unpacker *u, struct err *err);
 /* Answers: it is wanted. *ret: its bytes, to be read alone; the caller closes it. -1: it did not
