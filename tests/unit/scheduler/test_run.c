@@ -577,6 +577,8 @@ TEST(what_the_catalog_refuses_fails_alone)
         "BEGIN SELECT RAISE(ABORT, 'not this one'); END");
     assert_ok(run_once("cpu", &r, &e), e);
     assert_int_equal(r.tasks_done, 2);
+    assert_int_equal(r.tasks_failed, 1);
+    assert_int_equal(r.recordings_failed, 1);
     assert_int_equal(count_of(STATE_OF("second-4") "'failed'"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE error LIKE '%not this one%'"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id <> 2"), 8);
