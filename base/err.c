@@ -32,6 +32,7 @@ static const struct {
     {ERR_CANCELLED, EX_TEMPFAIL, "cancelled"},
     {ERR_USAGE, EX_USAGE, "usage"},
     {ERR_CRASH, EX_SOFTWARE, "crash"},
+    {ERR_LIBRARY, EX_UNAVAILABLE, "library"},
 };
 
 #define TABLE_LEN (sizeof(table) / sizeof(table[0]))

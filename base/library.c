@@ -11,7 +11,7 @@ static int take(const char *whose, const struct library *l, char *fill, struct e
     void *handle = dlopen(l->file, RTLD_LAZY | (fill ? RTLD_GLOBAL : RTLD_LOCAL));
 
     if (!handle)
-        return err_set(err, ERR_IO,
+        return err_set(err, ERR_LIBRARY,
                        "%s cannot be opened (%.300s): install it; `nightshift doctor` names what "
                        "is missing",
                        whose, dlerror());
@@ -19,7 +19,7 @@ static int take(const char *whose, const struct library *l, char *fill, struct e
         void *f = dlsym(handle, l->functions[i].name);
 
         if (!f)
-            return err_set(err, ERR_IO,
+            return err_set(err, ERR_LIBRARY,
                            "%s has no %s: install %s anew, then look with `nightshift doctor`",
                            l->file, l->functions[i].name, whose);
         if (fill)

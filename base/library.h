@@ -40,8 +40,8 @@ struct libraries {
     }
 
 /* Opens all and fills the table; they stay, as if linked: who looks at what is loaded (doctor)
- * finds them. Any thread, but before a sandbox is entered; done again it does nothing. ERR_IO names
- * the library that is not here, or not whole, and leaves the table as it was. */
+ * finds them. Any thread, but before a sandbox is entered; done again it does nothing. ERR_LIBRARY
+ * names the one that is not here, or not whole, and leaves the table as it was. */
 int libraries_open(struct libraries *state, const char *whose, const struct library *libraries,
                    size_t count, void *table, struct err *err);
 

@@ -43,12 +43,18 @@ static void on_durable(void *arg, int64_t task, int64_t audio_ms)
     run->shards_done++;
 }
 
+/* What a task cannot do without has made it fail; of several, the first. */
 static void on_refused(void *arg, int64_t task, const struct err *err)
 {
     struct run *run = arg;
+    struct err why = {0};
+    int64_t media = 0;
 
     report_event(run, LOG_ERROR, "the catalog refused a result of task %lld: %s", (long long)task,
                  err->msg);
+    run_check(run, store_task_failed_media(run->st, task, &media, &why), &why);
+    if (media && !idmap_get(&run->failed, (uint64_t)media))
+        figures_failed(run, media, err->msg);
 }
 
 /* ------------------------------------------------------------------------------------- steps */

@@ -19,7 +19,7 @@
 
 /*   STARTING --HELLO--> UP --READY--> ready     what process.h has of it, and how far UP is
  *
- * ASIDE: it died too often, or the model does not fit. It is tried again after a long pause while
+ * ASIDE: it died too often, or could not but die again. It is tried again after a long pause while
  * there is work, and with one more death is aside again; never when it is of another build. */
 static bool all_aside(const struct run *run)
 {
@@ -76,9 +76,11 @@ static void on_gone(void *owner, struct process_loss *loss)
         return;
     }
     intake_worker_lost(w, last->code, last->msg, &loss->cause, &loss->task);
-    /* What did not fit at the start will not fit a second later. */
+    /* What did not fit at the start will not fit a second later, and nothing installs itself. */
     if (last->code == ERR_VRAM && !w->was_ready)
         loss->hopeless = "the model does not fit: ";
+    else if (last->code == ERR_LIBRARY)
+        loss->hopeless = "";
 }
 
 /* ---------------------------------------------------------------------------------- messages */
@@ -100,6 +102,7 @@ static void send_setup(struct run_worker *w)
         .cache = run->o->cache,
         .slots = run->o->slots,
         .decoders = run->o->decoders,
+        .workers = run->worker_count,
         .windows = run->o->windows,
         .memory_cap = run->devices->list[w->index].memory_cap,
         .deterministic = run->o->deterministic,

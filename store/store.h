@@ -300,6 +300,8 @@ int store_task_total(struct store *st, int64_t task_id, uint32_t shards, struct 
  * the task pending until then; -1 makes it 'failed' with this reason. */
 int store_task_failed(struct store *st, int64_t task_id, int code, const char *message,
                       int64_t retry_at_ms, struct err *err);
+/* The recording of a task that has failed; 0: it has not. */
+int store_task_failed_media(struct store *st, int64_t task_id, int64_t *ret, struct err *err);
 /* Both 0 of one that was forgotten. */
 int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, uint32_t *suspect,
                         struct err *err);

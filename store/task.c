@@ -293,6 +293,21 @@ int store_task_failed(struct store *st, int64_t task_id, int code, const char *m
     return db_leave(st, rc, err);
 }
 
+int store_task_failed_media(struct store *st, int64_t task_id, int64_t *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc =
+        db_first(st, &stmt, err, "SELECT media_id FROM task WHERE task_id = ? AND state = 'failed'",
+                 "i", task_id);
+
+    if (rc < 0)
+        return rc;
+    *ret = rc == 1 ? sqlite3_column_int64(stmt, 0) : 0;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return 0;
+}
+
 int store_task_attempts(struct store *st, int64_t task_id, uint32_t *attempts, uint32_t *suspect,
                         struct err *err)
 {

@@ -78,7 +78,7 @@ struct said {
 };
 
 static const struct field said_list[] = {
-    FIELD_CODE(said, code, ERR_CRASH, -1),
+    FIELD_CODE(said, code, ERR_LAST, -1),
     FIELD_NAME(said, text, 4096),
 };
 

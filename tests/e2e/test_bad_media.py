@@ -10,6 +10,7 @@ import zipfile
 import media_corpus
 import media_kit
 import night
+import rar_writer
 
 GOOD = "farmer from the south"
 
@@ -275,6 +276,20 @@ class Archives(night.Night):
                         self.other], check=True)
         self.assertEqual([], self.settle())
         self.assertIn("tres mil cero", self.heard()["a.7z//04_es_clean.flac"])
+
+    def test_rar(self):
+        for name, solid in (("a.rar", False), ("solid.rar", True)):
+            rar_writer.write(os.path.join(self.archive, name), (self.good, self.other), solid)
+        with open(os.path.join(self.archive, "a.rar"), "r+b") as file:  # in the last member
+            file.seek(-1000, os.SEEK_END)
+            file.write(b"damaged")
+        failures = self.settle()
+        self.assertEqual([("unreadable", "04_es_clean.flac", "input")],
+                         [(kind, member, code) for kind, _, member, code, _ in failures])
+        self.assertIn("damaged", failures[0][4])
+        heard = self.heard()
+        self.assertIn(GOOD, heard["a.rar//" + os.path.basename(self.good)])
+        self.assertIn("tres mil cero", heard["solid.rar//04_es_clean.flac"])
 
     @night.needs("genisoimage")
     def test_iso(self):

@@ -111,8 +111,9 @@ int cli_make_directories(const char *path, struct err *err);
 /* The subcommands. */
 int cmd_enqueue(struct cli *cli, int argc, char **argv);
 /* Hidden: `nightshift watcher LINE WORD...`, the `enqueue --watch` of a run that has enqueued just
- * now, with which it ends; and `nightshift watched LINE WORD...`, the `enqueue WORD...` of a watch
- * that something has come to. LINE is the command that the user gave, which their jobs show. */
+ * now, with which it ends; and `nightshift watched LINE MS WORD...`, the `enqueue WORD...` of a
+ * watch that something has come to, as of that time. LINE is the command that the user gave, which
+ * their jobs show. */
 int cmd_watcher(struct cli *cli, int argc, char **argv);
 int cmd_watched(struct cli *cli, int argc, char **argv);
 /* The long options of `enqueue`, which `run PATH` passes on. Returns how many; *ret has max. Their

@@ -76,6 +76,7 @@ struct wanted {
     bool follow, one_file_system, all, dry_run, unsandboxed, again, has_priority, watch;
     bool of_run;                 /* its first look is the run's, which has enqueued just now */
     int64_t settled_ms, poll_ms; /* settled: -1 as usual */
+    int64_t as_of_ms;            /* 0: whenever it is looked at */
     int64_t priority;
     struct enqueue_wish wish;
     int argc; /* as getopt walks through it: */
@@ -230,6 +231,7 @@ static int enqueue_all(struct enqueuing *e)
                                 .quiet = cli->quiet,
                                 .progress = !cli->quiet && isatty(STDERR_FILENO),
                                 .settled_ms = w->settled_ms,
+                                .as_of_ms = w->as_of_ms,
                                 .has_priority = w->has_priority,
                                 .priority = w->priority,
                                 .groups = &e->groups,
@@ -398,7 +400,8 @@ static int take_roots(struct enqueuing *e, int argc, char **argv)
 }
 
 /* The command that follows when something has come: as last asked, so without a word on how. */
-static const char **words_of(const struct enqueuing *e, char settled[32])
+static const char **words_of(const struct enqueuing *e, char as_of[WATCHING_AS_OF],
+                             char settled[32])
 {
     const struct wanted *w = e->w;
     const char **v = calloc(2 * (w->include_n + w->exclude_n) + e->root_count + 16, sizeof(*v));
@@ -410,6 +413,7 @@ static const char **words_of(const struct enqueuing *e, char settled[32])
     v[n++] = "nightshift";
     v[n++] = "watched";
     v[n++] = e->line;
+    v[n++] = as_of;
     v[n++] = settled;
     v[n++] = "--catalog";
     v[n++] = e->cli->catalog;
@@ -458,12 +462,13 @@ static int watch(struct enqueuing *e)
                                 .root_count = e->root_count,
                                 .settled_ms = e->w->settled_ms,
                                 .poll_ms = e->w->poll_ms};
-    char settled[32];
-    const char **words = words_of(e, settled);
+    char as_of[WATCHING_AS_OF] = "", settled[32];
+    const char **words = words_of(e, as_of, settled);
     struct err err = {0};
     int rc;
 
     watching.argv = words;
+    watching.as_of = as_of;
     if (e->w->of_run)
         wait_for_run(e->cli->catalog);
     rc = words ? watching_run(&watching, &err) : err_set(&err, ERR_NOMEM, "out of memory");
@@ -496,9 +501,13 @@ static int take_all(struct enqueuing *e)
     return w->watch && is_well(status) ? watch(e) : status;
 }
 
-static int enqueue(struct cli *cli, int argc, char **argv, bool of_run)
+static int enqueue(struct cli *cli, int argc, char **argv, bool of_run, int64_t as_of_ms)
 {
-    struct wanted w = {.settled_ms = -1, .poll_ms = POLL_MS, .watch = of_run, .of_run = of_run};
+    struct wanted w = {.settled_ms = -1,
+                       .as_of_ms = as_of_ms,
+                       .poll_ms = POLL_MS,
+                       .watch = of_run,
+                       .of_run = of_run};
     struct enqueuing e = {.cli = cli, .w = &w};
     char *line;
     int status;
@@ -524,25 +533,33 @@ static int enqueue(struct cli *cli, int argc, char **argv, bool of_run)
     return status;
 }
 
-int cmd_enqueue(struct cli *cli, int argc, char **argv) { return enqueue(cli, argc, argv, false); }
-
-/* argv[1] is the line that the user gave, and stands where getopt expects the command's name. */
-static int enqueue_said(struct cli *cli, int argc, char **argv, bool of_run)
+int cmd_enqueue(struct cli *cli, int argc, char **argv)
 {
-    if (argc < 2)
-        return cli_usage(cli, "this is started by `nightshift enqueue --watch` alone");
-    cli->said = argv[1];
-    return enqueue(cli, argc - 1, argv + 1, of_run);
+    return enqueue(cli, argc, argv, false, 0);
 }
 
+static int started_by_hand(struct cli *cli)
+{
+    return cli_usage(cli, "this is started by `nightshift enqueue --watch` alone");
+}
+
+/* The word before the options stands where getopt expects the command's name. */
 int cmd_watcher(struct cli *cli, int argc, char **argv)
 {
-    return spawn_begun(STDIN_FILENO) ? enqueue_said(cli, argc, argv, true) : EX_UNAVAILABLE;
+    if (!spawn_begun(STDIN_FILENO))
+        return EX_UNAVAILABLE;
+    if (argc < 2)
+        return started_by_hand(cli);
+    cli->said = argv[1];
+    return enqueue(cli, argc - 1, argv + 1, true, 0);
 }
 
 int cmd_watched(struct cli *cli, int argc, char **argv)
 {
-    return enqueue_said(cli, argc, argv, false);
+    if (argc < 3)
+        return started_by_hand(cli);
+    cli->said = argv[1];
+    return enqueue(cli, argc - 2, argv + 2, false, strtoll(argv[2], NULL, 10));
 }
 
 size_t cmd_enqueue_options(struct option *ret, size_t max)

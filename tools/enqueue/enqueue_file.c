@@ -350,7 +350,8 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
     if (is_own(q->o->catalog, e->path))
         return 0;
     if (q->o->settled_ms > 0 && e->st &&
-        (!watching_settled(e->st, q->o->settled_ms, clock_wall_ms()) ||
+        (!watching_settled(e->st, q->o->settled_ms,
+                           q->o->as_of_ms ? q->o->as_of_ms : clock_wall_ms()) ||
          watching_unfinished(base_name(e->path)))) {
         q->r->unsettled++;
         return batch_unread(q->first, e->path, err);

@@ -23,6 +23,7 @@ struct enqueue_options {
                          */
     int64_t priority;   /* enum store_priority */
     int64_t settled_ms; /* over 0: what happened to anything in so long is left for another time */
+    int64_t as_of_ms;   /* when it must have been settled; 0: when it is looked at */
     bool quiet, progress;
     struct groups *groups; /* one job for each stage of each; what came of them is noted there */
     const char *command_line;

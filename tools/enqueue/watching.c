@@ -4,6 +4,7 @@
 #include <fts.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -231,8 +232,10 @@ static int turn(const struct watching *w, struct state *s, struct err *err)
         s->due = sooner(s->due, now + sooner(w->poll_ms, ABSENT_MS));
     if (l.unsettled > 0)
         s->due = sooner(s->due, now + w->settled_ms);
-    if (!s->enqueued || l.sum != s->done)
+    if (!s->enqueued || l.sum != s->done) {
+        snprintf(w->as_of, WATCHING_AS_OF, "%lld", (long long)l.now_ms);
         status = enqueue(w);
+    }
     if (is_well(status)) {
         s->done = l.sum;
         s->enqueued = true;

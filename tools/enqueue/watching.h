@@ -1,7 +1,8 @@
 /* tools/enqueue/watching.h - stays with files and folders, and enqueues what comes.
  *
  * A look goes over names, sizes and times alone. Where they differ from what was enqueued last, an
- * `enqueue` of all roots follows, in a process of its own. A look follows events (inotify), a
+ * `enqueue` of all roots follows, in a process of its own, which judges what is settled as of the
+ * look: what it takes is what the look saw. A look follows events (inotify), a
  * while after them; where there are none (network shares, a root that is not there, more folders
  * than the kernel lets be watched) it comes every so often. What the events were does not matter,
  * so that none is missed when the kernel's queue overflows. One thread. */
@@ -14,10 +15,13 @@
 
 #include "base/err.h"
 
+#define WATCHING_AS_OF 24
+
 struct watching {
     const char *const *roots; /* absolute */
     uint32_t root_count;
     const char *const *argv; /* of the enqueue; ends with NULL */
+    char *as_of;             /* a word of argv, WATCHING_AS_OF bytes: the look's time, in ms */
     int64_t settled_ms;      /* a file is whole when nothing has happened to it for so long */
     int64_t poll_ms;
 };

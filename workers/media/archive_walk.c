@@ -157,8 +157,15 @@ static int give_bytes(struct level *l, int64_t size, struct err *err)
     return rc;
 }
 
-/* Hands the recording on, if it is wanted. What cannot be read is left to who asks for it by name,
- * and is told why. */
+/* What cannot be read is left to who asks for it by name, and is told why. */
+static int leave_out(const struct level *l)
+{
+    if (l->walk->task->left_out)
+        *l->walk->task->left_out = true;
+    return 0;
+}
+
+/* Hands the recording on, if it is wanted. */
 static int hand_on(struct level *l, const struct archive_item *item, struct err *err)
 {
     struct decoder_entry entry = {.mtime_ms = item->mtime_ms};
@@ -166,7 +173,7 @@ static int hand_on(struct level *l, const struct archive_item *item, struct err 
     int rc;
 
     if (item->is_encrypted || item->size < 0 || l->name.len >= WIRE_MEMBER_MAX)
-        return 0;
+        return leave_out(l);
     entry.size_bytes = (uint64_t)item->size;
     rc = report(l, &entry, NULL, err);
     if (rc <= 0)
@@ -264,7 +271,10 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
             goto out;
         }
     }
-    rc = rc != 0 && by_name && !l->walk->task->bytes ? report(l, &entry, &why, err) : 0;
+    if (rc != 0 && l->walk->task->bytes)
+        rc = leave_out(l);
+    else
+        rc = rc != 0 && by_name ? report(l, &entry, &why, err) : 0;
 out:
     stream_close(inner);
     free(data);
@@ -282,13 +292,15 @@ static int walk_item(struct level *l, const struct archive_item *item, struct er
     l->head_len = 0;
     if (!by_name) {
         if (item->is_encrypted)
-            return 0; /* neither its name nor its bytes say that it is a recording */
+            return leave_out(l); /* neither its name nor its bytes say that it is a recording */
         rc = read_head(l, &why);
         if (is_final(rc)) {
             *err = why;
             return rc;
         }
         kind = rc == 0 ? sniff_bytes(l->head, l->head_len) : MEDIA_OTHER;
+        if (rc != 0)
+            leave_out(l);
     }
     if (kind != MEDIA_OTHER && take_name(l, item->name, err) != 0)
         return err->code;

@@ -8,6 +8,7 @@
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_ARCHIVE_WALK_H
 #define NIGHTSHIFT_WORKERS_MEDIA_ARCHIVE_WALK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -27,6 +28,7 @@ struct archive_walk_task {
      * last an empty one: the member came whole, by its size and its sums. Without that one it did
      * not. */
     int (*bytes)(void *arg, const void *data, size_t n, struct err *err);
+    bool *left_out; /* set when there is what may be a recording, and is not told of; or NULL */
     void *arg;
     struct stream_pulse pulse; /* while inner archives are read from memory */
     uint64_t max_entries;      /* of any kind, in all archives together */

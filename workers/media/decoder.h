@@ -69,7 +69,7 @@ struct decoder_entry {
 
 struct decoder_end {
     int64_t total_samples; /* PCM samples sent, counting those below skip_samples */
-    bool complete;         /* the input was decoded to its end */
+    bool complete;         /* decoded to its end; of an archive: nothing had to be left out */
     bool has_hash;
     uint8_t content_hash[16]; /* XXH3-128 of all bytes, canonical big-endian */
     const char *damage;       /* "" or what was wrong though audio came out */
@@ -143,7 +143,7 @@ void decoder_share_server(void);
 void decoder_drop_server(void);
 
 /* Into this process the libraries that a decoder opens as it begins, for who wants to look at them.
- * ERR_IO says which one is missing or not whole. */
+ * ERR_LIBRARY says which one is missing or not whole. */
 int decoder_load(struct err *err);
 
 /* The program to start instead of /proc/self/exe (tests); NULL restores. Before threads only. */

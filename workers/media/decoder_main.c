@@ -283,9 +283,11 @@ static int run_decode(struct session *s, struct err *err)
 static int run_walk(struct session *s, struct err *err)
 {
     const bool unpacks = s->request.task == WIRE_TASK_UNPACK;
+    bool left_out = false;
     struct archive_walk_task task = {.open = open_file,
                                      .entry = unpacks ? on_offer : on_entry,
                                      .bytes = unpacks ? on_bytes : NULL,
+                                     .left_out = &left_out,
                                      .arg = s,
                                      .pulse = {on_life, s},
                                      .max_entries = s->request.limits.max_entries,
@@ -295,6 +297,7 @@ static int run_walk(struct session *s, struct err *err)
     int rc = archive_walk(&task, err);
 
     if (rc == 0) {
+        end.complete = !left_out;
         wire_put_end(&s->out, &end);
         rc = send_out(s, WIRE_END, err);
     }

@@ -11,15 +11,15 @@
 #include "workers/media/decoder.h"
 #include "workers/media/stream/sniff.h"
 
-#define MEMORY_LEAST (UINT64_C(128) << 20)
-#define MEMORY_MOST (UINT64_C(1) << 30)
+#define MEMORY_LEAST (UINT64_C(128) << 20) /* of all */
+#define MEMORY_MOST (UINT64_C(1) << 30)    /* of one */
 
 struct unpacker {
     struct decoder *decoder;
     char *name; /* where it stands, and waits for an answer; NULL: nowhere */
     uint32_t nth;
     uint64_t bytes;
-    bool ended;
+    bool ended, saw_all;
 };
 
 bool unpacker_serves(int file, const char *member)
@@ -31,14 +31,15 @@ bool unpacker_serves(int file, const char *member)
            (!sniff_finds_members(head, (size_t)got) || strstr(member, "//"));
 }
 
-uint64_t unpacker_most(void)
+uint64_t unpacker_most(uint32_t processes)
 {
     struct memory m;
-    uint64_t part;
+    uint64_t all, each;
 
     memory_look(&m);
-    part = m.total / 16;
-    return part < MEMORY_LEAST ? MEMORY_LEAST : part < MEMORY_MOST ? part : MEMORY_MOST;
+    all = m.total / 16 > MEMORY_LEAST ? m.total / 16 : MEMORY_LEAST;
+    each = all / (processes ? processes : 1);
+    return each < MEMORY_MOST ? each : MEMORY_MOST;
 }
 
 int unpacker_open(int file, void (*pulse)(void *arg), void *arg, struct unpacker **ret,
@@ -76,6 +77,7 @@ static int next_event(struct unpacker *u, struct decoder_event *ret, struct err 
     if (rc != 0)
         return rc;
     u->ended = ret->type == DECODER_END;
+    u->saw_all = u->ended && ret->end.complete;
     if (ret->type != DECODER_ENTRY)
         return 0;
     u->name = strdup(ret->entry.member);
@@ -95,6 +97,8 @@ int unpacker_next(struct unpacker *u, struct unpacker_member *ret, struct err *e
         *ret = (struct unpacker_member){u->name, u->nth, u->bytes};
     return rc;
 }
+
+bool unpacker_saw_all(const struct unpacker *u) { return u->saw_all; }
 
 static int answer(struct unpacker *u, bool wanted, struct err *err)
 {

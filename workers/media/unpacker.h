@@ -18,9 +18,9 @@ struct unpacker;
 /* Is the member of the archive `file` (borrowed) only come by from the front? By its first bytes
  * and the member's name. */
 bool unpacker_serves(int file, const char *member);
-/* How many bytes may be kept of members at once: a sixteenth of the memory that there is, but 128
- * MiB at least and 1 GiB at most. */
-uint64_t unpacker_most(void);
+/* How many bytes each of so many processes may keep of members at once: all of them a sixteenth of
+ * the memory that there is, but 128 MiB at least, and each 1 GiB at most. 0 is 1. */
+uint64_t unpacker_most(uint32_t processes);
 
 /* file is borrowed during the call. pulse: called for every sign of life (decoder_on_pulse). As
  * decoder_start. */
@@ -37,6 +37,8 @@ struct unpacker_member {
 /* The recording at which it stands, or comes to when that one has been answered. ERR_EMPTY: there
  * are no more. As decoder_next. */
 int unpacker_next(struct unpacker *u, struct unpacker_member *ret, struct err *err);
+/* At its end: there was nothing that cannot be read, which is passed by without a word. */
+bool unpacker_saw_all(const struct unpacker *u);
 /* Answers: it is not wanted. */
 int unpacker_pass(struct unpacker *u, struct err *err);
 /* Answers: it is wanted. *ret: its bytes, to be read alone; the caller closes it. -1: it did not

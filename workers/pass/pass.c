@@ -33,7 +33,9 @@ static int publish(const struct pass *p, struct decoder *d, struct err *err)
     return rc;
 }
 
-static int start_decoder(const struct pass *p, struct decoder **ret, struct err *err)
+/* file: which one it is of, where the lease's path was opened. */
+static int start_decoder(const struct pass *p, struct stat *file, struct decoder **ret,
+                         struct err *err)
 {
     const struct msg_lease *m = &p->l->msg;
     const bool unpacked = p->l->from == LEASE_MEMORY;
@@ -42,6 +44,8 @@ static int start_decoder(const struct pass *p, struct decoder **ret, struct err 
 
     if (rc != 0)
         return rc;
+    if (fstat(fd, file) != 0)
+        *file = (struct stat){0};
     rc = decoder_start(
         fd,
         &(struct decoder_work){.member = unpacked ? "" : m->member,
@@ -62,10 +66,11 @@ static int start_decoder(const struct pass *p, struct decoder **ret, struct err 
 
 /* Whoever takes all descriptors, processes or memory of the machine for some minutes would have
  * every recording set aside that begins meanwhile: so no attempt is charged for that. */
-static int start_patiently(const struct pass *p, struct decoder **ret, struct err *err)
+static int start_patiently(const struct pass *p, struct stat *file, struct decoder **ret,
+                           struct err *err)
 {
     const int64_t deadline_ms = clock_mono_ms() + SHORTAGE_MS;
-    int rc = start_decoder(p, ret, err);
+    int rc = start_decoder(p, file, ret, err);
 
     while (rc == ERR_NOMEM && clock_mono_ms() < deadline_ms) {
         const int64_t until_ms = clock_mono_ms() + STEP_MS;
@@ -78,7 +83,7 @@ static int start_patiently(const struct pass *p, struct decoder **ret, struct er
         pthread_mutex_unlock(&p->w->lock);
         *err = stop;
         if (rc == 0)
-            rc = start_decoder(p, ret, err);
+            rc = start_decoder(p, file, ret, err);
     }
     return rc;
 }
@@ -234,7 +239,8 @@ static void provoke(const struct pass *p)
 static int decode(const struct pass *p, struct splitter *split, bool *told, struct err *err)
 {
     struct decoder *d = NULL;
-    int rc = start_patiently(p, &d, err);
+    struct stat file;
+    int rc = start_patiently(p, &file, &d, err);
 
     if (rc == 0) {
         decoder_on_pulse(d, on_pulse, (void *)p);
@@ -243,7 +249,7 @@ static int decode(const struct pass *p, struct splitter *split, bool *told, stru
     pthread_mutex_lock(&p->w->lock);
     p->l->decoder = NULL;
     if (d && p->l->from == LEASE_FILE && (rc == ERR_CHANGED || rc == ERR_MISSING))
-        unpack_note_vain(p->w, p->l);
+        unpack_note_vain(p->w, p->l, &file);
     pthread_mutex_unlock(&p->w->lock);
     decoder_close(d);
     return rc;

@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "workers/audio/hearing.h"
@@ -142,6 +143,7 @@ struct worker {
     uint32_t unpacked_count;
     uint64_t unpacked_most;
     char *vain; /* an archive in which a recording was looked for in vain; owned */
+    struct stat vain_file;
     int64_t decoded_samples;
     int64_t engine_samples;         /* of the first stage */
     uint64_t pulses;                /* of decoders that have nothing to give yet */

@@ -22,11 +22,10 @@ struct unpacking {
     struct unpacking *next;
     char *path;
     struct unpacker *unpacker; /* NULL: not begun */
-    dev_t device;              /* of the file that it reads */
-    ino_t inode;
-    int64_t used_ms; /* a thread went on with it last, or a lease of its archive ended */
-    bool busy;       /* one goes on with it; what follows is that one's */
-    bool stands;     /* at a member, unanswered: */
+    struct stat file;          /* that it reads */
+    int64_t used_ms;           /* a thread went on with it last, or a lease of its archive ended */
+    bool busy;                 /* one goes on with it; what follows is that one's */
+    bool stands;               /* at a member, unanswered: */
     struct unpacker_member at;
 };
 
@@ -100,7 +99,7 @@ static struct lease *who_wants(struct lease *l, const struct unpacking *u)
 
 void unpack_bound(struct worker *w)
 {
-    w->unpacked_most = w->setup.pcm_bytes ? w->setup.pcm_bytes : unpacker_most();
+    w->unpacked_most = w->setup.pcm_bytes ? w->setup.pcm_bytes : unpacker_most(w->setup.workers);
 }
 
 /* For the member at which it stands; one that is too large for ever does not wait for any. */
@@ -110,12 +109,28 @@ static bool has_room(const struct worker *w, const struct unpacking *u)
                                               w->unpacked_count < MEMBERS_MOST);
 }
 
-void unpack_note_vain(struct worker *w, const struct lease *l)
+/* A file that was written anew in its place is another one, too. */
+static bool is_same(const struct stat *a, const struct stat *b)
 {
-    if (!l->msg.member[0] || unpack_is_vain(w, l))
-        return;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           clock_ns_of(&a->st_mtim) == clock_ns_of(&b->st_mtim);
+}
+
+static void forget_vain(struct worker *w)
+{
     free(w->vain);
+    w->vain = NULL;
+}
+
+void unpack_note_vain(struct worker *w, const struct lease *l, const struct stat *file)
+{
+    const struct unpacking *u = find(w, l->msg.path);
+
+    if (!l->msg.member[0] || (u && u->unpacker && !is_same(&u->file, file)))
+        return;
+    forget_vain(w);
     w->vain = strdup(l->msg.path);
+    w->vain_file = *file;
 }
 
 /* What was not the first of its name may have become another one. */
@@ -290,10 +305,11 @@ static int begin(struct worker *w, struct unpacking *u, struct err *err)
         close(fd);
     if (rc != 0)
         return rc;
-    u->device = st.st_dev;
-    u->inode = st.st_ino;
     pthread_mutex_lock(&w->lock);
+    u->file = st;
     u->unpacker = opened;
+    if (w->vain && strcmp(w->vain, u->path) == 0 && !is_same(&w->vain_file, &st))
+        forget_vain(w);
     if (w->leaving)
         rc = err_set(err, ERR_CANCELLED, "cancelled");
     for (struct lease *l = w->leases; l; l = l->next)
@@ -308,7 +324,7 @@ static int look_for_another(const struct unpacking *u, struct err *err)
 {
     struct stat st;
 
-    if (stat(u->path, &st) == 0 && (st.st_dev != u->device || st.st_ino != u->inode))
+    if (stat(u->path, &st) == 0 && (st.st_dev != u->file.st_dev || st.st_ino != u->file.st_ino))
         return err_set(err, ERR_CHANGED, "another file is at its place");
     return 0;
 }
@@ -316,9 +332,11 @@ static int look_for_another(const struct unpacking *u, struct err *err)
 /* Lock held; u is gone afterwards. whole: the reading came to the archive's end. */
 static void end(struct worker *w, struct unpacking *u, bool whole)
 {
+    const bool saw_all = whole && unpacker_saw_all(u->unpacker);
+
     for (struct lease *l = w->leases; l; l = l->next)
         if (waits_for(l, u) && (!u->unpacker || l->readings >= (whole ? 1 : FAILED_READINGS)))
-            l->from = whole && unpack_is_vain(w, l) ? LEASE_ABSENT : LEASE_FILE;
+            l->from = saw_all && unpack_is_vain(w, l) ? LEASE_ABSENT : LEASE_FILE;
     unlink_unpacking(w, u);
     pthread_mutex_unlock(&w->lock);
     unpacking_free(u);

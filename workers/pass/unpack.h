@@ -16,7 +16,8 @@
  * taken away.
  *
  * An archive that was made anew since it was enqueued may lack thousands of recordings, and to look
- * for one is a whole reading. So once one was looked for in vain it is believed of others.
+ * for one is a whole reading. So once one was looked for in vain it is believed of others that a
+ * reading of the same file did not come by, if all that is in it could be read.
  *
  * Nothing waits for ever: readings are gone on with by decoder threads that have no lease to decode
  * which came sooner (one thread each), and none of them blocks for another. A lease that is behind
@@ -47,7 +48,7 @@ bool unpack_step(struct worker *w, const struct lease *before);
 /* Waits for `room`, or until an archive may be to be closed. */
 void unpack_wait(struct worker *w);
 /* Its decoder has looked for its recording in all of the file, in vain. */
-void unpack_note_vain(struct worker *w, const struct lease *l);
+void unpack_note_vain(struct worker *w, const struct lease *l, const struct stat *file);
 /* Its decoder need not: another one's has. */
 bool unpack_is_vain(const struct worker *w, const struct lease *l);
 /* The lease's memory is given back, if it has any; its recording is the FILE's. Its end, too. */

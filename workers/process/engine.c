@@ -375,16 +375,6 @@ static int run(struct engine_stages *e, struct err *err)
     }
 }
 
-static void give_up(struct worker *w, const struct err *why)
-{
-    worker_post_fatal(w, why);
-    pthread_mutex_lock(&w->lock);
-    w->failed = why->code;
-    pthread_mutex_unlock(&w->lock);
-    lease_leave(w);
-    outbox_wake(&w->out);
-}
-
 void *engine_thread(void *arg)
 {
     struct worker *w = arg;
@@ -397,7 +387,7 @@ void *engine_thread(void *arg)
         rc = run(&e, &err);
     }
     if (rc != 0)
-        give_up(w, &err);
+        stages_give_up(w, &err);
     stages_unload(&e);
     pthread_mutex_lock(&w->lock);
     w->threads--;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +23,8 @@
 #define MEMORY_BYTES (UINT64_C(16) << 30)
 /* Of the C library, one of which takes 64 MiB of address space. */
 #define MOST_ARENAS 4
+/* The last pause before a model is read again. */
+#define AGAIN_MOST_MS 16000
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1 /* sanitizers take terabytes of address space */
@@ -138,6 +141,30 @@ static int on_voices(struct settler *s, const struct frame *f, struct err *err)
     return 0;
 }
 
+/* False: the scheduler has something to say, which is QUIT, or has gone. */
+static bool undisturbed(int ms)
+{
+    struct pollfd p = {.fd = WORKER_SOCKET_FD, .events = POLLIN};
+
+    return poll(&p, 1, ms) == 0;
+}
+
+/* The voices are all here: what a disk fails to give is the model. It is asked again, as a worker
+ * is started again; what it still fails with is the stage's, for no recording is to blame. */
+static int finish(struct settler *s, struct msg_settled *ret)
+{
+    int rc = settling_finish(&s->voices, &s->work, &s->model, ret, &s->failed);
+
+    for (int ms = 1000; rc == ERR_IO && ms <= AGAIN_MOST_MS; ms *= 4) {
+        log_warn("%s; it is read again in %d s", s->failed.msg, ms / 1000);
+        if (!undisturbed(ms))
+            break;
+        s->failed = (struct err){0};
+        rc = settling_finish(&s->voices, &s->work, &s->model, ret, &s->failed);
+    }
+    return rc == ERR_IO ? s->failed.code = ERR_MODEL : rc;
+}
+
 static int on_go(struct settler *s, struct err *err)
 {
     struct msg_settled m = {0};
@@ -147,7 +174,7 @@ static int on_go(struct settler *s, struct err *err)
     if (!s->work.model_dir)
         return err_set(err, ERR_PROTOCOL, "SETTLE_GO came without SETTLE");
     if (rc == 0)
-        rc = settling_finish(&s->voices, &s->work, &s->model, &m, &s->failed);
+        rc = finish(s, &m);
     if (rc == 0)
         rc = encode(&m, &b, &s->failed);
     msg_settled_free(&m);

@@ -36,7 +36,8 @@ struct settling_model {
 void settling_model_free(struct settling_model *k); /* back to all zero */
 
 /* What became of them, newly allocated (msg_settled_free). ERR_INPUT: the recording's
- * voices; ERR_MODEL: its model or its parameters, and so every recording of the stage. */
+ * voices; ERR_MODEL: its model or its parameters, and so every recording of the stage; ERR_IO: the
+ * model cannot be read now. */
 int settling_finish(const struct settling *s, const struct msg_settle *m, struct settling_model *k,
                     struct msg_settled *ret, struct err *err);
 void settling_free(struct settling *s); /* back to all zero */

@@ -200,7 +200,7 @@ static int read_how(const struct msg_settle *m, struct settling_model *k,
     if (rc == 0 && params->clustering == DIARIZE_VBX)
         rc = need_plda(k, err);
     /* What is wrong with the stage would be wrong with each of its recordings. */
-    if (rc == ERR_USAGE || rc == ERR_MISSING || rc == ERR_DENIED || rc == ERR_IO)
+    if (rc == ERR_USAGE || rc == ERR_MISSING || rc == ERR_DENIED)
         rc = err->code = ERR_MODEL;
     return rc;
 }

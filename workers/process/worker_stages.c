@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "gpu/devices/devices.h"
+#include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
@@ -53,6 +54,7 @@ static void note_size(struct engine_stages *e, uint32_t k)
  * no recording is to blame, so that nobody may get a lease. A fork server that had to be started
  * anew ends with this thread, and the first lease's decoder starts another. */
 struct check {
+    struct worker *w; /* that it is the end of, so that it is told at once; NULL: an extra's */
     const char *stage, *dir, *expected;
     bool decodes;
     int rc;
@@ -61,25 +63,58 @@ struct check {
     bool beside;
 };
 
+void stages_give_up(struct worker *w, const struct err *why)
+{
+    bool first;
+
+    pthread_mutex_lock(&w->lock);
+    first = !w->failed;
+    if (first)
+        w->failed = why->code;
+    pthread_mutex_unlock(&w->lock);
+    if (!first)
+        return;
+    worker_post_fatal(w, why);
+    lease_leave(w);
+    outbox_wake(&w->out);
+}
+
+static int check_model(const struct check *c, struct err *err)
+{
+    char hash[MODEL_HASH_LEN];
+    int rc = stage_model_hash(c->stage, c->dir, hash, err);
+
+    if (rc == 0 && strcmp(hash, c->expected) != 0)
+        rc = err_set(err, ERR_MODEL,
+                     "the model's files in '%s' are not those that the job was set up with "
+                     "(now %s, then %s): restore them, or enqueue with this model",
+                     c->dir, hash, c->expected);
+    return rc;
+}
+
+static int try_decoder(struct err *err)
+{
+    struct sandbox_report report;
+    struct err why = {0};
+    int rc = sandbox_check(&report, err);
+
+    if (rc == 0 || rc == ERR_NOMEM) /* a shortage passes, and whoever decodes waits for that */
+        return 0;
+    if (decoder_load(&why) != 0) /* one that has no libraries can only end */
+        *err = why;
+    return err_prefix(err, "trying a decoder");
+}
+
+/* The shorter first. */
 static void *check_all(void *arg)
 {
     struct check *c = arg;
-    struct sandbox_report report;
-    char hash[MODEL_HASH_LEN];
 
-    c->rc = stage_model_hash(c->stage, c->dir, hash, &c->err);
-    if (c->rc == 0 && strcmp(hash, c->expected) != 0)
-        c->rc = err_set(&c->err, ERR_MODEL,
-                        "the model's files in '%s' are not those that the job was set up with "
-                        "(now %s, then %s): restore them, or enqueue with this model",
-                        c->dir, hash, c->expected);
-    if (c->rc != 0 || !c->decodes)
-        return NULL;
-    c->rc = sandbox_check(&report, &c->err);
-    if (c->rc == ERR_NOMEM)
-        c->rc = 0; /* a shortage passes, and whoever decodes waits for that */
-    else if (c->rc != 0)
-        err_prefix(&c->err, "trying a decoder");
+    c->rc = c->decodes ? try_decoder(&c->err) : 0;
+    if (c->rc == 0)
+        c->rc = check_model(c, &c->err);
+    if (c->rc != 0 && c->w)
+        stages_give_up(c->w, &c->err);
     return NULL;
 }
 
@@ -90,9 +125,12 @@ static void check_begin(struct check *c)
         check_all(c);
 }
 
-/* rc: how loading it went. Of another model than was meant that is no matter. */
+/* rc: how loading it went. Of another model than was meant that is no matter, if it can have to do
+ * with the model. */
 static int check_end(struct check *c, int rc, struct err *err)
 {
+    if (rc != 0 && c->w && rc != ERR_MODEL && rc != ERR_VRAM && rc != ERR_NOMEM)
+        stages_give_up(c->w, err);
     if (c->beside)
         pthread_join(c->thread, NULL);
     if (c->rc == 0)
@@ -194,7 +232,8 @@ static int load(struct engine_stages *e, uint32_t k, struct err *err)
 {
     const struct msg_stage *m = &e->w->setup.stages[k];
     struct stage_setup setup = setup_of(e, k);
-    struct check check = {.stage = setup.name,
+    struct check check = {.w = k == 0 ? e->w : NULL,
+                          .stage = setup.name,
                           .expected = m->model_hash,
                           .decodes = k == 0 && stage_hears(setup.name)};
     char *dir = NULL;
@@ -207,9 +246,11 @@ static int load(struct engine_stages *e, uint32_t k, struct err *err)
     if (rc == 0)
         rc = model_dir_find(m->model_dir, &dir, err);
     setup.dir = check.dir = dir;
+    if (rc == 0 && k > 0)
+        rc = check_room(e, &setup, err);
     if (rc == 0) {
         check_begin(&check);
-        rc = k == 0 ? open_device(e, err) : check_room(e, &setup, err);
+        rc = k == 0 ? open_device(e, err) : 0;
         if (rc == 0)
             rc = open_stage(e, k, &setup, err);
         rc = check_end(&check, rc, err);

@@ -29,6 +29,9 @@ struct engine_stages {
 /* The device, the models, and room for work; w's setup is complete. An error is of the device or
  * of the first stage; stages_unload also after one. */
 int stages_load(struct worker *w, struct engine_stages *ret, struct err *err);
+/* FATAL, once, and the worker leaves: what is said after the first reason follows from it. Any
+ * thread; the control thread does not wait for the engine for long. */
+void stages_give_up(struct worker *w, const struct err *why);
 /* READY. From here on leases of what is loaded are taken. */
 void stages_post_ready(struct engine_stages *e);
 void stages_unload(struct engine_stages *e); /* drops lanes without calling them */

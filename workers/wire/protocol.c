@@ -57,6 +57,7 @@ static const struct field setup[] = {
     FIELD_U32(msg_setup, slots, 0, MAX_SLOTS),
     FIELD_U32(msg_setup, decoders, 0, 1024),
     FIELD_U32(msg_setup, threads, 0, 4096),
+    FIELD_U32(msg_setup, workers, 0, UINT32_MAX),
     FIELD_U64(msg_setup, pcm_bytes, UINT64_MAX),
     FIELD_U32(msg_setup, windows, 0, MAX_SLOTS),
     FIELD_U64(msg_setup, memory_cap, UINT64_MAX),
@@ -98,7 +99,7 @@ static bool ready_holds(const void *of)
 }
 
 static const struct field fatal[] = {
-    FIELD_CODE(msg_fatal, code, ERR_CRASH, -1),
+    FIELD_CODE(msg_fatal, code, ERR_LAST, -1),
     FIELD_TEXT(msg_fatal, message, MAX_MESSAGE),
 };
 
@@ -305,14 +306,14 @@ static const struct field shard_failed[] = {
     FIELD_I64(msg_shard_failed, media_id, INT64_MIN, INT64_MAX),
     FIELD_U32(msg_shard_failed, track, 0, SETUP_MAX_STAGES - 1),
     FIELD_U32(msg_shard_failed, seq, 0, UINT32_MAX),
-    FIELD_CODE(msg_shard_failed, code, ERR_CRASH, -1),
+    FIELD_CODE(msg_shard_failed, code, ERR_LAST, -1),
     FIELD_TEXT(msg_shard_failed, message, MAX_MESSAGE),
 };
 
 static const struct field lease_end[] = {
     FIELD_U64(msg_lease_end, lease_id, UINT64_MAX),
     FIELD_I64(msg_lease_end, media_id, INT64_MIN, INT64_MAX),
-    FIELD_CODE(msg_lease_end, code, ERR_CRASH, 0),
+    FIELD_CODE(msg_lease_end, code, ERR_LAST, 0),
     FIELD_TEXT(msg_lease_end, message, MAX_MESSAGE),
     FIELD_BOOL(msg_lease_end, reached_end),
     FIELD_I64(msg_lease_end, total_ms, 0, PROTOCOL_MAX_MS),
@@ -396,7 +397,7 @@ static bool settled_holds(const void *of)
 
 static const struct field settle_failed[] = {
     FIELD_I64(msg_settle_failed, task_id, INT64_MIN, INT64_MAX),
-    FIELD_CODE(msg_settle_failed, code, ERR_CRASH, -1),
+    FIELD_CODE(msg_settle_failed, code, ERR_LAST, -1),
     FIELD_TEXT(msg_settle_failed, message, MAX_MESSAGE),
 };
 

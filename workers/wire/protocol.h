@@ -86,6 +86,7 @@ struct msg_setup {
     uint32_t slots;      /* windows of the first stage in flight; 0: the worker chooses */
     uint32_t decoders;   /* decoder processes at once; 0: the worker chooses */
     uint32_t threads;    /* compute threads; 0: all */
+    uint32_t workers;    /* of this run, which share the machine's memory; 0: this one alone */
     uint64_t pcm_bytes;  /* bound on decoded audio held in memory; 0: the worker chooses */
     uint32_t windows;    /* that the encoder takes at once; 0: the worker chooses */
     uint64_t memory_cap; /* bytes of the device's memory, at most; 0: no cap */

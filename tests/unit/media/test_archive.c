@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include "tests/unit/media/media_util.h"
+#include "base/memory.h"
 #include "workers/media/stream/fingerprint.h"
+#include "workers/media/unpacker.h"
 
 static void fingerprint_of(const char *path, uint8_t ret[16])
 {
@@ -747,6 +749,20 @@ static void bombs(void **state)
     outcome_free(&o);
 }
 
+/* All of them not more than one, but that one has a bound of its own. */
+static void what_several_may_keep(void **state)
+{
+    const uint64_t one = unpacker_most(1), eight = unpacker_most(8);
+    struct memory m;
+
+    (void)state;
+    memory_look(&m);
+    assert_int_equal(unpacker_most(0), one);
+    assert_true(one >= UINT64_C(128) << 20 && one <= UINT64_C(1) << 30);
+    assert_true(eight > 0 && eight <= one);
+    assert_true(8 * eight <= (m.total / 16 > one ? m.total / 16 : one));
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_kind_is_listed),
     cmocka_unit_test(half_a_member_is_not_whole),
@@ -765,6 +781,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(parts),
     cmocka_unit_test(sparse_tails),
     cmocka_unit_test(bombs),
+    cmocka_unit_test(what_several_may_keep),
 };
 
 MEDIA_TEST_MAIN(tests)

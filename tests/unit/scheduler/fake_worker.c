@@ -21,11 +21,12 @@
  * kind does not matter). While $FAKE_STATE has a file "hold", no shard is begun, although the
  * engine is said to beat. `nightshift settle` is fake_settler.c's, and what other stages than the
  * first do, which it loads if it is asked to, is fake_tracks.c's. $FAKE_MODE misbehaves as a
- * whole: version, model, mute (no HELLO), exit, unready, nomem; novram (the model does not fit);
- * gone (no device, while $FAKE_STATE has a file of that name); measure (says that it has measured
- * 32 slots and 4 windows, unless it is told what is remembered, which it writes as a file's name
- * into $FAKE_STATE); lower (as measure, and halves both); early (as lower, before it is ready).
- * MODE@DEVICE: only on that device; MODE@STAGE: only for that stage. */
+ * whole: version, model, mute (no HELLO), exit, unready, nomem; nolibrary; novram (the model does
+ * not fit); gone (no device, while $FAKE_STATE has a file of that name); measure (says that it has
+ * measured 32 slots and 4 windows, unless it is told what is remembered, which it writes as a
+ * file's name into $FAKE_STATE); lower (as measure, and halves both); workers (writes how many it
+ * was told of); early (as lower, before it is ready). MODE@DEVICE: only on that device; MODE@STAGE:
+ * only for that stage. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -403,6 +404,7 @@ static void setup(const struct frame *from)
     struct buf b = BUF_INIT;
     struct msg_setup s;
     struct err err;
+    char word[64];
     struct msg_ready r = {
         .capacity = CAPACITY,
         .description = device,
@@ -416,10 +418,16 @@ static void setup(const struct frame *from)
         _exit(3);
     for (uint32_t i = 0; i < s.stage_count; i++)
         snprintf(fake_stages[i], sizeof(fake_stages[i]), "%s", s.stages[i].name);
+    if (mode("workers")) {
+        snprintf(word, sizeof(word), "told-%u-workers", s.workers);
+        leave_word(word);
+    }
     if (mode("model"))
         fatal(ERR_MODEL, "tensor 'x' is missing");
     if (mode("nomem"))
         fatal(ERR_NOMEM, "the model does not fit");
+    if (mode("nolibrary"))
+        fatal(ERR_LIBRARY, "FFmpeg cannot be opened");
     if (mode("novram"))
         fatal(ERR_VRAM, "8 GB are needed, 2 are free");
     if (mode("gone") && fake_has_word("gone"))

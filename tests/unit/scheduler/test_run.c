@@ -284,6 +284,23 @@ TEST(workers_that_cannot_work_stop_the_run)
     expect_stop("nomem", ERR_NOMEM, "the model does not fit");
 }
 
+/* Another start loads no library that is missing. */
+TEST(what_has_to_be_installed_is_told_at_once)
+{
+    struct scheduler_result r;
+    struct err e;
+
+    fixture_reset();
+    setenv("FAKE_MODE", "nolibrary", 1);
+    ADD("/a/ok-3");
+    assert_int_equal(run_once("cpu,cpu", &r, &e), ERR_LIBRARY);
+    unsetenv("FAKE_MODE");
+    assert_non_null(strstr(e.msg, "no worker is left: FFmpeg cannot be opened"));
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 2);
+    run_all("cpu");
+    results_are_whole(1, 3);
+}
+
 TEST(patience_has_an_end)
 {
     struct scheduler_tuning t = quick;
@@ -560,6 +577,8 @@ TEST(what_the_catalog_refuses_fails_alone)
         "BEGIN SELECT RAISE(ABORT, 'not this one'); END");
     assert_ok(run_once("cpu", &r, &e), e);
     assert_int_equal(r.tasks_done, 2);
+    assert_int_equal(r.tasks_failed, 1);
+    assert_int_equal(r.recordings_failed, 1);
     assert_int_equal(count_of(STATE_OF("second-4") "'failed'"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE error LIKE '%not this one%'"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id <> 2"), 8);

@@ -92,6 +92,16 @@ TEST_TEARDOWN(what_was_measured_is_told_the_next_time, end)
     assert_false(was_told("told-32-4"));
 }
 
+TEST_TEARDOWN(a_worker_is_told_of_the_others, end)
+{
+    struct scheduler_options o = options();
+
+    begin("sim:2GiB,sim:2GiB,sim:2GiB", "workers");
+    ADD("/a/ok-3");
+    run_ok(&o);
+    assert_true(was_told("told-3-workers"));
+}
+
 static void rows_are(const char *want)
 {
     char *rows = rows_of("SELECT model_hash, decoding, slots, oom_count FROM tuning ORDER BY 1, 2");

@@ -6,6 +6,7 @@
 
 #include "tests/common/test.h"
 
+#include "base/clock.h"
 #include "tools/enqueue/watching.h"
 
 #define NOW INT64_C(1800000000000)
@@ -53,23 +54,32 @@ static void make_file(const char *path)
     close(fd);
 }
 
-/* In place of an enqueue, which finds whole what was not so to the look before it. */
-static int enqueue(void)
+/* In place of an enqueue, which comes when more is whole than was to the look before it. */
+static int enqueue(const char *as_of)
 {
+    const int64_t looked_ms = strtoll(as_of, NULL, 10), began_ms = clock_wall_ms();
+
     if (access("root", F_OK) != 0) {
         kill(getppid(), SIGTERM);
         return EX_NOINPUT;
     }
+    if (looked_ms > began_ms || looked_ms < began_ms - 60000)
+        return EX_DATAERR;
     usleep(200000);
     return rename("root", "away") == 0 ? EX_OK : EX_IOERR;
 }
 
 TEST(a_root_that_goes_is_enqueued_as_gone)
 {
-    static const char *const argv[] = {"test", "enqueue", NULL};
+    static char as_of[WATCHING_AS_OF];
+    static const char *const argv[] = {"test", "enqueue", as_of, NULL};
     static const char *const roots[] = {"root"};
-    const struct watching w = {
-        .roots = roots, .root_count = 1, .argv = argv, .settled_ms = 100, .poll_ms = 100};
+    const struct watching w = {.roots = roots,
+                               .root_count = 1,
+                               .argv = argv,
+                               .as_of = as_of,
+                               .settled_ms = 100,
+                               .poll_ms = 100};
     struct err err = {0};
 
     unlink("away/new.wav"); /* of the last time */
@@ -84,7 +94,7 @@ TEST(a_root_that_goes_is_enqueued_as_gone)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "enqueue") == 0)
-        return enqueue();
+    if (argc > 2 && strcmp(argv[1], "enqueue") == 0)
+        return enqueue(argv[2]);
     return suite_run(NULL, NULL);
 }

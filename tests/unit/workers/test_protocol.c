@@ -53,6 +53,7 @@ static const struct msg_setup setup = {.stage_count = 3,
                                        .slots = 8,
                                        .decoders = 2,
                                        .threads = 1,
+                                       .workers = 8,
                                        .pcm_bytes = UINT64_MAX,
                                        .windows = 4,
                                        .memory_cap = UINT64_MAX,
@@ -419,7 +420,7 @@ TEST(ranges_are_checked)
     REFUSED(shard_done, language_prob, NAN);
     REFUSED(shard_done, language_prob, 1.5f);
     REFUSED(shard_failed, code, 0);
-    REFUSED(shard_failed, code, ERR_CRASH - 1);
+    REFUSED(shard_failed, code, ERR_LAST - 1);
     REFUSED(lease_end, code, 1);
     REFUSED(lease_end, shards, 0);
     REFUSED_OF(log, log_line, level, 9);

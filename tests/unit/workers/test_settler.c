@@ -280,6 +280,33 @@ TEST(what_cannot_be_settled_is_said)
     free(dir);
 }
 
+/* A disk that fails once does not cost every recording of the stage. */
+TEST(a_model_that_cannot_be_read_is_read_again)
+{
+    char hash[MODEL_HASH_LEN], *dir = own_model(hash), name[4200], aside[4200];
+    struct msg_settle m = work(1, dir, hash, "{}");
+    struct result_voices v = heard(0, WINDOWS);
+    struct play p;
+
+    snprintf(name, sizeof(name), "%s/embedding.safetensors", dir);
+    snprintf(aside, sizeof(aside), "%s.aside", name);
+    assert_int_equal(rename(name, aside), 0);
+    assert_int_equal(mknod(name, S_IFSOCK | 0666, 0), 0); /* ENXIO, which is as good as EIO */
+    begin(&p);
+    play_put_settle(&p, &m);
+    play_put_voices(&p, &v);
+    play_put_empty(&p, MSG_SETTLE_GO);
+    play_send(&p);
+    while (!strstr(p.log, "it is read again"))
+        assert_true(play_step(&p) && !p.settle_failed);
+    assert_int_equal(unlink(name), 0);
+    assert_int_equal(rename(aside, name), 0);
+    while (!p.settled_count)
+        assert_true(play_step(&p) && !p.settle_failed);
+    play_quit(&p);
+    free(dir);
+}
+
 TEST(messages_out_of_order_end_it)
 {
     struct play p;

@@ -411,6 +411,48 @@ TEST(one_that_was_looked_for_in_vain_speaks_for_others)
     teardown(&a);
 }
 
+static int code_of(struct play *p, const struct archive *a, int i, const char *member)
+{
+    struct msg_lease m = lease_of(p, a, i);
+
+    m.member = member ? (char *)member : m.member;
+    play_put_lease(p, &m);
+    play_send(p);
+    return play_until_end(p, m.lease_id)->code;
+}
+
+/* What cannot be read may be what is looked for, and whoever looks for it by its name is told why.
+ */
+TEST(one_that_is_damaged_too_is_looked_into)
+{
+    struct archive a;
+    struct play p;
+
+    setup(&a, "mkdir -p o && cp m0.wav o/m1.wav && printf 'PK\\003\\004none' > o/bad.zip && "
+              "tar czf a.tgz -C o m1.wav bad.zip");
+    play_ready(&p, &(struct play_options){.decoders = 1, .slots = 4});
+    assert_int_equal(code_of(&p, &a, 1, NULL), ERR_CHANGED);
+    assert_int_equal(code_of(&p, &a, 2, "bad.zip//m2.wav"), ERR_INPUT);
+    play_quit(&p);
+    teardown(&a);
+}
+
+/* Made anew once more it is another one: the second of a name may be the one that is meant. */
+TEST(what_was_looked_for_in_vain_is_forgotten_with_the_file)
+{
+    struct archive a;
+    struct play p;
+
+    setup(&a, "mkdir -p o && cp m0.wav o/m1.wav && cp m1.wav o/m2.wav && "
+              "tar czf a.tgz -C o m1.wav && tar czf moved.tgz -C o m2.wav -C .. m2.wav");
+    play_ready(&p, &(struct play_options){.decoders = 1, .slots = 4});
+    assert_int_equal(code_of(&p, &a, 1, NULL), ERR_CHANGED);
+    assert_int_equal(rename(a.moved, a.path), 0);
+    give_one(&p, &a, 2);
+    play_quit(&p);
+    teardown(&a);
+}
+
 /* Nobody's recording is to blame for a reading that was killed; it is told of. */
 TEST(a_reading_that_is_killed_begins_again)
 {

@@ -218,6 +218,36 @@ TEST(a_lying_recording_does_not_cost_the_worker)
     free(path);
 }
 
+/* As where FFmpeg was removed, or updated by halves: whatever number it is asked for by. */
+static void break_ffmpeg(void)
+{
+    char name[64], dir[2048];
+
+    for (int major = 50; major < 80; major++) {
+        snprintf(name, sizeof(name), "libavutil.so.%d", major);
+        free(own_file(name, "", 0));
+    }
+    assert_non_null(getcwd(dir, sizeof(dir)));
+    setenv("LD_LIBRARY_PATH", dir, 1);
+}
+
+TEST(a_library_that_is_missing_is_told)
+{
+    struct play p;
+
+    setenv("EDGES_LIE", "unloaded", 1);
+    break_ffmpeg();
+    play_start(&p, &(struct play_options){.slots = 1, .decoders = 1});
+    unsetenv("LD_LIBRARY_PATH");
+    unsetenv("EDGES_LIE");
+    while (play_step(&p))
+        assert_false(p.ready);
+    assert_int_equal(p.fatal, ERR_LIBRARY);
+    assert_non_null(strstr(p.fatal_message, "trying a decoder: FFmpeg cannot be opened"));
+    assert_int_equal(WEXITSTATUS(play_wait(&p)), EX_UNAVAILABLE);
+    play_free(&p);
+}
+
 /* Where their libraries cannot be opened no recording is to blame: nobody gets a lease. */
 TEST(a_worker_without_decoders_is_not_ready)
 {

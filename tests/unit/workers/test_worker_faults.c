@@ -126,6 +126,55 @@ static void expect_fatal(const struct play_options *o, int code, int status)
     play_free(&p);
 }
 
+/* With weights that take hours to read. */
+static void make_endless_model(char dir[4096])
+{
+    char path[4200], command[9000];
+    FILE *f;
+
+    assert_non_null(getcwd(dir, 4000));
+    strcat(dir, "/endless");
+    snprintf(command, sizeof(command), "mkdir -p '%s' && cp '%s'/*.json '%s'", dir,
+             test_source_path("workers/models/whisper-nano"), dir);
+    assert_int_equal(system(command), 0);
+    snprintf(path, sizeof(path), "%s/model.safetensors", dir);
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    if (truncate(path, INT64_C(8) << 40) != 0)
+        skip(); /* no such file can be here */
+}
+
+/* A device that cannot be opened is told of, whatever the model is. */
+TEST(a_device_s_fault_does_not_wait_for_the_model_s_hash)
+{
+    char dir[4096];
+
+    make_endless_model(dir);
+    expect_fatal(&(struct play_options){.device = "tpu:9", .model_dir = dir}, ERR_USAGE, EX_USAGE);
+    strcat(dir, "/model.safetensors");
+    unlink(dir);
+}
+
+/* Measuring what another model takes would last for ever here. */
+TEST(another_model_is_told_of_while_it_is_loaded)
+{
+    FILE *f = fopen("sim-0", "wb");
+    char dir[4096];
+
+    assert_non_null(f);
+    fputs("hang", f);
+    assert_int_equal(fclose(f), 0);
+    setenv("NIGHTSHIFT_DEVICES", "sim:8GiB", 1);
+    setenv("NIGHTSHIFT_SIM_CONTROL", getcwd(dir, sizeof(dir)), 1);
+    expect_fatal(
+        &(struct play_options){.device = "sim:0", .model_hash = "00112233445566778899aabbccddeeff"},
+        ERR_MODEL, EX_CONFIG);
+    unsetenv("NIGHTSHIFT_SIM_CONTROL");
+    unsetenv("NIGHTSHIFT_DEVICES");
+    unlink("sim-0");
+}
+
 TEST(what_cannot_work_is_said_before_it_begins)
 {
     expect_fatal(&(struct play_options){.model_hash = "00112233445566778899aabbccddeeff"},

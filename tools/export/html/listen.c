@@ -150,7 +150,7 @@ static int read_archive(struct listen_archive *a, const struct read_origin *orig
         a->path[origin->path_raw_len] == '\0')
         return 0;
     listen_archive_close(a);
-    a->most = unpacker_most();
+    a->most = unpacker_most(1);
     a->path = strndup(origin->path_raw, origin->path_raw_len);
     return a->path ? unpacker_open(file, NULL, NULL, &a->unpacker, err)
                    : err_set(err, ERR_NOMEM, "out of memory");
