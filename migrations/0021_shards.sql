@@ -28,6 +28,18 @@ WHEN EXISTS (SELECT 1 FROM correction c
     INSERT OR IGNORE INTO correction_due SELECT media_id FROM task WHERE task_id = new.task_id;
 END;
 
+-- Nor another task of the recording.
+DROP TRIGGER task_choice_update;
+CREATE TRIGGER task_choice_update AFTER UPDATE OF state, asked, pinned, shards_done ON task
+WHEN ((new.state = 'done') <> (old.state = 'done') OR new.asked <> old.asked
+      OR new.pinned <> old.pinned OR (new.shards_done > 0) <> (old.shards_done > 0))
+     AND EXISTS (SELECT 1 FROM task o
+                 WHERE o.media_id = new.media_id AND o.task_id <> new.task_id
+                   AND (SELECT name FROM stage WHERE stage_id = o.stage_id) =
+                       (SELECT name FROM stage WHERE stage_id = new.stage_id)) BEGIN
+    INSERT INTO choice VALUES (new.media_id);
+END;
+
 -- ------------------------------------------------------------- a stage's and the catalog's sums
 --
 -- What a recording's row says is read once, and no `UPDATE ... FROM` begins with a table for it.
