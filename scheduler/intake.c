@@ -28,12 +28,14 @@ static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct
 }
 
 /* Nearly every recording is one source, of which nothing is left out. */
-static void note_heard(struct run *run, const struct store_task *t, const struct msg_media *m)
+static void note_heard(struct run *run, struct store_task *t, const struct msg_media *m)
 {
     struct err err = {0};
 
-    if (m->source_count || *m->left_out || *m->mix_left_out || t->sources || t->left_out)
-        run_check(run, ledger_heard(run->ledger, t->task_id, m, &err), &err);
+    if (!m->source_count && !*m->left_out && !*m->mix_left_out && !t->sources && !t->left_out)
+        return;
+    run_check(run, ledger_heard(run->ledger, t->task_id, m, &err), &err);
+    t->left_out = true; /* or another source: what is heard next has to be told, too */
 }
 
 bool intake_media(struct run_worker *w, const struct msg_media *m, struct err *err)

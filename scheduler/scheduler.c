@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,8 +30,6 @@
 #include "store/log_file.h"
 
 #define SILENCE_MS 30000u
-#define TURNS_AT_ONCE 10 /* of the loop between two ticks; each further one waits */
-#define GROUP_MS 20
 
 static void on_durable(void *arg, int64_t task, int64_t audio_ms)
 {
@@ -59,23 +56,12 @@ static void on_refused(void *arg, int64_t task, const struct err *err)
 
 /* ------------------------------------------------------------------------------------- steps */
 
-/* Many messages that come one by one are taken a group at a time: each waking costs the processor
- * more than what it wakes for. A signal ends it. */
-static void group_turns(struct run *run)
-{
-    const struct timespec group = {.tv_nsec = GROUP_MS * 1000000};
-
-    if (run->mode == RUN_GOING && ++run->turns > TURNS_AT_ONCE)
-        nanosleep(&group, NULL);
-}
-
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct run *run = prepare->data;
 
     loop_turn_steps(run);
     processes_write(run);
-    group_turns(run);
 }
 
 /* Retries that have become due are looked for in the catalog, which alone knows them all. */
@@ -100,7 +86,6 @@ static void on_tick(uv_timer_t *timer)
     struct run *run = timer->data;
     int64_t now = clock_mono_ms();
 
-    run->turns = 0;
     catalog_watch_place(run);
     catalog_watch_log(run, now);
     working_hours_tick(run);
@@ -218,6 +203,8 @@ static void start_loop(struct run *run)
     run->tick.data = run;
     uv_timer_init(&run->loop, &run->commit);
     run->commit.data = run;
+    uv_timer_init(&run->loop, &run->group);
+    run->group.data = run;
     uv_signal_init(&run->loop, &run->sig_child);
     run->sig_child.data = run;
     for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
@@ -386,7 +373,7 @@ static void close_loop(struct run *run)
     uv_handle_t *const ours[] = {
         (uv_handle_t *)&run->prepare,  (uv_handle_t *)&run->tick,      (uv_handle_t *)&run->commit,
         (uv_handle_t *)&run->sig_int,  (uv_handle_t *)&run->sig_term,  (uv_handle_t *)&run->sig_hup,
-        (uv_handle_t *)&run->sig_usr1, (uv_handle_t *)&run->sig_child,
+        (uv_handle_t *)&run->sig_usr1, (uv_handle_t *)&run->sig_child, (uv_handle_t *)&run->group,
     };
     size_t i;
 

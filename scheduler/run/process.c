@@ -18,6 +18,8 @@
 #define EOF_GRACE_MS 3000  /* from the socket's end to SIGKILL */
 #define READ_GRACE_MS 1000 /* from the process's end to giving up on the socket's */
 #define READ_CHUNK 65536
+#define READS_AT_ONCE 10 /* between two ticks; after each further one its socket waits */
+#define GROUP_MS 20
 
 /* What the loop has of a process. The loop closes it in its own time: the next may be there. */
 struct link {
@@ -27,6 +29,7 @@ struct link {
     pid_t pid;
     int status;
     bool reaped, ended;
+    bool waits; /* is not read from until the group is over */
     int open_handles;
     struct buf in, out; /* out: frames of this turn of the loop */
 };
@@ -299,6 +302,40 @@ static void on_alloc(uv_handle_t *handle, size_t want, uv_buf_t *buf)
     *buf = uv_buf_init((char *)p, p ? READ_CHUNK : 0);
 }
 
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+
+static void on_group(uv_timer_t *timer)
+{
+    struct run *run = timer->data;
+
+    for (struct process *p = run->processes; p; p = p->next) {
+        struct link *l = p->link;
+        struct err err = {0};
+
+        if (!l || !l->waits || l->ended)
+            continue;
+        l->waits = false;
+        if (uv_read_start((uv_stream_t *)&l->pipe, on_alloc, on_read) == 0)
+            continue;
+        err_set(&err, ERR_IO, "its socket cannot be read");
+        break_with(p, &err);
+    }
+}
+
+/* Many messages that come one by one are taken a group at a time: each waking costs the processor
+ * more than what it wakes for. */
+static void wait_for_more(struct link *l)
+{
+    struct run *run = l->of->run;
+
+    if (l->ended || run->mode != RUN_GOING || ++run->reads <= READS_AT_ONCE)
+        return;
+    uv_read_stop((uv_stream_t *)&l->pipe);
+    l->waits = true;
+    if (!uv_is_active((uv_handle_t *)&run->group))
+        uv_timer_start(&run->group, on_group, GROUP_MS, 0);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct link *l = stream->data;
@@ -313,6 +350,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     } else if (n > 0) {
         l->in.len += (size_t)n;
         take_frames(l);
+        wait_for_more(l);
     }
 }
 
@@ -517,6 +555,7 @@ void processes_tick(struct run *run, int64_t now)
     int64_t lost = now - run->ticked_ms - RUN_TICK_MS;
 
     run->ticked_ms = now;
+    run->reads = 0;
     for (struct process *p = run->processes; p; p = p->next)
         tick(p, now, lost > 2 * RUN_TICK_MS ? lost : 0);
 }

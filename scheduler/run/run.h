@@ -172,10 +172,10 @@ struct run {
     struct scheduler_result *result;
     uv_loop_t loop;
     uv_prepare_t prepare;
-    uv_timer_t tick, commit;
+    uv_timer_t tick, commit, group;
     uv_signal_t sig_int, sig_term, sig_hup, sig_usr1, sig_child;
     bool loop_started;
-    uint32_t turns; /* of the loop since the last tick */
+    uint32_t reads; /* of processes' sockets since the last tick */
 
     struct store *st;
     struct catalog_lock *lock;

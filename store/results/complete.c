@@ -76,19 +76,26 @@ static int end(struct store *st, const struct complete_task *t, int64_t more, in
     return ended ? 1 : rc;
 }
 
+/* ended: as end() has it. */
+static int after(struct store *st, const struct complete_task *t, int ended, struct err *err)
+{
+    if (ended < 0)
+        return ended;
+    return ended == 1 && !t->settles ? 0 : share_check(st, t->task_id, err);
+}
+
 int complete_shard(struct store *st, const struct complete_task *t, int64_t audio_ms,
                    const char *now, struct err *err)
 {
     int rc = may_end(t, t->done + 1) ? end(st, t, 1, audio_ms, now, err) : 0;
 
-    if (rc != 0)
-        return rc < 0 ? rc : 0;
-    rc = db_run(st, err,
-                "UPDATE task SET shards_done = shards_done + 1, "
-                "audio_done_ms = audio_done_ms + ?2, shards_total = nullif(?3, 0) "
-                "WHERE task_id = ?1",
-                "iii", t->task_id, audio_ms, t->total);
-    return rc < 0 ? rc : share_check(st, t->task_id, err);
+    if (rc == 0)
+        rc = db_run(st, err,
+                    "UPDATE task SET shards_done = shards_done + 1, "
+                    "audio_done_ms = audio_done_ms + ?2, shards_total = nullif(?3, 0) "
+                    "WHERE task_id = ?1",
+                    "iii", t->task_id, audio_ms, t->total);
+    return after(st, t, rc, err);
 }
 
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err)
@@ -98,10 +105,7 @@ int complete_check(struct store *st, int64_t task_id, const char *now, struct er
 
     if (rc != 1)
         return rc;
-    rc = may_end(&t, t.done) ? end(st, &t, 0, 0, now, err) : 0;
-    if (rc != 0)
-        return rc < 0 ? rc : 0;
-    return share_check(st, task_id, err);
+    return after(st, &t, may_end(&t, t.done) ? end(st, &t, 0, 0, now, err) : 0, err);
 }
 
 static int drop_heard(struct store *st, int64_t task_id, struct err *err)
