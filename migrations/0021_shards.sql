@@ -13,7 +13,8 @@ CREATE TRIGGER shard_delete AFTER DELETE ON shard BEGIN
                     audio_done_ms = audio_done_ms - (old.end_ms - old.start_ms)
     WHERE task_id = old.task_id;
 END;
-ALTER TABLE catalog_total DROP COLUMN shards_done;
+-- The column stays: a view that somebody made might name it.
+UPDATE catalog_total SET shards_done = 0;
 ALTER TABLE stage_total ADD COLUMN shards_done INTEGER NOT NULL DEFAULT 0;
 UPDATE stage_total SET shards_done =
     ifnull((SELECT sum(t.shards_done) FROM task t WHERE t.stage_id = stage_total.stage_id), 0);

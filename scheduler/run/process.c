@@ -323,12 +323,12 @@ static void on_group(uv_timer_t *timer)
 }
 
 /* Many messages that come one by one are taken a group at a time: each waking costs the processor
- * more than what it wakes for. */
+ * more than what it wakes for. Of a large one the rest is awaited. */
 static void wait_for_more(struct link *l)
 {
     struct run *run = l->of->run;
 
-    if (l->ended || run->mode != RUN_GOING || ++run->reads <= READS_AT_ONCE)
+    if (l->ended || l->in.len || run->mode != RUN_GOING || ++run->reads <= READS_AT_ONCE)
         return;
     uv_read_stop((uv_stream_t *)&l->pipe);
     l->waits = true;
