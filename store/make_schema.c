@@ -91,6 +91,21 @@ static void put_rows(struct buf *out, const char *table)
     }
 }
 
+/* What the migrations told an index of FTS5; its own tables cannot be written to. */
+static void put_settings(struct buf *out, const char *index)
+{
+    char *sql = sqlite3_mprintf("SELECT k, v FROM \"%w_config\" WHERE k <> 'version'", index);
+    sqlite3_stmt *stmt = prepare(sql);
+
+    sqlite3_free(sql);
+    while (next(stmt)) {
+        buf_printf(out, "INSERT INTO \"%s\" (\"%s\", rank) VALUES ('%s', ", index, index,
+                   text(stmt, 0));
+        put_value(out, stmt, 1);
+        buf_printf(out, ");\n");
+    }
+}
+
 /* Triggers come last, or the rows would set them off. */
 static void put_schema(struct buf *out)
 {
@@ -108,6 +123,10 @@ static void put_schema(struct buf *out)
              own_tables);
     for (stmt = prepare(sql); next(stmt);)
         put_rows(out, text(stmt, 0));
+    snprintf(sql, sizeof(sql), "SELECT s.name %s AND l.type = 'virtual' ORDER BY s.rowid",
+             own_tables);
+    for (stmt = prepare(sql); next(stmt);)
+        put_settings(out, text(stmt, 0));
     stmt = prepare("SELECT sql FROM sqlite_schema WHERE type <> 'table' AND sql IS NOT NULL "
                    "ORDER BY rowid");
     while (next(stmt))

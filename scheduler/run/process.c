@@ -18,7 +18,7 @@
 #define EOF_GRACE_MS 3000  /* from the socket's end to SIGKILL */
 #define READ_GRACE_MS 1000 /* from the process's end to giving up on the socket's */
 #define READ_CHUNK 65536
-#define READS_AT_ONCE 10 /* between two ticks; after each further one its socket waits */
+#define MANY_FRAMES 30 /* between two ticks: after each reading its socket waits then */
 #define GROUP_MS 20
 
 /* What the loop has of a process. The loop closes it in its own time: the next may be there. */
@@ -288,6 +288,7 @@ static void take_frames(struct link *l)
             return;
         }
         at += used;
+        l->of->run->frames++;
         take(l->of, &f);
     }
     buf_consume(&l->in, at);
@@ -328,7 +329,7 @@ static void wait_for_more(struct link *l)
 {
     struct run *run = l->of->run;
 
-    if (l->ended || l->in.len || run->mode != RUN_GOING || ++run->reads <= READS_AT_ONCE)
+    if (!run->has_many_frames || run->mode != RUN_GOING || l->ended || l->in.len)
         return;
     uv_read_stop((uv_stream_t *)&l->pipe);
     l->waits = true;
@@ -555,7 +556,8 @@ void processes_tick(struct run *run, int64_t now)
     int64_t lost = now - run->ticked_ms - RUN_TICK_MS;
 
     run->ticked_ms = now;
-    run->reads = 0;
+    run->has_many_frames = run->frames > MANY_FRAMES;
+    run->frames = 0;
     for (struct process *p = run->processes; p; p = p->next)
         tick(p, now, lost > 2 * RUN_TICK_MS ? lost : 0);
 }

@@ -68,7 +68,9 @@ void run_note_commit(struct run *run)
     if (run->commit_armed || run->trouble_since_ms)
         return;
     run->commit_armed = true;
-    uv_timer_start(&run->commit, on_commit, run->tune.commit_ms, 0);
+    /* What a commit costs by itself is less, and what its loss would cost is no more. */
+    uv_timer_start(&run->commit, on_commit, run->tune.commit_ms * (run->has_many_frames ? 2 : 1),
+                   0);
 }
 
 void run_note_unsettled(struct run *run)

@@ -175,7 +175,8 @@ struct run {
     uv_timer_t tick, commit, group;
     uv_signal_t sig_int, sig_term, sig_hup, sig_usr1, sig_child;
     bool loop_started;
-    uint32_t reads; /* of processes' sockets since the last tick */
+    uint32_t frames;      /* from processes since the last tick */
+    bool has_many_frames; /* there were between the two before */
 
     struct store *st;
     struct catalog_lock *lock;

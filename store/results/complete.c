@@ -15,17 +15,15 @@
 
 #define SETTLES "(SELECT " DB_SETTLES " FROM stage s WHERE s.stage_id = task.stage_id)"
 
-int complete_read(struct store *st, int64_t task_id, uint32_t seq, struct complete_task *ret,
-                  struct err *err)
+int complete_read(struct store *st, int64_t task_id, struct complete_task *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT t.media_id, t.shards_done, ifnull(t.shards_total, 0), t.state, "
-                      "t.waits, s." DB_SETTLES ", s." DB_TRANSCRIBES ", "
-                      "EXISTS (SELECT 1 FROM shard WHERE task_id = ?1 AND seq = ?2) "
-                      "FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id "
+                      "t.waits, s." DB_SETTLES ", s." DB_TRANSCRIBES
+                      " FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id "
                       "WHERE t.task_id = ?1",
-                      "ii", task_id, (int64_t)seq);
+                      "i", task_id);
 
     if (rc != 1)
         return rc;
@@ -41,7 +39,6 @@ int complete_read(struct store *st, int64_t task_id, uint32_t seq, struct comple
         .waits_settling = strcmp(db_text(stmt, 4), "settling") == 0,
         .settles = sqlite3_column_int(stmt, 5),
         .transcribes = sqlite3_column_int(stmt, 6),
-        .has_shard = sqlite3_column_int(stmt, 7),
     };
     sqlite3_reset(stmt);
     return 1;
@@ -101,7 +98,7 @@ int complete_shard(struct store *st, const struct complete_task *t, int64_t audi
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err)
 {
     struct complete_task t;
-    int rc = complete_read(st, task_id, 0, &t, err);
+    int rc = complete_read(st, task_id, &t, err);
 
     if (rc != 1)
         return rc;

@@ -13,12 +13,10 @@ struct complete_task {
     bool is_pending, is_failed, is_done;
     bool waits_source, waits_settling;
     bool settles, transcribes; /* its stage */
-    bool has_shard;            /* the one that was asked for */
 };
 
 /* 1: *ret is filled; 0: there is no such task. */
-int complete_read(struct store *st, int64_t task_id, uint32_t seq, struct complete_task *ret,
-                  struct err *err);
+int complete_read(struct store *st, int64_t task_id, struct complete_task *ret, struct err *err);
 /* Counts a shard, of so much audio, that was put since *t was read, with what is of it; t->total
  * may have become known since. Then as complete_check. */
 int complete_shard(struct store *st, const struct complete_task *t, int64_t audio_ms,

@@ -22,19 +22,27 @@ static int check(const struct store_shard_result *r, struct err *err)
 
 static int task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
 
-/* Into *t's task, which has not got it yet. */
-static int put(struct store *st, const struct store_shard_result *r, const struct complete_task *t,
-               const char *now, struct err *err)
+/* Into *t's task. 0: it was there already. */
+static int put_row(struct store *st, const struct store_shard_result *r, const char *now,
+                   struct err *err)
 {
     int rc = db_run(st, err,
                     "INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, "
-                    "windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                    "ON CONFLICT (task_id, seq) DO NOTHING",
                     "iiiitdiitt", r->task_id, (int64_t)r->seq, r->start_ms, r->end_ms,
                     r->language ? r->language : "", r->language_prob, (int64_t)r->windows,
                     (int64_t)r->wall_ms, r->device ? r->device : "", r->done_at ? r->done_at : now);
 
-    if (rc == 0)
-        rc = texts_put(st, r, err);
+    return rc < 0 ? rc : sqlite3_changes(st->db);
+}
+
+/* What is of a shard whose row was put. */
+static int put(struct store *st, const struct store_shard_result *r, const struct complete_task *t,
+               const char *now, struct err *err)
+{
+    int rc = texts_put(st, r, err);
+
     if (rc == 0)
         rc = found_put(st, r, err);
     if (rc == 0 && r->segment_count)
@@ -48,19 +56,21 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
 {
     char now[CLOCK_ISO_LEN];
     struct complete_task t;
-    int rc = complete_read(st, r->task_id, r->seq, &t, err);
+    int rc = complete_read(st, r->task_id, &t, err);
     bool late, whole;
 
     if (rc != 1) /* one that is not there was forgotten meanwhile */
         return rc;
+    db_now(now);
     /* One that waits for its source gets nothing: the result is of what the source was before. */
-    late = t.has_shard || t.waits_source;
+    rc = t.waits_source ? 0 : put_row(st, r, now, err);
+    late = rc == 0;
     /* Another number than before may make undone what is done. */
     whole = !late && r->shards && (t.total == 0 || t.total == r->shards);
     if (whole)
         t.total = r->shards;
-    db_now(now);
-    rc = late ? 0 : put(st, r, &t, now, err);
+    if (rc == 1)
+        rc = put(st, r, &t, now, err);
     if (rc == 0 && r->shards && !whole)
         return task_total(st, r->task_id, r->shards, err);
     return rc == 0 && whole ? voices_settle(st, err) : rc;
@@ -194,49 +204,38 @@ int store_task_heard(struct store *st, int64_t task_id, const struct store_heard
     return db_leave(st, task_heard(st, task_id, heard, err), err);
 }
 
-static int note(struct store *st, const char *kind, int64_t media_id, const char *text,
-                struct err *err)
+struct before {
+    bool other_bytes; /* were decoded */
+    bool has_tags;    /* that a decoding found */
+};
+
+static int read_media(struct store *st, int64_t media_id, const uint8_t *hash, struct before *ret,
+                      struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT content_hash <> ?2, EXISTS (SELECT 1 FROM tag WHERE media_id = ?1 "
+                      "AND source <> 'csv') FROM media WHERE media_id = ?1",
+                      hash ? "ib" : "in", media_id, hash, (size_t)16);
+
+    if (rc != 1)
+        return rc;
+    *ret = (struct before){sqlite3_column_int(stmt, 0), sqlite3_column_int(stmt, 1)};
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+/* The fingerprint reads a file only here and there. */
+static int note_other_bytes(struct store *st, int64_t media_id, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
 
     db_now(now);
-    return db_run(st, err, "INSERT INTO event (at, kind, media_id, text) VALUES (?, ?, ?, ?)",
-                  "ttit", now, kind, media_id, text);
-}
-
-/* The full hash may contradict the fingerprint, which reads a file only here and there. */
-static int compare_hash(struct store *st, int64_t media_id, const uint8_t *hash, struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    bool known, differs;
-    char text[256];
-    int64_t same;
-    int rc = db_first(st, &stmt, err,
-                      "SELECT m.content_hash IS NOT NULL, m.content_hash IS NOT ?2, "
-                      "iif(m.content_hash IS NULL, ifnull((SELECT min(o.media_id) FROM media o "
-                      "WHERE o.content_hash = ?2 AND o.size_bytes = m.size_bytes "
-                      "AND o.media_id <> ?1), 0), 0) FROM media m WHERE m.media_id = ?1",
-                      "ib", media_id, hash, (size_t)16);
-
-    if (rc != 1)
-        return rc;
-    known = sqlite3_column_int(stmt, 0);
-    differs = sqlite3_column_int(stmt, 1);
-    same = sqlite3_column_int64(stmt, 2);
-    sqlite3_reset(stmt);
-    if (known && differs)
-        return note(
-            st, "content-differs", media_id,
-            "files with the same size and fingerprint hold different bytes: they were taken "
-            "for one recording, whose results are of the one that was decoded first",
-            err);
-    if (!same)
-        return 0;
-    snprintf(text, sizeof(text),
-             "holds the same bytes as recording %lld, though they were enqueued "
-             "as two",
-             (long long)same);
-    return note(st, "content-same", media_id, text, err);
+    return db_run(st, err,
+                  "INSERT INTO event (at, kind, media_id, text) VALUES (?, 'content-differs', ?, "
+                  "'files with the same size and fingerprint hold different bytes: they were taken "
+                  "for one recording, whose results are of the one that was decoded first')",
+                  "ti", now, media_id);
 }
 
 static int put_media(struct store *st, int64_t media_id, const struct store_media_info *info,
@@ -267,6 +266,7 @@ static int put_media(struct store *st, int64_t media_id, const struct store_medi
 int store_media(struct store *st, int64_t media_id, const struct store_media_info *info,
                 const struct store_media_end *end, struct err *err)
 {
+    struct before before = {0};
     int rc;
 
     if (end && end->total_ms < 0)
@@ -274,11 +274,12 @@ int store_media(struct store *st, int64_t media_id, const struct store_media_inf
     rc = db_enter(st, err);
     if (rc < 0)
         return rc;
-    if (end && end->content_hash)
-        rc = compare_hash(st, media_id, end->content_hash, err);
+    rc = read_media(st, media_id, end ? end->content_hash : NULL, &before, err);
+    if (rc == 0 && before.other_bytes)
+        rc = note_other_bytes(st, media_id, err);
     if (rc == 0)
         rc = put_media(st, media_id, info, end, err);
-    if (rc == 0 && info)
+    if (rc == 0 && info && (before.has_tags || info->tag_count))
         rc = tags_found(st, media_id, info->tags, info->tag_count, err);
     return db_leave(st, rc, err);
 }

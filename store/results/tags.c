@@ -87,18 +87,9 @@ static int settle(struct store *st, int64_t media_id, struct err *err)
 int tags_found(struct store *st, int64_t media_id, const struct result_tag *tags, uint32_t count,
                struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err,
-                      "SELECT 1 FROM tag WHERE media_id = ?1 AND source <> 'csv' LIMIT 1", "i",
-                      media_id);
+    int rc =
+        db_run(st, err, "DELETE FROM tag WHERE media_id = ?1 AND source <> 'csv'", "i", media_id);
 
-    if (rc == 1) {
-        sqlite3_reset(stmt);
-        rc = db_run(st, err, "DELETE FROM tag WHERE media_id = ?1 AND source <> 'csv'", "i",
-                    media_id);
-    } else if (rc < 0 || count == 0) {
-        return rc;
-    }
     for (uint32_t i = 0; i < count && rc == 0; i++)
         if (strcmp(tags[i].source, "csv") != 0) /* which people alone say */
             rc = put(st, media_id, &tags[i], err);

@@ -507,26 +507,6 @@ TEST(media_and_hashes)
     catalog_close(st);
 }
 
-TEST(same_bytes_as_another)
-{
-    struct store *st = catalog_new();
-    struct store_found f = found_at("/a/1.wav", "", 1);
-    uint8_t a[16] = {1};
-    struct err e = {0};
-    int64_t job = job_begin(st, &stage_nano);
-
-    job_add(st, job, &f, 1);
-    f.fingerprint[5] = 9;
-    f.path = "/a/2.wav";
-    job_add(st, job, &f, 1);
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){1, a, ""}, &e), e);
-    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){1, a, ""}, &e), e);
-    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){1, a, ""}, &e), e);
-    assert_int_equal(count_of("SELECT count(*) FROM event"), 1);
-    assert_string_equal(text_of("SELECT kind || media_id FROM event"), "content-same2");
-    catalog_close(st);
-}
-
 TEST(batches)
 {
     const struct request impossible = {.type = REQUEST_ENQUEUE_END, .job_id = 9};
