@@ -8,7 +8,7 @@ DROP INDEX media_content;
 -- ------------------------------------------------------------- a recording's share of the sums
 --
 -- Its length changes before its tasks end, mostly in one batch: all of it is counted once, with its
--- state.
+-- state. What the sums have of it is another than its length only while it is in figure_due.
 ALTER TABLE media ADD COLUMN counted_ms INTEGER;
 DROP TRIGGER media_figures;
 UPDATE media SET counted_ms = duration_ms WHERE duration_ms IS NOT NULL;
@@ -42,9 +42,24 @@ WHEN old.state IS NOT new.state OR (new.state IS NOT NULL AND
 END;
 
 -- All of a batch in one statement: a trigger's for each would open the table and its indexes anew.
+-- IN, since of a join with figure_due SQLite would read all recordings and tasks, for Bloom filters.
 DROP TRIGGER figure_made;
 DROP TRIGGER batch_figures;
 CREATE TRIGGER batch_figures AFTER DELETE ON batch BEGIN
+    UPDATE stage_total SET (unknown, audio_known_ms, audio_left_ms) =
+        (SELECT unknown + ifnull(sum(((m.duration_ms IS NULL) - (m.counted_ms IS NULL)) *
+                    (t.state = 'pending' AND NOT t.paused AND NOT t.absent
+                     AND t.waits IS NOT 'source')), 0),
+                audio_known_ms +
+                    ifnull(sum(ifnull(m.duration_ms, 0) - ifnull(m.counted_ms, 0)), 0),
+                audio_left_ms + ifnull(sum((max(ifnull(m.duration_ms, 0) - t.audio_done_ms, 0) -
+                                            max(ifnull(m.counted_ms, 0) - t.audio_done_ms, 0)) *
+                    (t.state = 'pending' AND NOT t.paused AND NOT t.absent
+                     AND t.waits IS NOT 'source')), 0)
+         FROM media m CROSS JOIN task t
+             ON t.media_id = m.media_id AND t.stage_id = stage_total.stage_id AND t.wanted
+         WHERE m.media_id IN (SELECT media_id FROM figure_due)
+           AND m.duration_ms IS NOT m.counted_ms);
     UPDATE media SET counted_ms = duration_ms, (state, audio_done_ms) =
         (SELECT CASE min(CASE WHEN t.state = 'pending' THEN
                              CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
@@ -67,14 +82,6 @@ CREATE TRIGGER batch_figures AFTER DELETE ON batch BEGIN
     DELETE FROM figure_due;
 END;
 
-DROP TRIGGER task_figure_begin;
-CREATE TRIGGER task_figure_begin AFTER INSERT ON task
-WHEN new.wanted AND new.state = 'pending' AND new.paused = 0 AND new.absent = 0
-     AND new.waits IS NULL BEGIN
-    UPDATE media SET state = 'pending', counted_ms = duration_ms
-    WHERE media_id = new.media_id AND state IS NULL;
-END;
-
 -- Nearly always there is no correction, of any recording.
 DROP TRIGGER correction_shard;
 CREATE TRIGGER correction_shard AFTER INSERT ON shard
@@ -84,6 +91,62 @@ WHEN EXISTS (SELECT 1 FROM correction)
      AND EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id
                  WHERE t.task_id = new.task_id AND s.name = 'transcribe') BEGIN
     INSERT OR IGNORE INTO correction_due SELECT media_id FROM task WHERE task_id = new.task_id;
+END;
+
+DROP TRIGGER task_insert;
+CREATE TRIGGER task_insert AFTER INSERT ON task BEGIN
+    UPDATE stage_total SET
+        tasks = tasks + new.wanted,
+        superseded = superseded + (NOT new.wanted),
+        waiting = waiting + (new.wanted AND new.state = 'pending' AND NOT new.paused
+                             AND NOT new.absent AND new.waits IS 'source'),
+        paused = paused + (new.wanted AND new.state = 'pending' AND new.paused
+                           AND NOT new.absent),
+        absent = absent + (new.wanted AND new.state = 'pending' AND new.absent),
+        done = done + (new.wanted AND new.state = 'done'),
+        failed = failed + (new.wanted AND new.state = 'failed'),
+        cancelled = cancelled + (new.wanted AND new.state = 'cancelled'),
+        shards_done = shards_done + new.shards_done,
+        audio_done_ms = audio_done_ms + new.audio_done_ms * new.wanted,
+        audio_current_ms = audio_current_ms + new.audio_done_ms * new.current,
+        (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
+            (SELECT pending + o.now,
+                    unknown + (m.counted_ms IS NULL) * o.now,
+                    bytes_pending + m.size_bytes * o.now,
+                    audio_known_ms + ifnull(m.counted_ms, 0) * new.wanted,
+                    audio_left_ms + max(ifnull(m.counted_ms, 0) - new.audio_done_ms, 0) * o.now
+             FROM (SELECT new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+                         AND new.waits IS NOT 'source' AS now) AS o
+                 CROSS JOIN media m WHERE m.media_id = new.media_id)
+    WHERE stage_id = new.stage_id;
+END;
+
+DROP TRIGGER task_delete;
+CREATE TRIGGER task_delete AFTER DELETE ON task BEGIN
+    UPDATE stage_total SET
+        tasks = tasks - old.wanted,
+        superseded = superseded - (NOT old.wanted),
+        waiting = waiting - (old.wanted AND old.state = 'pending' AND NOT old.paused
+                             AND NOT old.absent AND old.waits IS 'source'),
+        paused = paused - (old.wanted AND old.state = 'pending' AND old.paused
+                           AND NOT old.absent),
+        absent = absent - (old.wanted AND old.state = 'pending' AND old.absent),
+        done = done - (old.wanted AND old.state = 'done'),
+        failed = failed - (old.wanted AND old.state = 'failed'),
+        cancelled = cancelled - (old.wanted AND old.state = 'cancelled'),
+        shards_done = shards_done - old.shards_done,
+        audio_done_ms = audio_done_ms - old.audio_done_ms * old.wanted,
+        audio_current_ms = audio_current_ms - old.audio_done_ms * old.current,
+        (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
+            (SELECT pending - o.was,
+                    unknown - (m.counted_ms IS NULL) * o.was,
+                    bytes_pending - m.size_bytes * o.was,
+                    audio_known_ms - ifnull(m.counted_ms, 0) * old.wanted,
+                    audio_left_ms - max(ifnull(m.counted_ms, 0) - old.audio_done_ms, 0) * o.was
+             FROM (SELECT old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+                         AND old.waits IS NOT 'source' AS was) AS o
+                 CROSS JOIN media m WHERE m.media_id = old.media_id)
+    WHERE stage_id = old.stage_id;
 END;
 
 -- --------------------------------------------------------- what one change is followed by, in one
@@ -120,12 +183,12 @@ BEGIN
                                             - old.audio_done_ms * old.current,
         (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
             (SELECT pending + o.now - o.was,
-                    unknown + (m.duration_ms IS NULL) * (o.now - o.was),
+                    unknown + (m.counted_ms IS NULL) * (o.now - o.was),
                     bytes_pending + m.size_bytes * (o.now - o.was),
-                    audio_known_ms + ifnull(m.duration_ms, 0) * (new.wanted - old.wanted),
+                    audio_known_ms + ifnull(m.counted_ms, 0) * (new.wanted - old.wanted),
                     audio_left_ms
-                        + max(ifnull(m.duration_ms, 0) - new.audio_done_ms, 0) * o.now
-                        - max(ifnull(m.duration_ms, 0) - old.audio_done_ms, 0) * o.was
+                        + max(ifnull(m.counted_ms, 0) - new.audio_done_ms, 0) * o.now
+                        - max(ifnull(m.counted_ms, 0) - old.audio_done_ms, 0) * o.was
              FROM (SELECT new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
                          AND new.waits IS NOT 'source' AS now,
                          old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
@@ -148,19 +211,13 @@ DROP TRIGGER media_duration;
 DROP TRIGGER media_figure_duration;
 CREATE TRIGGER media_duration AFTER UPDATE OF duration_ms ON media
 WHEN old.duration_ms IS NOT new.duration_ms BEGIN
-    UPDATE stage_total SET
-        (unknown, audio_known_ms, audio_left_ms) =
-            (SELECT unknown + (t.wanted AND t.state = 'pending' AND NOT t.paused AND NOT t.absent
-                     AND t.waits IS NOT 'source') * ((new.duration_ms IS NULL) - (old.duration_ms IS NULL)),
-                    audio_known_ms + ifnull(new.duration_ms, 0) - ifnull(old.duration_ms, 0),
-                    audio_left_ms + (t.wanted AND t.state = 'pending' AND NOT t.paused AND NOT t.absent
-                     AND t.waits IS NOT 'source') *
-                        (max(ifnull(new.duration_ms, 0) - t.audio_done_ms, 0) -
-                         max(ifnull(old.duration_ms, 0) - t.audio_done_ms, 0))
-             FROM task t WHERE t.media_id = new.media_id AND t.stage_id = stage_total.stage_id)
-    WHERE EXISTS (SELECT 1 FROM task t WHERE t.media_id = new.media_id
-                  AND t.stage_id = stage_total.stage_id AND t.wanted);
-    INSERT OR IGNORE INTO figure_due SELECT new.media_id WHERE new.state IS NOT NULL;
+    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
+END;
+DROP TRIGGER media_insert;
+CREATE TRIGGER media_insert AFTER INSERT ON media BEGIN
+    UPDATE catalog_total SET recordings = recordings + 1,
+                             damaged = damaged + (new.damage IS NOT NULL);
+    INSERT OR IGNORE INTO figure_due SELECT new.media_id WHERE new.duration_ms IS NOT NULL;
 END;
 
 -- ------------------------------------------------------------------------- the full-text index
