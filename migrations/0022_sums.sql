@@ -204,7 +204,7 @@ BEGIN
                               - (old.state = 'cancelled' AND old.wanted)
     WHERE (new.state <> old.state OR new.wanted <> old.wanted) AND new.job_id = old.job_id
       AND job_id = new.job_id;
-    INSERT OR IGNORE INTO figure_due SELECT new.media_id WHERE new.wanted OR old.wanted;
+    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
 END;
 
 DROP TRIGGER media_duration;
@@ -213,11 +213,8 @@ CREATE TRIGGER media_duration AFTER UPDATE OF duration_ms ON media
 WHEN old.duration_ms IS NOT new.duration_ms BEGIN
     INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
 END;
-DROP TRIGGER media_insert;
-CREATE TRIGGER media_insert AFTER INSERT ON media BEGIN
-    UPDATE catalog_total SET recordings = recordings + 1,
-                             damaged = damaged + (new.damage IS NOT NULL);
-    INSERT OR IGNORE INTO figure_due SELECT new.media_id WHERE new.duration_ms IS NOT NULL;
+CREATE TRIGGER media_duration_insert AFTER INSERT ON media WHEN new.duration_ms IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
 END;
 
 -- ------------------------------------------------------------------------- the full-text index
