@@ -37,17 +37,22 @@ static void entry_free(struct ledger_entry *e)
 {
     if (!e)
         return;
-    store_passages_free(e->passages, e->shard.vector_count);
-    msg_shard_done_free(&e->shard);
-    msg_settled_free(&e->settled);
-    msg_media_free(&e->info);
-    msg_lease_end_free(&e->end);
+    if (e->kind == LEDGER_SHARD) {
+        store_passages_free(e->passages, e->shard.vector_count);
+        msg_shard_done_free(&e->shard);
+    } else if (e->kind == LEDGER_SETTLED) {
+        msg_settled_free(&e->settled);
+    } else if (e->kind == LEDGER_MEDIA || e->kind == LEDGER_HEARD) {
+        msg_media_free(&e->info);
+        msg_lease_end_free(&e->end);
+    } else if (e->kind == LEDGER_TUNING) {
+        free(e->tuning.ways);
+    }
     free(e->text);
     free(e->device);
     free(e->label);
     free(e->driver);
     free(e->decoding);
-    free(e->tuning.ways);
     free(e->why);
     free(e);
 }

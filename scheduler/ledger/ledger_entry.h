@@ -34,15 +34,21 @@ struct ledger_entry {
     uint32_t total; /* TOTAL, SHARD (0: not known); SUSPECT: deaths */
     char *text, *device, *label, *driver, *decoding;
     struct err *why; /* the catalog refused it, which is a failure of the task; NULL: it did not */
-    struct msg_shard_done shard;
-    struct result_passage *passages; /* SHARD: of shard.vectors, one each; or NULL */
-    struct msg_settled settled;
-    bool has_info, has_end; /* MEDIA: either, or both */
-    struct msg_media info;  /* of HEARD, too */
-    struct msg_lease_end end;
-    struct store_run run;       /* of why label, reason text, devices device */
-    struct store_sample sample; /* of device */
-    struct store_tuning tuning; /* of device, driver, model text, precision label, decoding */
+    union {          /* a night of short recordings has thousands at a time */
+        struct {
+            struct msg_shard_done shard;
+            struct result_passage *passages; /* of shard.vectors, one each; or NULL */
+        };
+        struct msg_settled settled;
+        struct {
+            bool has_info, has_end; /* MEDIA: either, or both */
+            struct msg_media info;  /* of HEARD, too */
+            struct msg_lease_end end;
+        };
+        struct store_run run;       /* of why label, reason text, devices device */
+        struct store_sample sample; /* of device */
+        struct store_tuning tuning; /* of device, driver, model text, precision label, decoding */
+    };
 };
 
 /* Into the transaction that is open. */
