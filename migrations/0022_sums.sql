@@ -80,7 +80,9 @@ CREATE TRIGGER batch_figures AFTER DELETE ON batch BEGIN
          FROM media m CROSS JOIN task t
              ON t.media_id = m.media_id AND t.stage_id = stage_total.stage_id AND t.wanted
          WHERE m.media_id IN (SELECT media_id FROM figure_due)
-           AND m.duration_ms IS NOT m.counted_ms);
+           AND m.duration_ms IS NOT m.counted_ms)
+    WHERE EXISTS (SELECT 1 FROM media m WHERE m.media_id IN (SELECT media_id FROM figure_due)
+                  AND m.duration_ms IS NOT m.counted_ms);
     UPDATE media SET counted_ms = duration_ms, (state, audio_done_ms) =
         (SELECT CASE min(CASE WHEN t.state = 'pending' THEN
                              CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
