@@ -68,7 +68,8 @@ void run_note_commit(struct run *run)
     if (run->commit_armed || run->trouble_since_ms)
         return;
     run->commit_armed = true;
-    /* What a commit costs by itself is less, and what its loss would cost is no more. */
+    /* In numbers, more of them share what a commit costs by itself; a second's are soon computed
+     * again where it is lost. */
     uv_timer_start(&run->commit, on_commit, run->tune.commit_ms * (run->has_many_frames ? 2 : 1),
                    0);
 }
