@@ -221,15 +221,30 @@ int store_open(const char *path, enum store_mode mode, struct store **ret, struc
     return 0;
 }
 
+/* Statistics of few recordings would have SQLite read all of them, for what concerns one, when they
+ * have become many while a run has the catalog open. */
+static bool is_large(struct store *st)
+{
+    sqlite3_stmt *stmt = NULL;
+    struct err ignored = {0};
+    bool ret;
+
+    if (db_first(st, &stmt, &ignored, "SELECT recordings >= 256 FROM catalog_total", "") != 1)
+        return false;
+    ret = sqlite3_column_int(stmt, 0);
+    sqlite3_reset(stmt);
+    return ret;
+}
+
+/* In the end a few sampled statistics, so that people's own queries are planned well; of all tables
+ * in one commit, whose way to the disk is the checkpoint's that follows: a power cut before that
+ * costs them alone. */
 void store_close(struct store *st)
 {
     if (!st)
         return;
     store_rollback(st);
-    /* A few sampled statistics, so that people's own queries are planned well; of all tables in one
-     * commit, whose way to the disk is the checkpoint's that follows: a power cut before that costs
-     * them alone. */
-    if (st->db && st->mode == STORE_WRITE && st->cached_count)
+    if (st->db && st->mode == STORE_WRITE && st->cached_count && is_large(st))
         sqlite3_exec(st->db,
                      "PRAGMA analysis_limit = 400; PRAGMA synchronous = NORMAL;"
                      "BEGIN; PRAGMA optimize; COMMIT",

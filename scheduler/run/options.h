@@ -22,7 +22,7 @@ struct scheduler_tuning {
     uint32_t retry_base_ms;     /* 5000: of a recording that failed */
     uint32_t restart_base_ms;   /* 1000: of a worker that died */
     uint32_t aside_ms;          /* 600000: until a device that was put aside is tried again */
-    uint32_t commit_ms;         /* 500: results are grouped for so long */
+    uint32_t commit_ms;         /* 500: results are grouped for so long, many for twice */
     uint32_t full_retry_ms;     /* 3000: between tries while the catalog cannot be written */
     uint32_t full_give_up_ms;   /* 60000 */
     uint32_t busy_ms;           /* 1000: the loop is held so long by somebody else's transaction */

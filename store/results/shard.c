@@ -22,7 +22,7 @@ static int check(const struct store_shard_result *r, struct err *err)
 
 static int task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
 
-/* Into *t's task. 0: it was there already. */
+/* 1: it is new; 0: it was there already. */
 static int put_row(struct store *st, const struct store_shard_result *r, const char *now,
                    struct err *err)
 {
