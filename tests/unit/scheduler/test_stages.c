@@ -1,6 +1,7 @@
 /* Runs of several stages: what each of them yields, what is settled when its shards are there, and
  * what becomes of the others when one cannot be done. */
 #include <sys/socket.h>
+#include <uv.h>
 
 #include "scheduler/ledger/ledger.h"
 #include "scheduler/run/process.h"
@@ -163,6 +164,35 @@ TEST(results_are_written_together)
         assert_int_equal(count_of("SELECT count(*) FROM shard"), 100);
         assert_in_range(commits, 1, 15);
     }
+}
+
+/* A process's socket waits only while much is said, and never for ever. */
+int __real_uv_read_stop(uv_stream_t *s);
+int __wrap_uv_read_stop(uv_stream_t *s);
+static unsigned stops;
+
+int __wrap_uv_read_stop(uv_stream_t *s)
+{
+    stops++;
+    return __real_uv_read_stop(s);
+}
+
+static void hear_of(const char *path)
+{
+    fixture_reset();
+    ADD(path);
+    setenv("FAKE_SHARD_US", "200", 1);
+    stops = 0;
+    assert_int_equal(run_all("cpu").tasks_done, 1);
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'worker-died'"), 0);
+}
+
+TEST(sockets_wait_while_much_is_said)
+{
+    hear_of("/a/ok-4");
+    assert_int_equal(stops, 1); /* at the worker's end */
+    hear_of("/a/ok-2000");
+    assert_in_range(stops, 2, 1000);
 }
 
 /* ---------------------------------------------------------------------------------- settling */
