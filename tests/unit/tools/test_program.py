@@ -409,6 +409,10 @@ class Requests(Program):
         done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
         self.assertIn("1 recording cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
+        self.assertEqual("", self.run_it("forget", "--yes", "--superseded", gone, status=66).out)
+        done = self.run_it("forget", "--yes", "--stage=99", status=66)
+        self.assertEqual("", done.out)
+        self.assertIn("there is no stage 99", done.err)
 
     def test_what_is_said_to_do_next_can_be_done(self):
         self.fill()
