@@ -414,6 +414,14 @@ class Requests(Program):
         self.assertEqual("", done.out)
         self.assertIn("there is no stage 99", done.err)
 
+    def test_nothing_to_do_in_a_catalog_of_nothing(self):
+        self.enqueue()
+        for command in ("cancel", "retry", "priority low"):
+            for more in ((), ("--all",)):
+                with self.subTest(command=command, more=more):
+                    self.assertTrue(self.run_it(*command.split(), *more, status=0).out.startswith("Nothing there"))
+        self.assertEqual(0, self.affected("retry", "--all"))
+
     def test_what_is_said_to_do_next_can_be_done(self):
         self.fill()
         self.enqueue()
