@@ -86,6 +86,21 @@ class Program(ProgramTest):
         self.put("notes.txt", b"just words\n")
 
 
+class Libraries(Program):
+    def test_one_that_cannot_be_opened_is_said_once(self):
+        for number in range(50, 80):
+            self.put(f"../libs/libavutil.so.{number}", b"")
+        self.put("a.wav", wav(1))
+        self.enqueue()
+        with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
+            z.writestr("inside.wav", wav(2))
+        for command in (["run", "--no-progress"], ["enqueue", self.archive]):
+            with self.subTest(command=command):
+                said = self.run_it(*command, status=69, LD_LIBRARY_PATH=os.path.join(self.dir, "libs")).err.splitlines()
+                self.assertIn("FFmpeg cannot be opened", said[-1])
+                self.assertEqual([], [line for line in said if line.startswith("error: decoder")])
+
+
 class Sandbox(Program):
     """On kernels that lack a layer of the decoders' sandbox, or both."""
 
