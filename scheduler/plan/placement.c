@@ -294,8 +294,9 @@ static void choose_batch(const struct device *d, const struct placement_model *m
     ret->remembered = t && (!wish->slots || wish->slots == t->slots);
     shrink(d, m, ret);
     if (ret->bytes <= ret->budget && ret->slots < asked && (wish->slots || t))
-        snprintf(ret->note, sizeof(ret->note), "%u slots instead of %u%s, for want of memory",
-                 ret->slots, asked, wish->slots ? "" : " as remembered");
+        snprintf(ret->note, sizeof(ret->note), "%u slot%s instead of %u%s, for want of memory",
+                 ret->slots, ret->slots == 1 ? "" : "s", asked,
+                 wish->slots ? "" : " as remembered");
 }
 
 void placement_decide(const struct device *d, const struct placement_model *m,

@@ -177,10 +177,10 @@ static void put_run(struct page *page, struct buf *b)
     char a[TEXT_LEN], c[TEXT_LEN], left[PROGRESS_SPAN];
 
     if (s->on) {
-        buf_printf(b, "%s, for %s (pid %u), %u of %u workers ready",
+        buf_printf(b, "%s, for %s (pid %u), %u of %u %s ready",
                    l->draining ? "ending at the next checkpoint" : "on",
                    text_length(clock_wall_ms() - l->started_ms, a), l->pid, l->workers_ready,
-                   l->workers);
+                   l->workers, text_plural(l->workers, "worker", "workers"));
         if (l->speed > 0)
             buf_printf(b, "; %s of audio at %.1f x real time",
                        text_length((int64_t)l->audio_done_ms, c), l->speed);
@@ -444,9 +444,9 @@ static int put_device(void *arg, const struct store_tuning_row *row)
     struct page *page = arg;
     struct buf b = BUF_INIT;
 
-    buf_printf(&b, "%s, %s%s%s: %u slots, encoding %u at once", row->key.device_id,
-               row->key.precision, row->key.decoding[0] ? ", " : "", row->key.decoding, t->slots,
-               t->windows);
+    buf_printf(&b, "%s, %s%s%s: %u %s, encoding %u at once", row->key.device_id, row->key.precision,
+               row->key.decoding[0] ? ", " : "", row->key.decoding, t->slots,
+               text_plural(t->slots, "slot", "slots"), t->windows);
     if (t->rate > 0)
         buf_printf(&b, ", %.3g x real time", t->rate);
     if (t->peak_bytes > 0)
@@ -454,7 +454,8 @@ static int put_device(void *arg, const struct store_tuning_row *row)
     if (t->peak_bytes > 0 && t->predicted_bytes > 0)
         buf_printf(&b, " of %s predicted", text_bytes(t->predicted_bytes, predicted));
     if (t->oom_count > 0)
-        buf_printf(&b, "; lowered %u times for lack of memory", t->oom_count);
+        buf_printf(&b, "; lowered %u %s for lack of memory", t->oom_count,
+                   text_plural(t->oom_count, "time", "times"));
     line(page, page->shown++ == 0 ? "Devices" : "", &b);
     buf_free(&b);
     return 0;
