@@ -1243,6 +1243,13 @@ class Output(Program):
         jobs = json.loads(self.run_it("status", "--json", status=0).out)["jobs"]
         for job in jobs[:2]:
             self.assertIn(" ".join(["--diarize", "--include=*.wav", *folders]), job["command"])
+        # With ten of them, their numbers end in one column.
+        for _ in range(7):
+            self.enqueue(self.archive)
+        said = self.run_it("status", "--jobs", status=0).out
+        self.assertRegex(said, r"\nJobs         #1  2\d{3}-")
+        self.assertRegex(said, r"\n             #9  2\d{3}-")
+        self.assertRegex(said, r"\n            #10  2\d{3}-")
 
     def test_shards_that_are_too_long_for_a_stage(self):
         """What is more than two hours would keep a catalog from being diarized for ever."""
