@@ -1,5 +1,5 @@
-# Run by cpack on the files of each package before they are packed: manual pages and lists of changes
-# compressed, as Debian has them, folders open whatever the umask, and all of one time when
+# Run by cpack on the files of each package before they are packed: manual pages and its list of
+# changes compressed, as Debian has them, folders open whatever the umask, and all of one time when
 # SOURCE_DATE_EPOCH is set. Then on the packages: Installed-Size as cpack has it counts what folders
 # take, which is the file system's affair.
 if(CPACK_PACKAGE_FILES)
@@ -25,7 +25,7 @@ if(CPACK_PACKAGE_FILES)
   return()
 endif()
 execute_process(COMMAND find ${CPACK_TEMPORARY_INSTALL_DIRECTORY}
-  ( -path */man1/*.1 -o -name changelog -o -name changelog.Debian ) -exec gzip -9n {} +
+  ( -path */man1/*.1 -o -name changelog.Debian ) -exec gzip -9n {} +
   COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND find ${CPACK_TEMPORARY_INSTALL_DIRECTORY} -type d -exec chmod 755 {} +
   COMMAND_ERROR_IS_FATAL ANY)

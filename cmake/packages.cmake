@@ -81,7 +81,7 @@ foreach(ns_component ${CPACK_COMPONENTS_ALL})
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/packages/${ns_package}/changelog.Debian @ONLY CONTENT
 "@ns_package@ (@PROJECT_VERSION@-@ns_revision@) unstable; urgency=medium
 
-  * What changed is in /usr/share/doc/nightshift/changelog.gz.
+  * What changed is in /usr/share/doc/nightshift/CHANGELOG.md.
 
  -- @CPACK_PACKAGE_CONTACT@  @ns_date@
 ")

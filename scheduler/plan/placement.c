@@ -179,14 +179,15 @@ static bool choose_precision(const struct device *d, enum precision wish, struct
 
 /* ---------------------------------------------------------------------------------- memory */
 
-static void size_text(uint64_t bytes, char out[24])
+char *placement_size(uint64_t bytes, char out[PLACEMENT_SIZE])
 {
     double gib = (double)bytes / (1 << 30);
 
     if (gib >= 1)
-        snprintf(out, 24, "%.1f GiB", gib);
+        snprintf(out, PLACEMENT_SIZE, gib < 100 ? "%.1f GiB" : "%.0f GiB", gib);
     else
-        snprintf(out, 24, "%.0f MiB", (double)bytes / (1 << 20));
+        snprintf(out, PLACEMENT_SIZE, "%.0f MiB", (double)bytes / (1 << 20));
+    return out;
 }
 
 static uint64_t bytes_of(const struct device *d, const struct placement_model *m, enum precision p,
@@ -198,13 +199,13 @@ static uint64_t bytes_of(const struct device *d, const struct placement_model *m
 static void too_large(const struct device *d, const struct placement_model *m,
                       struct placement *ret)
 {
-    char need[24], have[24];
+    char need[PLACEMENT_SIZE], have[PLACEMENT_SIZE];
     int p;
 
-    size_text(ret->bytes, need);
-    size_text(ret->free, have);
+    placement_size(ret->bytes, need);
+    placement_size(ret->free, have);
     if (d->memory_cap && ret->budget == d->memory_cap) {
-        size_text(ret->budget, have);
+        placement_size(ret->budget, have);
         snprintf(ret->why, sizeof(ret->why), "needs %s, and --device-memory allows %s", need, have);
     } else {
         snprintf(ret->why, sizeof(ret->why), "needs %s, %s of %s free are for use", need,
@@ -293,8 +294,9 @@ static void choose_batch(const struct device *d, const struct placement_model *m
     ret->remembered = t && (!wish->slots || wish->slots == t->slots);
     shrink(d, m, ret);
     if (ret->bytes <= ret->budget && ret->slots < asked && (wish->slots || t))
-        snprintf(ret->note, sizeof(ret->note), "%u slots instead of %u%s, for want of memory",
-                 ret->slots, asked, wish->slots ? "" : " as remembered");
+        snprintf(ret->note, sizeof(ret->note), "%u slot%s instead of %u%s, for want of memory",
+                 ret->slots, ret->slots == 1 ? "" : "s", asked,
+                 wish->slots ? "" : " as remembered");
 }
 
 void placement_decide(const struct device *d, const struct placement_model *m,

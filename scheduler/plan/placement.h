@@ -51,6 +51,10 @@ struct placement_wish { /* the user's; 0: chosen */
     uint32_t sharers; /* workers on the same memory: the processor may come twice; 0: 1 */
 };
 
+/* "32.5 GiB", "34 MiB" */
+#define PLACEMENT_SIZE 24
+char *placement_size(uint64_t bytes, char out[PLACEMENT_SIZE]);
+
 enum placement_source { PLACEMENT_UNKNOWN, PLACEMENT_ESTIMATED, PLACEMENT_MEASURED };
 
 struct placement {

@@ -377,7 +377,7 @@ static void on_written(uv_write_t *req, int status)
 static int write_out(struct link *l, struct err *err)
 {
     struct send *s = calloc(1, sizeof(*s));
-    uv_buf_t b = uv_buf_init((char *)l->out.data, (unsigned)l->out.len);
+    uv_buf_t b = {(char *)l->out.data, l->out.len}; /* uv_buf_init takes 32 bits of a length */
     int rc;
 
     if (!s)

@@ -124,8 +124,8 @@ void remembered_lowered(struct run_worker *w, const struct msg_tuned *m)
     u->windows = m->windows;
     u->measured = false; /* the rate was that of more */
     snprintf(text, sizeof(text),
-             "%s goes on with %u windows in flight, %u at once in the encoder: %.300s", w->label,
-             m->slots, m->windows, shown ? shown : "");
+             "%s goes on with %u window%s in flight, %u at once in the encoder: %.300s", w->label,
+             m->slots, m->slots == 1 ? "" : "s", m->windows, shown ? shown : "");
     free(shown);
     report_event(run, LOG_WARN, "%s", text);
     run_check(run, ledger_event(run->ledger, "tuned", 0, w->device, text, &err), &err);

@@ -52,6 +52,29 @@ class TheTree(unittest.TestCase):
             self.assertTrue(any(row.startswith(f"| `{folder}/`") for row in rows),
                             f"docs/architecture.md has no row for {folder}/")
 
+    def test_scripts_that_measure_say_how_and_what_they_lack(self):
+        folder = os.path.join(ROOT, "tools/bench")
+        with tempfile.TemporaryDirectory() as lacking:
+            with open(os.path.join(lacking, "numpy.py"), "w", encoding="ascii") as file:
+                file.write("raise ModuleNotFoundError\n")
+
+            def said_by(name, *arguments):
+                return subprocess.run([sys.executable, os.path.join(folder, name), *arguments], capture_output=True, text=True,
+                                      check=False, env=dict(os.environ, PYTHONPATH=lacking, PYTHONDONTWRITEBYTECODE="1"))
+
+            for name in sorted(os.listdir(folder)):
+                with open(os.path.join(folder, name), encoding="utf-8") as file:
+                    if "python3" not in file.readline():
+                        continue
+                with self.subTest(script=name):
+                    done = said_by(name, "--help")
+                    self.assertEqual((0, ""), (done.returncode, done.stderr))
+            for name, arguments in (("compare_texts", ["--vad=x"]), ("compare_faster_whisper", [])):
+                with self.subTest(script=name):
+                    done = said_by(name, "--nightshift=x", *arguments)
+                    self.assertEqual((77, ""), (done.returncode, done.stderr))
+                    self.assertRegex(done.stdout, f"^{name}: not measured: numpy is not installed\n$")
+
     def test_folders_are_on_the_map_and_hold_what_one_can_look_over(self):
         with open(os.path.join(ROOT, "docs/architecture.md"), encoding="utf-8") as file:
             named = set(re.findall(r"[a-z0-9_]+", file.read()))

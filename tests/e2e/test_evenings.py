@@ -462,6 +462,18 @@ class Asked(Evenings):
         job = self.json("enqueue", "--beam-size=1", self.archive)["jobs"][0]
         self.assertEqual((2, 1, 3), (job["current_again"], job["waiting_again"], job["not_otherwise"]))
 
+    def test_what_differs_in_one_folder_alone(self):
+        beside = os.path.join(self.dir, "beside")
+        os.mkdir(beside)
+        shutil.copy(os.path.join(night.SAMPLES, OTHER), beside)
+        self.enqueue("--beam-size=2", self.archive)
+        self.enqueue(beside)
+        self.done()
+        said = " ".join(self.enqueue("--dry-run", "--beam-size=2", self.archive, beside).out.split())
+        self.assertRegex(said, r"Not as last time for \S+/beside, to transcribe with whisper-nano: beam_size 2 instead of 1\. "
+                         r"That is 1 recording \([^)]*\) to do again\. Only --again does that\. "
+                         r"The rest as last time: to transcribe with whisper-nano \(--beam-size=2\)\. A dry run")
+
     def test_another_encoder_recording_by_recording(self):
         other = tiny_models.encoder(os.path.join(self.models, "other"), layers=2)
         search = lambda *args: self.nightshift("search", "--semantic", "the market", *args, status=0).err

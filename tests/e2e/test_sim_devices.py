@@ -163,7 +163,7 @@ class Faults(Devices):
         self.finish(run)
         self.assertEqual([], self.events("worker-died", 0))
         self.assertGreaterEqual(len(self.events("tuned", 0)), 1)
-        self.assertRegex(self.events("tuned", 0)[-1], "goes on with [12] windows in flight")
+        self.assertRegex(self.events("tuned", 0)[-1], "goes on with (1 window|2 windows) in flight")
 
     def test_what_hangs_is_restarted(self):
         self.hold(2)
@@ -239,7 +239,7 @@ class Tuning(Devices):
         self.assertEqual([(slots, rate)], self.sql("SELECT slots, rate FROM tuning"))
         # People see how full the device got, against what was foretold.
         self.assertRegex(" ".join(self.nightshift("status", status=0).out.split()),
-                         r"Devices sim:1GiB, \w+: \d+ slots, encoding 1 at once, .* x real time; "
+                         r"Devices sim:1GiB, \w+: \d+ slots?, encoding 1 at once, .* x real time; "
                          r"memory [\d.]+ MB of [\d.]+ MB predicted")
         told = self.json("status")["devices"]
         self.assertEqual([("sim:1GiB", slots)], [(d["device_id"], d["slots"]) for d in told])
@@ -260,6 +260,10 @@ class Tuning(Devices):
             [forget] = re.findall(r"`sqlite3\snightshift.db '(.*)'`, while no run is on, has the next run measure",
                                   page.read())
         db = sqlite3.connect(self.catalog)
+        with db:
+            db.execute("UPDATE tuning SET slots = 1, oom_count = 1")
+        self.assertRegex(" ".join(self.nightshift("status", status=0).out.split()),
+                         "1 slot, encoding 1 at once, .*; lowered 1 time for lack of memory")
         with db:
             db.execute(forget)
         db.close()

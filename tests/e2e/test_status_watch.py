@@ -67,7 +67,7 @@ class Watch(night.Night):
         watch = self.look(out=theirs)
         os.close(theirs)
         seen = self.read_two(ours, b"\x1b[H\x1b[J")
-        self.assertIn(f"(pid {run.process.pid})".encode(), seen)
+        self.assertRegex(seen, rf"\(pid {run.process.pid}\), [01] of 1 worker ready\b".encode())
         self.assertNotIn(b"Jobs", seen)
         run.signal(signal.SIGTERM)
         run.wait()

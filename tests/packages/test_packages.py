@@ -33,6 +33,15 @@ class InAFolder(unittest.TestCase):
             self.skipTest(f"skipped: no {program} here")
 
 
+    def texts_find_each_other(self, folder):
+        texts = [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names if name.endswith(".md")]
+        self.assertIn(os.path.join(folder, "README.md"), texts)
+        for text in texts:
+            with open(text, encoding="utf-8") as file:
+                for link in re.findall(r"\]\(([^)#:]+)[)#]", file.read()):
+                    self.assertTrue(os.path.exists(os.path.join(os.path.dirname(text), link)), f"{text}: {link}")
+
+
 class Units(InAFolder):
     def setUp(self):
         super().setUp()
@@ -123,6 +132,8 @@ class Reproducible(InAFolder):
             subprocess.run(["dpkg-deb", "--fsys-tarfile", package], stdout=file, check=True)
         with tarfile.open(data) as tar:
             members = tar.getmembers()
+            tar.extractall(self.dir, [m for m in members if "/doc/nightshift/" in m.name])
+        self.texts_find_each_other(os.path.join(self.dir, "usr/share/doc/nightshift"))
         for m in members:
             self.assertEqual((1000000000, 0, 0, 0o755 if m.isdir() or "/bin/" in m.name else 0o644),
                              (m.mtime, m.uid, m.gid, m.mode), m.name)
@@ -142,6 +153,7 @@ class Archive(InAFolder):
         for where, folders, names in os.walk(stage):
             for name in [*folders, *names]:
                 self.assertIn(os.stat(os.path.join(where, name)).st_mode & 0o777, (0o755, 0o644), name)
+        self.texts_find_each_other(os.path.join(stage, "share/doc/nightshift"))
         program = os.path.join(stage, "bin/nightshift")
         self.assertEqual(0, run(program, "version", env={}).returncode)
         # FFmpeg calls what the archive's own library stands in for.

@@ -202,14 +202,14 @@ static int bench_models(const struct wanted *w, const char *device, struct backe
     struct stage_bench_params params = w->params;
     int rc = 0;
 
-    if (people && w->model_count > 0)
-        print_models_head();
     params.setup.name = stage_transcribe.name;
     for (uint32_t i = 0; rc == 0 && i < w->model_count; i++) {
         struct stage_bench_result r;
 
         params.setup.dir = w->models[i];
         rc = stage_bench_run(be, &params, &r, err);
+        if (rc == 0 && people && i == 0)
+            print_models_head();
         if (rc == 0 && people)
             print_model(w->models[i], &r);
         if (rc == 0 && json_array_append_new(rows, json_model(w->models[i], device, &r)) != 0)
@@ -285,11 +285,9 @@ static int bench_stages(const struct wanted *w, const char *device, struct backe
                         json_t *rows, struct err *err)
 {
     struct stage_bench_params params = w->params;
+    bool headed = false;
     int rc = 0;
 
-    people = people && any_stage(w);
-    if (people)
-        print_stages_head();
     params.setup.slots = 0;
     for (size_t i = 0; rc == 0 && i < STAGE_COUNT; i++) {
         const struct store_stage *stage = &w->found[i].stages[0];
@@ -303,12 +301,15 @@ static int bench_stages(const struct wanted *w, const char *device, struct backe
         rc = stage_bench_run(be, &params, &r, err);
         if (rc != 0)
             rc = err_prefix(err, "%s with %.100s", stage->name, stage->model);
+        if (rc == 0 && people && !headed)
+            print_stages_head();
         if (rc == 0 && people)
             print_stage(stage, &r);
+        headed = true;
         if (rc == 0 && json_array_append_new(rows, json_stage(device, stage, &r)) != 0)
             rc = err_set(err, ERR_NOMEM, "out of memory");
     }
-    if (rc == 0 && people)
+    if (rc == 0 && headed && people)
         print_stages_foot();
     return rc;
 }

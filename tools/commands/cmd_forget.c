@@ -173,8 +173,8 @@ static void print_removed(const struct preview *p, uint64_t affected)
     buf_free(&b);
 }
 
-static int print_forgotten(const struct cli *cli, const struct preview *p, bool removed,
-                           uint64_t affected, int status)
+static int print_forgotten(const struct cli *cli, const struct wanted *w, const struct preview *p,
+                           bool removed, uint64_t affected, int status)
 {
     if (p->stages) {
         json_t *o =
@@ -186,6 +186,8 @@ static int print_forgotten(const struct cli *cli, const struct preview *p, bool 
         json_decref(o);
     } else if (!cli->quiet && removed)
         print_removed(p, affected);
+    else if (!cli->quiet && status == EX_OK && p->results + p->undone == 0)
+        puts(w->stage ? "There are no results of this stage." : "Nothing is superseded.");
     return cli_flush(status);
 }
 
@@ -203,11 +205,8 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
         json_decref(p.stages);
         return cli_fail("read the catalog", &err, NULL);
     }
-    if (!cli->json && !cli->quiet) {
-        if (p.results + p.undone == 0)
-            puts(w->stage ? "There are no results of this stage." : "Nothing is superseded.");
+    if (!cli->json && !cli->quiet)
         print_names(&p);
-    }
     /* Where there is nothing, the request says what is wrong with a path or a number. */
     go = w->yes || p.results + p.undone == 0 ||
          (!w->dry_run && asked && cli_confirmed("Remove this for good?"));
@@ -218,7 +217,7 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
     if (go)
         status = request_all(cli, &rq, paths, &affected);
     if (status == EX_OK || status == EX_NOINPUT)
-        status = print_forgotten(cli, &p, go && p.results + p.undone > 0, affected, status);
+        status = print_forgotten(cli, w, &p, go && p.results + p.undone > 0, affected, status);
     json_decref(p.stages);
     return status;
 }

@@ -107,11 +107,13 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
     for (uint32_t i = 0; rc == 0 && i < n; i++) {
         rq.select_path = paths[i];
         rc = writer_request(writer, &rq, &reply, &err);
-        if (rc == ERR_MISSING) { /* as enqueue: said, and the others are done */
-            cli_fail(k->purpose, &err, unknown_hint(w));
+        if (rc == ERR_MISSING) {
+            if (!w->all) { /* as enqueue: said, and the others are done */
+                cli_fail(k->purpose, &err, unknown_hint(w));
+                unknown++;
+            }
             err = (struct err){0};
             rc = 0;
-            unknown++;
         } else if (rc == 0)
             affected += reply.affected;
     }

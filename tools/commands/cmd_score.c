@@ -342,8 +342,37 @@ static void print_row(const struct scoring *s, const char *name, const struct sc
     putchar('\n');
 }
 
+/* Of those that were scored. */
+static bool has_languages(const struct scoring *s)
+{
+    const char *first = NULL;
+
+    for (size_t i = 0; i < s->pairs.n; i++) {
+        const char *language = s->results[i].language;
+
+        if (s->results[i].scored && first && strcmp(language, first) != 0)
+            return true;
+        if (s->results[i].scored)
+            first = language;
+    }
+    return false;
+}
+
+static void print_pair(const struct scoring *s, size_t i, bool language)
+{
+    const struct result *r = &s->results[i];
+    struct buf name = BUF_INIT;
+
+    buf_printf(&name, "%s", s->pairs.list[i].name);
+    if (language)
+        buf_printf(&name, " (%s)", r->language[0] ? r->language : "?");
+    print_row(s, buf_cstr(&name) ? buf_cstr(&name) : "", &r->words, &r->characters);
+    buf_free(&name);
+}
+
 static void print_table(const struct scoring *s)
 {
+    const bool languages = has_languages(s);
     unsigned columns = cli_columns(stdout);
     bool wide = columns >= 72;
     char total[64], count[TEXT_LEN];
@@ -354,7 +383,7 @@ static void print_table(const struct scoring *s)
     printf("%9s%s\n", "WER", s->w->cer ? "      CER" : "");
     for (size_t i = 0; i < s->pairs.n && !s->cli->quiet; i++)
         if (s->results[i].scored)
-            print_row(s, s->pairs.list[i].name, &s->results[i].words, &s->results[i].characters);
+            print_pair(s, i, languages);
     if (s->pairs.n > 1 || s->cli->quiet) {
         snprintf(total, sizeof(total), "all %s", text_count(s->scored, count));
         print_row(s, total, &s->words, &s->characters);

@@ -205,7 +205,7 @@ static void put_stages(const struct groups_kind **list, uint32_t n, bool options
 
 #define STAGES_SAID 16
 
-/* What nobody said this time. */
+/* What nobody said this time, behind what is otherwise. */
 static void print_kept(const struct summary *s)
 {
     const struct groups_kind *list[STAGES_SAID];
@@ -213,9 +213,9 @@ static void print_kept(const struct summary *s)
     struct buf b = BUF_INIT;
 
     if (n > 0) {
-        buf_printf(&b, "As last time: ");
+        buf_printf(&b, s->again->count > 0 ? "The rest as last time: " : "As last time: ");
         put_stages(list, n, true, &b);
-        buf_printf(&b, ". --again with other options changes that.");
+        buf_printf(&b, s->again->count > 0 ? "." : ". --again with other options changes that.");
         print_wrapped(&b);
     }
     buf_free(&b);
@@ -432,9 +432,9 @@ void summary_print(const struct summary *s)
     print_found(&s->result->counts);
     print_reread(s->result);
     print_left_out(s->result);
+    print_again(s);
     if (s->result->counts.seen > 0)
         print_kept(s);
-    print_again(s);
     print_notes(s);
     print_whole(s->groups);
     if (s->dry_run)

@@ -347,6 +347,7 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
                                       .precision = o->precision,
                                       .cache = o->cache,
                                       .slots = o->slots};
+    char need[PLACEMENT_SIZE], budget[PLACEMENT_SIZE];
     struct err err = {0};
 
     on->free = d->memory_free / sharers_of(p, d);
@@ -355,8 +356,8 @@ static void place_other(const struct plan *p, const struct plan_options *o, stru
     if (stage_predict_bytes(&setup, d->kind == DEVICE_CUDA, &on->bytes, &err) != 0)
         snprintf(on->why, sizeof(on->why), "%.190s", err.msg);
     else if (on->bytes > on->budget)
-        snprintf(on->why, sizeof(on->why), "it needs %.1f GiB, and %.1f may be taken",
-                 (double)on->bytes / (1 << 30), (double)on->budget / (1 << 30));
+        snprintf(on->why, sizeof(on->why), "it needs %s, and %s may be taken",
+                 placement_size(on->bytes, need), placement_size(on->budget, budget));
     on->fits = on->why[0] == 0;
     if (on->fits)
         remember(p, d, s, on);

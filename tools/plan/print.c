@@ -24,12 +24,15 @@ static void line(const char *name, const char *value)
     wrapped(value, LABEL, LABEL);
 }
 
-/* "12.3" GiB, without the unit. */
-static char *gib(uint64_t bytes, char out[TEXT_LEN])
+/* "32.5 of 125 GiB", "34 MiB of 19.8 GiB" */
+static char *memory(uint64_t part, uint64_t whole, char out[2 * PLACEMENT_SIZE])
 {
-    double g = (double)bytes / (1 << 30);
+    char p[PLACEMENT_SIZE], w[PLACEMENT_SIZE];
+    char *unit = strchr(placement_size(part, p), ' ');
 
-    snprintf(out, TEXT_LEN, g < 100 ? "%.1f" : "%.0f", g);
+    if (strcmp(unit, strchr(placement_size(whole, w), ' ')) == 0)
+        *unit = 0;
+    snprintf(out, 2 * PLACEMENT_SIZE, "%s of %s", p, w);
     return out;
 }
 
@@ -103,13 +106,13 @@ static void print_devices(const struct plan *p)
 {
     for (uint32_t i = 0; i < p->all->count; i++) {
         const struct device *d = &p->all->list[i];
-        char text[600], total[TEXT_LEN], left[TEXT_LEN];
+        char text[600], left[2 * PLACEMENT_SIZE];
         bool used = false;
 
         for (uint32_t k = 0; k < p->picked->count; k++)
             used |= strcmp(p->picked->list[k].name, d->name) == 0;
-        snprintf(text, sizeof(text), "%s%s%s of %s GiB free%s", d->model, d->model[0] ? ", " : "",
-                 gib(d->memory_free, left), gib(d->memory_total, total),
+        snprintf(text, sizeof(text), "%s%s%s free%s", d->model, d->model[0] ? ", " : "",
+                 memory(d->memory_free, d->memory_total, left),
                  d->unusable ? ""
                  : used      ? ""
                              : "; not used");
@@ -124,7 +127,7 @@ static void print_devices(const struct plan *p)
 
 static void print_fit(const struct device *d, const struct placement *p)
 {
-    char batch[TEXT_LEN], need[TEXT_LEN], budget[TEXT_LEN], speed[TEXT_LEN], memory[2 * TEXT_LEN];
+    char batch[TEXT_LEN], need[2 * PLACEMENT_SIZE], speed[TEXT_LEN];
 
     if (p->slots == 0)
         snprintf(batch, sizeof(batch), "-");
@@ -132,9 +135,9 @@ static void print_fit(const struct device *d, const struct placement *p)
         snprintf(batch, sizeof(batch), "%u x %u", p->slots, p->windows);
     else
         snprintf(batch, sizeof(batch), "%u", p->slots);
-    snprintf(memory, sizeof(memory), "%s of %s GiB", gib(p->bytes, need), gib(p->budget, budget));
-    printf("%*s%-11s %-5s %-9s %-19s %8s  %s\n", INDENT, "", d->label, precision_name(p->precision),
-           batch, memory, p->source == PLACEMENT_UNKNOWN ? "?" : times(p->speed, speed),
+    printf("%*s%-11s %-5s %-9s %-20s %8s  %s\n", INDENT, "", d->label, precision_name(p->precision),
+           batch, memory(p->bytes, p->budget, need),
+           p->source == PLACEMENT_UNKNOWN ? "?" : times(p->speed, speed),
            p->source == PLACEMENT_MEASURED    ? "measured"
            : p->source == PLACEMENT_ESTIMATED ? "estimate"
                                               : "not known");
@@ -212,7 +215,7 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
 
         if (s->on[i].fits) {
             if (!headed)
-                printf("%*s%-11s %-5s %-9s %-19s %8s\n", INDENT, "", "device", "type", "batch",
+                printf("%*s%-11s %-5s %-9s %-20s %8s\n", INDENT, "", "device", "type", "batch",
                        "memory", "x real");
             headed = true;
             print_fit(d, &s->on[i]);

@@ -127,7 +127,8 @@ static void put_device(const struct report_device *d, struct page *p)
     if (s->memory_bytes > 0 && s->predicted_bytes > 0)
         buf_printf(&p->line, " of %s predicted", text_bytes(s->predicted_bytes, b));
     if (d->slots > 0)
-        buf_printf(&p->line, "; %u windows at once, %u in the encoder", d->slots, d->windows);
+        buf_printf(&p->line, "; %u %s at once, %u in the encoder", d->slots,
+                   text_plural(d->slots, "window", "windows"), d->windows);
     put_sight(s, p);
     end_line(p);
 }

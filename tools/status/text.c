@@ -28,6 +28,7 @@ struct page {
     uint64_t shown, skipped, jobs;
     char *command; /* of the job command_of, and of those since; owned */
     int64_t command_of;
+    int job_width; /* of the jobs' numbers */
 };
 
 static void label(struct page *page, const char *name)
@@ -177,10 +178,10 @@ static void put_run(struct page *page, struct buf *b)
     char a[TEXT_LEN], c[TEXT_LEN], left[PROGRESS_SPAN];
 
     if (s->on) {
-        buf_printf(b, "%s, for %s (pid %u), %u of %u workers ready",
+        buf_printf(b, "%s, for %s (pid %u), %u of %u %s ready",
                    l->draining ? "ending at the next checkpoint" : "on",
                    text_length(clock_wall_ms() - l->started_ms, a), l->pid, l->workers_ready,
-                   l->workers);
+                   l->workers, text_plural(l->workers, "worker", "workers"));
         if (l->speed > 0)
             buf_printf(b, "; %s of audio at %.1f x real time",
                        text_length((int64_t)l->audio_done_ms, c), l->speed);
@@ -359,15 +360,25 @@ static size_t put_notes(const struct page *page, const struct read_job *j, size_
     return column + strlen(notes + skip);
 }
 
+static int widen(void *arg, const struct read_job *j)
+{
+    struct page *page = arg;
+
+    if (is_shown(page, j))
+        page->job_width = snprintf(NULL, 0, "#%lld", (long long)j->job_id);
+    return 0;
+}
+
 static int put_job(void *arg, const struct read_job *j)
 {
     struct page *page = arg;
-    char head[160], of[48], done[TEXT_LEN], all[TEXT_LEN];
+    char number[24], head[160], of[48], done[TEXT_LEN], all[TEXT_LEN];
     size_t column;
 
     if (!is_shown(page, j) || (!page->w->jobs && page->jobs++ + JOBS_SHOWN < j->with_tasks))
         return 0;
-    snprintf(head, sizeof(head), "#%lld  %.10s %.5s  %.20s: %s of %s done", (long long)j->job_id,
+    snprintf(number, sizeof(number), "#%lld", (long long)j->job_id);
+    snprintf(head, sizeof(head), "%*s  %.10s %.5s  %.20s: %s of %s done", page->job_width, number,
              j->created_at, strlen(j->created_at) > 11 ? j->created_at + 11 : "", j->stage,
              text_count(j->tasks_done, done), text_count(tasks_of(j), all));
     label(page, page->shown++ == 0 ? "Jobs" : "");
@@ -444,9 +455,9 @@ static int put_device(void *arg, const struct store_tuning_row *row)
     struct page *page = arg;
     struct buf b = BUF_INIT;
 
-    buf_printf(&b, "%s, %s%s%s: %u slots, encoding %u at once", row->key.device_id,
-               row->key.precision, row->key.decoding[0] ? ", " : "", row->key.decoding, t->slots,
-               t->windows);
+    buf_printf(&b, "%s, %s%s%s: %u %s, encoding %u at once", row->key.device_id, row->key.precision,
+               row->key.decoding[0] ? ", " : "", row->key.decoding, t->slots,
+               text_plural(t->slots, "slot", "slots"), t->windows);
     if (t->rate > 0)
         buf_printf(&b, ", %.3g x real time", t->rate);
     if (t->peak_bytes > 0)
@@ -454,7 +465,8 @@ static int put_device(void *arg, const struct store_tuning_row *row)
     if (t->peak_bytes > 0 && t->predicted_bytes > 0)
         buf_printf(&b, " of %s predicted", text_bytes(t->predicted_bytes, predicted));
     if (t->oom_count > 0)
-        buf_printf(&b, "; lowered %u times for lack of memory", t->oom_count);
+        buf_printf(&b, "; lowered %u %s for lack of memory", t->oom_count,
+                   text_plural(t->oom_count, "time", "times"));
     line(page, page->shown++ == 0 ? "Devices" : "", &b);
     buf_free(&b);
     return 0;
@@ -512,6 +524,14 @@ static int put_failures(struct page *page, struct err *err)
     return rc;
 }
 
+/* Numbers rise, and the last one is the widest. */
+static int put_jobs(struct page *page, struct err *err)
+{
+    int rc = read_jobs(page->s->store, widen, page, err);
+
+    return rc ? rc : read_jobs(page->s->store, put_job, page, err);
+}
+
 int status_text(const struct status *s, const struct status_wanted *w, FILE *out, struct err *err)
 {
     struct page page = {.s = s, .w = w, .out = out, .columns = cli_columns(out)};
@@ -524,7 +544,7 @@ int status_text(const struct status *s, const struct status_wanted *w, FILE *out
         rc = store_tuning_each(s->store, put_device, &page, err);
     page.shown = 0;
     if (rc == 0 && (!w->watch || w->jobs))
-        rc = read_jobs(s->store, put_job, &page, err);
+        rc = put_jobs(&page, err);
     if (rc == 0 && (!w->watch || w->failures))
         rc = put_failures(&page, err);
     page.shown = 0;

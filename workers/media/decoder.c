@@ -208,8 +208,9 @@ static int launch(struct decoder *d, int file, const struct wire_request *reques
 
         if (failed == EAGAIN)
             rc = err_set(err, ERR_NOMEM, "start a decoder: there are too many processes");
-        else if (failed == EPIPE)
-            rc = err_set(err, ERR_IO, "start a decoder: it ended before; the log has its reason");
+        else if (failed == EPIPE) /* it says nothing: who starts many would hear it of each */
+            rc = decoder_load(err) ? err->code
+                                   : err_set(err, ERR_IO, "start a decoder: it ended before");
         else
             rc = failed ? err_sys(err, failed, "start a decoder") : 0;
     }

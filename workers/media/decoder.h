@@ -100,7 +100,8 @@ struct decoder_work {
 };
 
 /* Starts a decoder on file (borrowed, may be closed after the call; read with pread only, so that
- * its offset is nobody's). ERR_NOMEM: memory, descriptors or processes are short. */
+ * its offset is nobody's). ERR_NOMEM: memory, descriptors or processes are short. ERR_LIBRARY: one
+ * that it opens as it begins is missing or not whole; the log says nothing of that. */
 int decoder_start(int file, const struct decoder_work *work, const struct decoder_limits *limits,
                   struct decoder **ret, struct err *err);
 
@@ -142,7 +143,8 @@ void decoder_close(struct decoder *d); /* kills and reaps; NULL is fine */
 void decoder_share_server(void);
 void decoder_drop_server(void);
 
-/* Into this process the libraries that a decoder opens as it begins, for who wants to look at them.
+/* Into this process the libraries that a decoder opens as it begins: to look at them, and to say
+ * why decoders end.
  * ERR_LIBRARY says which one is missing or not whole. */
 int decoder_load(struct err *err);
 

@@ -398,10 +398,8 @@ int decoder_main(int argc, char **argv)
     struct err err = {0};
     int rc;
 
-    if (!(argc > 1 && strcmp(argv[1], DECODER_BARE) == 0) && warm_up(&err) != 0) {
-        log_error("decoder: %s", err.msg);
+    if (!(argc > 1 && strcmp(argv[1], DECODER_BARE) == 0) && warm_up(&err) != 0)
         return EX_UNAVAILABLE; /* nobody gets a decoder, so that no recording is blamed */
-    }
     rc = fork_server_main(decode_once);
     if (rc < 0) {
         log_error("decoder: this command is started by `nightshift run`");

@@ -324,7 +324,7 @@ static int look_for_another(const struct unpacking *u, struct err *err)
 {
     struct stat st;
 
-    if (stat(u->path, &st) == 0 && (st.st_dev != u->file.st_dev || st.st_ino != u->file.st_ino))
+    if (stat(u->path, &st) == 0 && !is_same(&st, &u->file))
         return err_set(err, ERR_CHANGED, "another file is at its place");
     return 0;
 }

@@ -12,8 +12,8 @@
  *              |--it did not, not whole, or larger than all that may be kept--> FILE
  *              `--it did not, and the archive is known to be another one--> ABSENT
  *
- * A reading ends where its archive has been replaced by another file, and goes on where it has been
- * taken away.
+ * A reading ends where its archive has been replaced by another file, or written anew, and goes on
+ * where it has been taken away.
  *
  * An archive that was made anew since it was enqueued may lack thousands of recordings, and to look
  * for one is a whole reading. So once one was looked for in vain it is believed of others that a

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "gpu/devices/devices.h"
-#include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/stages/stage_kind.h"
@@ -95,13 +94,10 @@ static int check_model(const struct check *c, struct err *err)
 static int try_decoder(struct err *err)
 {
     struct sandbox_report report;
-    struct err why = {0};
     int rc = sandbox_check(&report, err);
 
     if (rc == 0 || rc == ERR_NOMEM) /* a shortage passes, and whoever decodes waits for that */
         return 0;
-    if (decoder_load(&why) != 0) /* one that has no libraries can only end */
-        *err = why;
     return err_prefix(err, "trying a decoder");
 }
 

@@ -177,6 +177,8 @@ TEST(wished_slots_are_kept_where_they_fit)
     p = place(gpu(4 * GIB), &large, PRECISION_AUTO, 400);
     assert_true(p.fits && p.slots < 400 && p.bytes <= p.budget);
     assert_non_null(strstr(p.note, "slots instead of 400, for want of memory"));
+    p = place(gpu(722 * MIB), &small, PRECISION_AUTO, 400);
+    assert_string_equal(p.note, "1 slot instead of 400, for want of memory");
     p = place(gpu(100 * GIB), &small, PRECISION_AUTO, UINT32_MAX);
     assert_true(p.fits);
     assert_in_range(p.slots, 1, 4096);

@@ -45,6 +45,11 @@ class Bench(Program):
                            "--slots=1", "--tokens=1", "--json", status=0)
         self.assertEqual(1, len({row["slot_bytes"] for row in json.loads(done.out)["models"]}))
 
+    def test_a_model_that_is_missing_has_no_table(self):
+        done = self.run_it("bench", "--model=nosuch", status=64)
+        self.assertIn("no dimensions are known for 'nosuch'", done.err)
+        self.assertNotIn("windows", done.out)
+
     def test_refusals(self):
         for status, says, options in (
                 (78, "cannot take the usual model for --sounds", ["--sounds"]),

@@ -65,6 +65,8 @@ class Plan(unittest.TestCase):
         self.assertIn("there is no catalog yet", out)
         self.assertIn("transcribe with whisper-nano", out)
         self.assertNotIn("Done", out)
+        # Memory of which a tenth of a GiB says nothing.
+        self.assertRegex(self.text(devices="sim:4GiB"), r" [1-9]\d* MiB of 3\.6 GiB ")
 
     def test_a_checkpoint_of_openai(self):
         made = os.path.join(self.dir, "made")

@@ -86,6 +86,21 @@ class Program(ProgramTest):
         self.put("notes.txt", b"just words\n")
 
 
+class Libraries(Program):
+    def test_one_that_cannot_be_opened_is_said_once(self):
+        for number in range(50, 80):
+            self.put(f"../libs/libavutil.so.{number}", b"")
+        self.put("a.wav", wav(1))
+        self.enqueue()
+        with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
+            z.writestr("inside.wav", wav(2))
+        for command in (["run", "--no-progress"], ["enqueue", self.archive]):
+            with self.subTest(command=command):
+                said = self.run_it(*command, status=69, LD_LIBRARY_PATH=os.path.join(self.dir, "libs")).err.splitlines()
+                self.assertIn("FFmpeg cannot be opened", said[-1])
+                self.assertEqual([], [line for line in said if line.startswith("error: decoder")])
+
+
 class Sandbox(Program):
     """On kernels that lack a layer of the decoders' sandbox, or both."""
 
@@ -409,6 +424,18 @@ class Requests(Program):
         done = self.run_it("cancel", gone, deep, status=66)  # what there is, is done
         self.assertIn("1 recording cancelled", done.out)
         self.assertEqual(0, self.affected("cancel", deep))
+        self.assertEqual("", self.run_it("forget", "--yes", "--superseded", gone, status=66).out)
+        done = self.run_it("forget", "--yes", "--stage=99", status=66)
+        self.assertEqual("", done.out)
+        self.assertIn("there is no stage 99", done.err)
+
+    def test_nothing_to_do_in_a_catalog_of_nothing(self):
+        self.enqueue()
+        for command in ("cancel", "retry", "priority low"):
+            for more in ((), ("--all",)):
+                with self.subTest(command=command, more=more):
+                    self.assertTrue(self.run_it(*command.split(), *more, status=0).out.startswith("Nothing there"))
+        self.assertEqual(0, self.affected("retry", "--all"))
 
     def test_what_is_said_to_do_next_can_be_done(self):
         self.fill()
@@ -1216,6 +1243,13 @@ class Output(Program):
         jobs = json.loads(self.run_it("status", "--json", status=0).out)["jobs"]
         for job in jobs[:2]:
             self.assertIn(" ".join(["--diarize", "--include=*.wav", *folders]), job["command"])
+        # With ten of them, their numbers end in one column.
+        for _ in range(7):
+            self.enqueue(self.archive)
+        said = self.run_it("status", "--jobs", status=0).out
+        self.assertRegex(said, r"\nJobs         #1  2\d{3}-")
+        self.assertRegex(said, r"\n             #9  2\d{3}-")
+        self.assertRegex(said, r"\n            #10  2\d{3}-")
 
     def test_shards_that_are_too_long_for_a_stage(self):
         """What is more than two hours would keep a catalog from being diarized for ever."""

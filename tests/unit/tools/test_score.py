@@ -79,7 +79,10 @@ class Score(unittest.TestCase):
         for name, language in (("1", "en"), ("2", "es")):
             self.put(f"ref/{name}.txt", "uno")
             self.put(f"hyp/{name}.json", json.dumps({"text": "uno", "language": language}))
-        said = " ".join(self.score("ref", "hyp").out.split())
+        said = self.score("ref", "hyp").out
+        self.assertRegex(said, r"(?m)^1 \(en\) +1 (.|\n)*^2 \(es\) +1 ")
+        self.assertNotIn("(en)", self.score("-l", "en", "ref", "hyp").out)
+        said = " ".join(said.split())
         self.assertEqual(1, said.count("Normalised"), said)
         self.assertIn("Normalised by Whisper's English rules, what is not English by its basic ones; British and "
                       "American spellings were not unified (--spellings).", said)

@@ -38,8 +38,8 @@ static int open_session(struct flight *f, uint32_t slots, uint32_t windows, stru
             windows = windows ? windows / 2 : slots < WINDOWS_TRIED ? slots : WINDOWS_TRIED;
         else
             slots /= 2;
-        log_warn("%s; trying %u windows in flight, %u at once in the encoder", err->msg, slots,
-                 windows);
+        log_warn("%s; trying %u window%s in flight, %u at once in the encoder", err->msg, slots,
+                 slots == 1 ? "" : "s", windows);
     }
 }
 
@@ -135,8 +135,8 @@ int flight_shrink(struct flight *f, struct err *err)
         windows /= 2;
     else
         slots /= 2;
-    log_warn("%s; going on with %u windows in flight, %u at once in the encoder", err->msg, slots,
-             windows);
+    log_warn("%s; going on with %u window%s in flight, %u at once in the encoder", err->msg, slots,
+             slots == 1 ? "" : "s", windows);
     for (uint32_t i = 0; i < f->slot_count; i++)
         if (f->slots[i].window)
             f->slots[i].window->place = WINDOW_QUEUED;
