@@ -505,6 +505,7 @@ TEST(a_close_waits_for_the_disk_twice)
 
         assert_ok(steps[i](&w, &e), e);
     }
+    run_sql("UPDATE catalog_total SET recordings = 256"); /* of fewer it takes none */
     fault_arm(FAULT_SYNC, 3, true);
     store_close(w.st);
     assert_false(fault_disarm());

@@ -80,6 +80,19 @@ static int64_t unlike(sqlite3 *db, const char *columns, const char *table)
     return n;
 }
 
+/* SQLite would read all recordings by them once there are many. */
+TEST(of_few_recordings_no_statistics_are_taken)
+{
+    struct store *st = catalog_new();
+    struct store_found f = found_at("/a/1.wav", "", 1);
+    int64_t job = job_begin(st, &stage_nano);
+
+    job_add(st, job, &f, 1);
+    job_end(st, job, "/a");
+    catalog_close(st);
+    assert_int_equal(count_of("SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_stat1'"), 0);
+}
+
 /* But for FTS5's own account of nothing, which is no bytes until it is first written. */
 TEST(a_new_catalog_is_what_the_migrations_come_to)
 {

@@ -230,7 +230,6 @@ static int searches_by_path(const char *sql)
 TEST(a_path_is_quickly_found)
 {
     catalog_close(filled());
-    run_sql("DELETE FROM sqlite_stat1"); /* which know that two places are quickly read */
     assert_int_equal(searches_by_path("SELECT * FROM words WHERE path = '/a'"), 1);
     assert_int_equal(searches_by_path("SELECT * FROM transcript WHERE path = '/a'"), 1);
     assert_int_equal(searches_by_path("SELECT * FROM doubts WHERE path = '/a'"), 2);
