@@ -96,6 +96,10 @@ int migrate_apply(struct store *st, int version, struct err *err)
         rc = db_enter(st, err);
         if (rc < 0)
             return rc;
+        /* Statistics, where there are any, may be of few recordings: store_close takes them anew.
+         */
+        if (version > 0)
+            sqlite3_exec(st->db, "DELETE FROM sqlite_stat1", NULL, NULL, NULL);
         rc = db_leave(st, apply(st, m, err), err);
         if (rc < 0)
             err_prefix(err, "'%s'", st->path);
