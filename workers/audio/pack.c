@@ -31,6 +31,27 @@ int pack_add(struct pack *p, const struct speech_span *span, struct err *err)
     return 0;
 }
 
+int pack_slice(const struct pack *of, int64_t from, int64_t to, struct pack *ret, struct err *err)
+{
+    int64_t begin = 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; !rc && i < of->count; begin += length(&of->spans[i++])) {
+        struct speech_span span = of->spans[i];
+        int64_t first = from - begin, end = to - begin;
+
+        if (end < length(&span))
+            span.end = span.start + end;
+        if (first > 0)
+            span.start += first;
+        if (span.start < span.end)
+            rc = pack_add(ret, &span, err);
+    }
+    if (rc)
+        pack_free(ret);
+    return rc;
+}
+
 /* The stretch that sample `at` belongs to, the first or the last where it lies outside. begin: the
  * sample of the window at which that stretch begins. NULL: an empty window. */
 static const struct speech_span *find(const struct pack *p, int64_t at, bool is_end, int64_t *begin)

@@ -20,6 +20,7 @@ int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, 
     l->begin = l->end = l->counted = l->speech_end = begin;
     l->language = language;
     l->language_prob = 1;
+    l->account.speech_ms = policy->packed ? 0 : -1;
     rc = policy->packed ? packed_begin(l, err) : sequential_begin(l, err);
     if (rc) {
         lane_free(l);
@@ -89,14 +90,17 @@ void lane_window_free(struct lane_window *w)
     pack_free(&w->pack);
     free(w->pcm);
     free(w->voice);
+    free(w->coverage);
     free(w);
 }
 
-/* The window's place, not its number: a lane's windows do not depend on how it was cut into calls.
+/* The window's place (a piece may begin where its whole does), not its number: a lane's windows do not depend on how it was cut into calls.
  */
 uint64_t lane_window_seed(const struct lane_window *w)
 {
-    return number_seed(w->lane->seed, (uint64_t)(w->at - w->lane->begin));
+    uint64_t seed = number_seed(w->lane->seed, (uint64_t)(w->at - w->lane->begin));
+
+    return w->depth ? number_seed(seed, w->depth) : seed;
 }
 
 int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window **ret,
@@ -201,12 +205,14 @@ void lane_tell(struct lane *l)
         .segment_count = l->yield.count,
         .segments = l->yield.segments,
         .language = "",
+        .account = l->account,
     };
 
     if (l->failed) {
         l->done(l->done_arg, NULL, &l->err);
         return;
     }
+    yield_sort(&l->yield);
     if (l->policy->params->multilingual || l->language < 0)
         language_most(&l->spoken, &l->language, &l->language_prob);
     if (l->spoke) {

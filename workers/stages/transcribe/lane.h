@@ -24,6 +24,7 @@
 #include "workers/stages/transcribe/transcription.h"
 #include "workers/stages/transcribe/yield.h"
 
+struct coverage;  /* coverage.h */
 struct outcome;   /* outcome.h */
 struct listening; /* lane_packed.c */
 
@@ -59,6 +60,14 @@ struct lane_window {
     bool mute;  /* asked, and nobody speaks in it for all the model hears: it has no say in that */
     bool spoke; /* SETTLED */
     struct yield yield;
+
+    /* A window may be a piece of another one, which is heard again by itself. It stands behind that
+     * one in the list, and both are done with together. */
+    struct lane_window *whole;  /* NULL: it is none */
+    int64_t offset;             /* samples of the whole before it */
+    uint32_t depth;             /* how often it was cut: 0 of a whole */
+    uint32_t pieces, waits_for; /* of a whole: made so far, and not settled yet */
+    struct coverage *coverage;  /* owned; of a whole */
 };
 
 enum lane_state {
@@ -83,7 +92,8 @@ struct lane {
     struct language_tally spoken;     /* what windows spoke; multilingual: all, else mute ones */
     struct lane_window *first_window; /* owned, in order; a sequential lane has at most one */
     struct yield yield;
-    uint32_t windows; /* that it has had */
+    struct result_account account; /* of windows that are done with */
+    uint32_t windows;              /* that it has had */
     int failed;       /* 0, or the code in err */
     struct err err;
 

@@ -2,17 +2,28 @@
  * pipeline. A window holds its audio itself: the source is released as the voice activity moves on,
  * so that hours of silence hold nothing. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "workers/audio/speech.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/lane.h"
+#include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 
 #define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)
 #define SHORTEST 1600 /* samples; nobody says anything in a tenth of a second */
 #define VOICE_STEPS ((WHISPER_WINDOW_SAMPLES + SPEECH_STEP - 1) / SPEECH_STEP)
 #define MAX_SPEECH_MS 30000
+
+/* Speech without text is heard again by itself, from so many steps on (0.64 s); what is left then is
+ * told from half a second on. */
+#define GAP_LEAST 20
+#define MISSING_LEAST 16
+#define GAP_PAD (8 * (int64_t)SPEECH_STEP) /* kept on both sides of it */
+#define SPLIT_LEAST 128000                 /* samples: without any text, a longer window is halved */
+#define DEPTH_MAX 3
+#define PIECES_MAX 16
 
 struct listening {
     struct silero_stream stream;
@@ -73,14 +84,24 @@ static void note_progress(struct lane *l)
         pass(l, l->begin + (h->ended || horizon > h->heard ? h->heard : horizon));
 }
 
+/* A whole window is done with, and its pieces: what became of its speech. */
+static int account(struct lane *l, struct lane_window *w, struct err *err)
+{
+    if (!w->coverage)
+        return 0;
+    coverage_close(w->coverage, MISSING_LEAST);
+    coverage_count(w->coverage, &l->account);
+    return outcome_missing(w, 1, &w->yield, err);
+}
+
 /* Takes what the settled windows at the front have yielded; the last one ends the lane. */
 static int settle(struct lane *l, struct err *err)
 {
     struct lane_window *w;
     int rc = 0;
 
-    while (!rc && (w = l->first_window) && w->place == WINDOW_SETTLED) {
-        if ((rc = yield_move(&l->yield, &w->yield, err)))
+    while (!rc && (w = l->first_window) && w->place == WINDOW_SETTLED && !w->waits_for) {
+        if ((rc = account(l, w, err)) || (rc = yield_move(&l->yield, &w->yield, err)))
             break;
         l->windows++;
         l->spoke = l->spoke || w->spoke;
@@ -325,6 +346,102 @@ struct lane_window *packed_next(struct lane *l)
     return w;
 }
 
+/* ---- what has no text is heard again */
+
+static struct lane_window *whole_of(struct lane_window *w) { return w->whole ? w->whole : w; }
+
+/* Samples [from, to) of the whole, which lie in w, as a window behind all of its pieces. */
+static int add_piece(struct lane_window *w, int64_t from, int64_t to, struct err *err)
+{
+    struct lane_window *whole = whole_of(w), *at = whole, *piece;
+    size_t n = (size_t)(to - from), steps = (n + SPEECH_STEP - 1) / SPEECH_STEP;
+    int rc = lane_window_new(w->lane, 0, &piece, err);
+
+    if (rc)
+        return rc;
+    piece->pcm = malloc(n * sizeof(*piece->pcm));
+    piece->voice = malloc(steps * sizeof(*piece->voice));
+    rc = piece->pcm && piece->voice ? pack_slice(&whole->pack, from, to, &piece->pack, err)
+                                    : err_set(err, ERR_NOMEM, "no memory for a window");
+    if (rc) {
+        lane_window_free(piece);
+        return rc;
+    }
+    memcpy(piece->pcm, w->pcm + (from - w->offset), n * sizeof(*piece->pcm));
+    memcpy(piece->voice, w->voice + (from - w->offset) / SPEECH_STEP,
+           steps * sizeof(*piece->voice));
+    piece->samples = piece->pcm_room = to - from;
+    piece->at = pack_time(&piece->pack, 0, false);
+    piece->whole = whole;
+    piece->offset = from;
+    piece->depth = w->depth + 1;
+    piece->language = w->language;
+    while (at->next && at->next->whole == whole)
+        at = at->next;
+    piece->next = at->next;
+    at->next = piece;
+    whole->pieces++;
+    whole->waits_for++;
+    return 0;
+}
+
+/* Where to halve it: where voice activity hears least, in its middle third. */
+static int64_t quietest(const struct lane_window *w)
+{
+    int64_t steps = w->samples / SPEECH_STEP, best = steps / 2;
+
+    for (int64_t i = steps / 3; i <= steps * 2 / 3; i++)
+        if (w->voice[i] < w->voice[best])
+            best = i;
+    return best * SPEECH_STEP;
+}
+
+/* Of a window that has got no text at all. */
+static int halve(struct lane_window *w, struct err *err)
+{
+    int64_t at = w->offset + quietest(w);
+    int rc = w->samples < SPLIT_LEAST ? 0 : add_piece(w, w->offset, at, err);
+
+    if (!rc && w->samples >= SPLIT_LEAST)
+        rc = add_piece(w, at, w->offset + w->samples, err);
+    return rc;
+}
+
+static int hear_again(struct lane_window *w, const struct outcome *o, struct err *err)
+{
+    const struct lane_window *whole = whole_of(w);
+    const int64_t begin = w->offset, end = w->offset + w->samples;
+    struct coverage_gap gap = {.end = begin};
+    int rc = 0;
+
+    if (w->depth == DEPTH_MAX)
+        return 0;
+    if (!outcome_text(o).kept)
+        return halve(w, err);
+    while (!rc && whole->pieces < PIECES_MAX &&
+           coverage_next_gap(whole->coverage, gap.end, end, GAP_LEAST, &gap)) {
+        int64_t from = gap.start - GAP_PAD, to = gap.end + GAP_PAD;
+
+        rc = add_piece(w, from > begin ? from : begin, to < end ? to : end, err);
+    }
+    return rc;
+}
+
+static int cover(struct lane_window *w, const struct outcome *o, struct err *err)
+{
+    struct lane_window *whole = whole_of(w);
+
+    if (!whole->coverage) {
+        whole->coverage = malloc(sizeof(*whole->coverage));
+        if (!whole->coverage)
+            return err_set(err, ERR_NOMEM, "no memory for a window");
+        coverage_begin(whole->coverage, w->voice, w->samples,
+                       w->lane->policy->params->vad_threshold);
+    }
+    outcome_cover(o, w, whole->coverage);
+    return hear_again(w, o, err);
+}
+
 /* ---- results */
 
 int packed_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
@@ -338,8 +455,11 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
     w->spoke = outcome_is_speech(o, w, r);
     w->language = r->language;
     w->language_prob = r->language_prob;
+    if ((rc = cover(w, o, err)))
+        return rc;
+    if (w->whole)
+        w->whole->waits_for--;
     free(w->pcm);
-    free(w->voice);
-    w->pcm = w->voice = NULL;
+    w->pcm = NULL;
     return settle(w->lane, err);
 }

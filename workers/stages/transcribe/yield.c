@@ -88,3 +88,16 @@ int yield_move(struct yield *to, struct yield *from, struct err *err)
     yield_free(from);
     return 0;
 }
+
+/* Nearly sorted already: only pieces that were heard again stand behind what comes after them. */
+void yield_sort(struct yield *y)
+{
+    for (uint32_t i = 1; i < y->count; i++) {
+        struct result_segment s = y->segments[i];
+        uint32_t at = i;
+
+        for (; at > 0 && y->segments[at - 1].start_ms > s.start_ms; at--)
+            y->segments[at] = y->segments[at - 1];
+        y->segments[at] = s;
+    }
+}

@@ -19,5 +19,7 @@ void yield_free(struct yield *y); /* back to {0} */
 int yield_add(struct yield *y, const struct result_segment *segment, struct err *err);
 /* What `from` has goes to the end of `to`. ERR_NOMEM: nothing has moved. */
 int yield_move(struct yield *to, struct yield *from, struct err *err);
+/* By when they begin; of those that begin together, those that were there first. */
+void yield_sort(struct yield *y);
 
 #endif

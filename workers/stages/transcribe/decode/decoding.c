@@ -13,6 +13,14 @@
 #include "workers/text/clean.h"
 
 #define POSITIONS_MIN 10
+#define OWN_LANGUAGE_PROB 0.5f /* a window surer of it than not may be read in it */
+
+/* Of an attempt's text. */
+struct measures {
+    float avg_logprob, text_logprob, compression_ratio, temperature;
+    int32_t language;
+    float language_prob;
+};
 
 struct decoding {
     const struct decoding_policy *policy;
@@ -38,10 +46,18 @@ struct decoding {
     struct whisper_move moves[WHISPER_MAX_BRANCHES];
     uint32_t move_count;
 
+    int32_t own_language; /* that START heard; -1: none to be tried */
+    float own_prob;
+    bool tries_own; /* this attempt is the one in its own language */
+
     struct token_run result; /* into rows or best */
     uint32_t result_count;
     uint32_t attempts; /* made so far */
-    float avg_logprob, compression_ratio, temperature;
+    struct measures now;
+    struct token_run kept; /* owned: [max_tokens]: the likeliest of the attempts that were refused */
+    uint32_t kept_count;
+    struct measures kept_is;
+    bool has_kept;
 };
 
 /* ---- how an attempt is made */
@@ -107,7 +123,7 @@ int decoding_new(const struct decoding_policy *policy, struct decoding **ret, st
         d->prompt = malloc(prompt * sizeof(*d->prompt));
     }
     if (!d || !d->prompt || !new_run(&d->rows, (size_t)policy->branches * policy->max_tokens) ||
-        !new_run(&d->best, policy->max_tokens)) {
+        !new_run(&d->best, policy->max_tokens) || !new_run(&d->kept, policy->max_tokens)) {
         decoding_free(d);
         return err_set(err, ERR_NOMEM, "no memory for a window");
     }
@@ -122,6 +138,7 @@ void decoding_free(struct decoding *d)
     free(d->prompt);
     free_run(&d->rows);
     free_run(&d->best);
+    free_run(&d->kept);
     free(d);
 }
 
@@ -138,12 +155,13 @@ static uint32_t enough_finished(const struct transcribe_params *p)
     return n >= 1 ? (uint32_t)n : 1;
 }
 
-static void begin_attempt(struct decoding *d, uint32_t attempt)
+/* The attempt that d->attempt says. */
+static void begin_attempt(struct decoding *d)
 {
     const struct transcribe_params *p = d->policy->params;
+    const uint32_t attempt = d->attempt;
     int32_t eot = vocabulary_ids(d->policy->vocab)->eot;
 
-    d->attempt = attempt;
     d->state = DECODING_TEXT;
     d->beams = searches(d, attempt);
     d->move_count = 0;
@@ -182,7 +200,23 @@ static void begin_prompt(struct decoding *d)
     if (d->prompt_pos + 1 < d->prompt_len)
         d->state = DECODING_PROMPT;
     else
-        begin_attempt(d, 0);
+        begin_attempt(d);
+}
+
+/* The same window in another language: the prompt is fed anew from that token on, to the first
+ * branch; the others take it over from there. */
+static void begin_language(struct decoding *d, int32_t language, float prob)
+{
+    d->language = language;
+    d->language_prob = prob;
+    memset(d->prompted, 0, sizeof(d->prompted));
+    d->prompted[0] = true;
+    make_prompt(d);
+    d->prompt_pos = d->previous_len + 1;
+    if (d->prompt_pos + 1 < d->prompt_len)
+        d->state = DECODING_PROMPT;
+    else
+        begin_attempt(d);
 }
 
 void decoding_begin(struct decoding *d, uint64_t seed, const int32_t *previous, uint32_t n)
@@ -202,7 +236,9 @@ void decoding_begin(struct decoding *d, uint64_t seed, const int32_t *previous, 
         prompt_previous(d->policy->vocab, d->policy->positions, previous, n, d->prompt);
     d->result = d->best;
     d->result_count = 0;
-    d->avg_logprob = d->compression_ratio = d->temperature = 0;
+    d->now = (struct measures){0};
+    d->has_kept = d->tries_own = false;
+    d->own_language = -1;
 }
 
 enum decoding_state decoding_state(const struct decoding *d) { return d->state; }
@@ -219,6 +255,10 @@ void decoding_go(struct decoding *d, int32_t language, float prob)
     if (d->state != DECODING_LANGUAGE)
         return;
     if (vocabulary_multilingual(d->policy->vocab) && language >= 0) {
+        if (d->language != language && d->language_prob >= OWN_LANGUAGE_PROB) {
+            d->own_language = d->language;
+            d->own_prob = d->language_prob;
+        }
         d->language = language;
         d->language_prob = prob;
     }
@@ -358,45 +398,120 @@ uint32_t decoding_moves(struct decoding *d, struct whisper_move *ret)
 
 /* ---- the end of an attempt */
 
-/* The measures of what was got, whose log probabilities' sum is given, and whether they ask for
- * another attempt. */
-static int judge(struct decoding *d, double logprob, bool *again, struct err *err)
+/* Mean log probability of the text alone; without a text of all that was written. A timestamp at
+ * the begin is always likely, and raises the mean of a few words that nobody said. */
+static float text_logprob(const struct decoding *d, float all)
+{
+    int32_t times = vocabulary_ids(d->policy->vocab)->timestamp_begin;
+    double sum = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < d->result_count; i++)
+        if (d->result.ids[i] < times) {
+            sum += (double)d->result.logprobs[i];
+            n++;
+        }
+    return n ? (float)(sum / n) : all;
+}
+
+static bool is_repetitive(const struct decoding *d, const struct measures *m)
+{
+    return m->compression_ratio > d->policy->params->compression_ratio_threshold;
+}
+
+/* Measures what was got, whose log probabilities' sum is given. *failed: it is to be refused. */
+static int judge(struct decoding *d, double logprob, bool *failed, struct err *err)
 {
     const struct transcribe_params *p = d->policy->params;
-    bool repetitive, unlikely;
+    struct measures *m = &d->now;
     char *text;
     int rc;
 
-    d->avg_logprob = (float)(logprob / (d->result_count + 1));
-    d->temperature = temperature_of(d, d->attempt);
-    d->attempts = d->attempt + 1;
+    m->avg_logprob = (float)(logprob / (d->result_count + 1));
+    m->text_logprob = text_logprob(d, m->avg_logprob);
+    m->temperature = temperature_of(d, d->attempt);
+    m->language = d->language;
+    m->language_prob = d->language_prob;
+    d->attempts++;
     if ((rc = vocabulary_decode(d->policy->vocab, d->result.ids, d->result_count, &text, err)))
         return rc;
-    rc = compression_ratio(text, clean_text(text), &d->compression_ratio, err);
+    rc = compression_ratio(text, clean_text(text), &m->compression_ratio, err);
     free(text);
     if (rc)
         return rc;
-    d->silent =
-        d->no_speech_prob > p->no_speech_threshold && d->avg_logprob <= p->logprob_threshold;
-    repetitive = d->compression_ratio > p->compression_ratio_threshold;
-    unlikely = d->avg_logprob < p->logprob_threshold;
-    *again = !d->silent && (repetitive || unlikely) && d->attempt + 1 < p->temperature_count;
-    d->repetitive = d->repetitive || (*again && repetitive);
-    d->unlikely = d->unlikely || (*again && unlikely);
+    d->silent = d->no_speech_prob > p->no_speech_threshold &&
+                fminf(m->avg_logprob, m->text_logprob) <= p->logprob_threshold;
+    *failed =
+        !d->silent && (is_repetitive(d, m) || m->avg_logprob < p->logprob_threshold);
     return 0;
+}
+
+/* Of refused attempts the likeliest is kept that does not repeat itself, else the likeliest; of
+ * equals the first. */
+static void keep(struct decoding *d)
+{
+    bool loops = is_repetitive(d, &d->now);
+
+    if (d->has_kept) {
+        bool kept_loops = is_repetitive(d, &d->kept_is);
+
+        if (loops != kept_loops ? loops : !(d->now.avg_logprob > d->kept_is.avg_logprob))
+            return;
+    }
+    token_run_copy(d->kept, d->result, d->result_count);
+    d->kept_count = d->result_count;
+    d->kept_is = d->now;
+    d->has_kept = true;
+}
+
+/* A window that the recording's language gives no good text hears its own before chance draws. */
+static bool try_own(struct decoding *d)
+{
+    if (d->own_language < 0 || d->own_language == d->language)
+        return false;
+    d->tries_own = true;
+    begin_language(d, d->own_language, d->own_prob);
+    d->own_language = -1;
+    return true;
+}
+
+static void try_again(struct decoding *d)
+{
+    bool other = d->tries_own && d->kept_is.language != d->language;
+
+    d->tries_own = false;
+    d->attempt++;
+    if (other) /* the attempt in its own language was no better */
+        begin_language(d, d->kept_is.language, d->kept_is.language_prob);
+    else
+        begin_attempt(d); /* from the prompt's last token: the caches before stay */
 }
 
 static int finish_attempt(struct decoding *d, double logprob, struct err *err)
 {
-    bool again;
-    int rc = judge(d, logprob, &again, err);
+    const struct transcribe_params *p = d->policy->params;
+    bool failed;
+    int rc = judge(d, logprob, &failed, err);
 
     if (rc)
         return rc;
-    if (again)
-        begin_attempt(d, d->attempt + 1); /* from the prompt's last token: the caches before stay */
-    else
-        d->state = DECODING_DONE;
+    d->state = DECODING_DONE;
+    if (!failed)
+        return 0;
+    keep(d);
+    if (d->attempt + 1 < p->temperature_count || d->own_language >= 0) {
+        d->repetitive = d->repetitive || is_repetitive(d, &d->now);
+        d->unlikely = d->unlikely || d->now.avg_logprob < p->logprob_threshold;
+    }
+    if (try_own(d))
+        return 0;
+    if (d->attempt + 1 < p->temperature_count) {
+        try_again(d);
+        return 0;
+    }
+    d->result = d->kept;
+    d->result_count = d->kept_count;
+    d->now = d->kept_is;
     return 0;
 }
 
@@ -491,7 +606,7 @@ static int feed_start(struct decoding *d, const struct choice *c, const struct c
     d->next = DECODING_START;
     if (start_chooses(d)) {
         make_prompt(d);
-        begin_attempt(d, 0);
+        begin_attempt(d);
         if ((rc = feed_text(d, c, top, 1, err)) || d->state == DECODING_DONE)
             return rc;
         d->next = d->state;
@@ -514,7 +629,7 @@ static int feed_prompt(struct decoding *d, const struct choice *c, uint32_t n, s
             return 0;
     }
     if (d->prompt_pos + 1 >= d->prompt_len)
-        begin_attempt(d, 0);
+        begin_attempt(d);
     return 0;
 }
 
@@ -539,17 +654,19 @@ void decoding_result(const struct decoding *d, struct decoding_result *ret)
 {
     *ret = (struct decoding_result){
         .silent = d->silent,
-        .language = d->language,
-        .language_prob = d->language_prob,
+        .language = d->state == DECODING_DONE && d->attempts ? d->now.language : d->language,
+        .language_prob =
+            d->state == DECODING_DONE && d->attempts ? d->now.language_prob : d->language_prob,
         .no_speech_prob = d->no_speech_prob,
         .tokens = d->result.ids,
         .logprobs = d->result.logprobs,
         .count = d->result_count,
         .prompt = d->prompt,
         .prompt_len = d->prompt_len,
-        .avg_logprob = d->avg_logprob,
-        .compression_ratio = d->compression_ratio,
-        .temperature = d->temperature,
+        .avg_logprob = d->now.avg_logprob,
+        .text_logprob = d->now.text_logprob,
+        .compression_ratio = d->now.compression_ratio,
+        .temperature = d->now.temperature,
         .attempts = d->attempts,
         .repetitive = d->repetitive,
         .unlikely = d->unlikely,

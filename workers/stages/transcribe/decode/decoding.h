@@ -68,8 +68,10 @@ struct decoding_result {
     uint32_t count;
     const int32_t *prompt; /* of this window, up to and with the last token before the text */
     uint32_t prompt_len;
-    float avg_logprob, compression_ratio, temperature;
-    uint32_t attempts;         /* temperatures tried; 0: silence beyond doubt */
+    float avg_logprob;  /* of all that was written, <|endoftext|> and timestamps too */
+    float text_logprob; /* of the text alone */
+    float compression_ratio, temperature;
+    uint32_t attempts;         /* made; 0: silence beyond doubt */
     bool repetitive, unlikely; /* some attempt was refused for its compression ratio / its average
                                   log probability (the result's own values tell about itself) */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
 #include "workers/stages/transcribe/outcome/pauses.h"
 #include "workers/stages/transcribe/outcome/timing.h"
@@ -73,9 +74,11 @@ int outcome_make(const struct lane_window *w, const struct decoding_result *r,
     struct outcome o = {.advance = w->samples, .speech_end = -1};
     int rc = 0;
 
-    if (!r->silent && r->count) {
+    if (r->count) {
         rc = make_drafts(&o, w, r, err);
-        if (!rc && timing)
+        if (r->silent) /* its text is not believed, and moves nothing */
+            o.advance = w->samples;
+        else if (!rc && timing)
             rc = timing_words(timing, session, slot, w, r, &o, err);
     }
     if (rc)
@@ -168,7 +171,7 @@ static void doubt(struct result_segment *s, int64_t heard_ms, const struct decod
         .language = s->language,
         .start_ms = s->start_ms,
         .end_ms = s->start_ms + heard_ms,
-        .avg_logprob = r->avg_logprob, /* what the window was judged by */
+        .avg_logprob = r->silent ? fminf(r->avg_logprob, r->text_logprob) : r->avg_logprob,
         .no_speech_prob = s->no_speech_prob,
         .compression_ratio = s->compression_ratio,
         .attempts = s->attempts,
@@ -180,7 +183,7 @@ static void doubt(struct result_segment *s, int64_t heard_ms, const struct decod
     };
     uint32_t signs = doubt_signs(&facts, p);
 
-    s->dropped = doubt_drops(signs);
+    s->dropped = r->silent || doubt_drops(signs);
     s->reason = doubt_text(signs, reason, len);
 }
 
@@ -257,6 +260,30 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
             after_ms = latest(after_ms, words[s.word_count - 1].start_ms);
     }
     free(words);
+    return rc;
+}
+
+/* ---- speech and text */
+
+void outcome_cover(const struct outcome *o, const struct lane_window *w, struct coverage *coverage)
+{
+    for (uint32_t i = 0; i < o->count; i++) {
+        const struct draft *d = &o->drafts[i];
+
+        if (d->text)
+            coverage_add(coverage, w->offset + sample_of(w, d->start),
+                         w->offset + sample_of(w, d->end), d->dropped);
+    }
+}
+
+int outcome_missing(const struct lane_window *w, uint32_t least, struct yield *yield,
+                    struct err *err)
+{
+    struct coverage_gap gap = {0};
+    int rc = 0;
+
+    while (!rc && coverage_next_gap(w->coverage, gap.end, w->samples, least, &gap))
+        rc = pauses_missing(w, gap.start, gap.end < w->samples ? gap.end : w->samples, yield, err);
     return rc;
 }
 

@@ -44,6 +44,14 @@ void outcome_free(struct outcome *o);
  * marked. Times ascend, and lie in the window's piece of the recording. */
 int outcome_yield(struct outcome *o, const struct lane_window *w, const struct decoding_result *r,
                   struct yield *yield, struct err *err);
+/* After outcome_yield: notes which of the window's speech its texts cover; `coverage` is of the
+ * whole that it is a piece of, or its own. */
+void outcome_cover(const struct outcome *o, const struct lane_window *w, struct coverage *coverage);
+/* Adds what no text covers of a whole window, `least` steps of speech or more together, as dropped
+ * segments without text, RESULT_MISSING, one on each side of a pause that was left out. ERR_NOMEM.
+ */
+int outcome_missing(const struct lane_window *w, uint32_t least, struct yield *yield,
+                    struct err *err);
 /* After outcome_yield: what of it tells that somebody spoke. */
 struct outcome_text {
     uint32_t kept, dropped; /* drafts with a text */

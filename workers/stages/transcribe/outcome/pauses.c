@@ -9,6 +9,7 @@
 #include "workers/text/clean.h"
 
 #define PER_MS (WHISPER_RATE_HZ / 1000)
+#define MISSING_VOICE 0.1f /* mean: less is the quiet at a pause's edge */
 #define VOICE_LEAST 4800 /* samples: with less voice of it no part of a text is said in a run */
 
 float pauses_voice(const struct lane_window *w, int64_t start, int64_t end)
@@ -318,4 +319,30 @@ int pauses_yield(const struct lane_window *w, const struct span *span,
         segment->end_ms - segment->start_ms)
         return yield_add(yield, segment, err);
     return segment->word_count ? by_words(&p, err) : by_voice(&p, err);
+}
+
+/* ---- without text */
+
+int pauses_missing(const struct lane_window *w, int64_t start, int64_t end, struct yield *yield,
+                   struct err *err)
+{
+    struct pack_run run = {0};
+    int rc = 0;
+
+    while (!rc && pack_next_run(&w->pack, least_gap(w), &run)) {
+        int64_t from = start > run.at ? start : run.at;
+        int64_t to = end < run.at + run.samples ? end : run.at + run.samples;
+        struct result_segment s = {.text = "_",
+                                   .language = "",
+                                   .attempts = 1,
+                                   .dropped = true,
+                                   .reason = RESULT_MISSING};
+
+        s.speech_prob = from < to ? pauses_voice(w, from, to) : 0;
+        s.start_ms = pack_time(&w->pack, from, false) / PER_MS;
+        s.end_ms = pack_time(&w->pack, to, true) / PER_MS;
+        if (from < to && s.end_ms > s.start_ms && s.speech_prob >= MISSING_VOICE)
+            rc = yield_add(yield, &s, err);
+    }
+    return rc;
 }

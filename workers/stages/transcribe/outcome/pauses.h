@@ -28,5 +28,9 @@ int64_t pauses_heard_ms(const struct lane_window *w, int64_t start_ms, int64_t e
  * was thought of the whole holds for each part. ERR_NOMEM. */
 int pauses_yield(const struct lane_window *w, const struct span *span,
                  const struct result_segment *segment, struct yield *yield, struct err *err);
+/* Adds samples [start, end) of the window as speech without text, parted in the same way: a dropped
+ * segment for each side that has speech. ERR_NOMEM. */
+int pauses_missing(const struct lane_window *w, int64_t start, int64_t end, struct yield *yield,
+                   struct err *err);
 
 #endif
