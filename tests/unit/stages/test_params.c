@@ -162,6 +162,36 @@ static void refused(const char *json, const char *says)
     assert_int_equal(p.max_tokens, 12345);
 }
 
+/* Of those that occur it is detected; a single one is what it is. */
+TEST(test_several_languages)
+{
+    const char *list, *eight = "{\"language\":\"a,b,c,d,e,f,g,haw\",\"multilingual\":true}";
+    char code[TRANSCRIBE_CODE_LEN];
+    struct transcribe_params p;
+    struct err e;
+    uint32_t n = 0;
+    char *json;
+
+    assert_ok(transcribe_params_from_json(eight, &p, &e), e);
+    assert_true(transcribe_many_languages(&p));
+    for (list = p.language; transcribe_next_language(&list, code); n++)
+        assert_int_equal(code[0], "abcdefgh"[n]);
+    assert_int_equal(n, 8);
+    assert_string_equal(code, "haw");
+    assert_ok(transcribe_params_to_json(&p, &json, &e), e);
+    assert_non_null(strstr(json, "\"language\":\"a,b,c,d,e,f,g,haw\""));
+    free(json);
+
+    assert_ok(transcribe_params_from_json("{\"language\":\"en\"}", &p, &e), e);
+    assert_false(transcribe_many_languages(&p));
+    list = "";
+    assert_false(transcribe_next_language(&list, code));
+    list = "abcdefghijklmnopqrst,b";
+    assert_true(transcribe_next_language(&list, code));
+    assert_string_equal(code, "abcdefghijklmno");
+    assert_string_equal(list, "b");
+}
+
 TEST(test_refused)
 {
     refused("", "no JSON");
@@ -172,6 +202,15 @@ TEST(test_refused)
     refused("{\"language\":\"x\\\"y\"}", "language");
     refused("{\"language\":\"abcdefghijklmnop\"}", "language");
     refused("{\"language\":7}", "language");
+    refused("{\"language\":\"en,de\"}", "ascending");
+    refused("{\"language\":\"en,en\"}", "ascending");
+    refused("{\"language\":\",en\"}", "ascending");
+    refused("{\"language\":\"de,,en\"}", "ascending");
+    refused("{\"language\":\"de,\"}", "comma");
+    refused("{\"language\":\",\"}", "ascending");
+    refused("{\"language\":\"de, en\"}", "lower case");
+    refused("{\"language\":\"de,abcdefghijklmnop\"}", "15 letters");
+    refused("{\"language\":\"a,b,c,d,e,f,g,h,i\"}", "limit is 8");
     refused("{\"translate\":1}", "translate");
     refused("{\"temperatures\":[]}", "temperatures");
     refused("{\"temperatures\":[0,0]}", "ascend");

@@ -10,6 +10,7 @@
 #include "tests/common/nano.h"
 #include "tests/unit/stages/fake_whisper.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/stages/transcribe/lane.h"
 #include "workers/stages/transcribe/transcribe.h"
 
 #define EN 642
@@ -392,6 +393,35 @@ TEST_SETUP(test_language, setup)
     assert_int_equal(transcriber_add(t, 0, "de", 7, source, take, &r, &lane, &e), ERR_USAGE);
     assert_non_null(strstr(e.msg, "'de'"));
     transcriber_free(t);
+}
+
+/* Of several it is detected, as of all; the model must know each of them. */
+TEST_SETUP(test_several_languages, setup)
+{
+    struct recording r = recording(0, 5);
+    struct lane_source source = {.read = read_audio, .release = release_audio, .arg = &r};
+    struct transcribe_params p;
+    struct transcriber *t;
+    struct lane *lane;
+    struct err e;
+
+    transcribe_params_default(&p);
+    strcpy(p.language, "en,es");
+    fake.scripts[0].language = ES;
+    SAY(0, T(0), FARMER, T(4));
+    assert_ok(transcriber_new(fake_whisper(), NULL, nano, &p, 1, 0, &t, &e), e);
+    r.decoded = length(&r);
+    assert_ok(transcriber_add(t, 0, "", 7, source, take, &r, &lane, &e), e);
+    assert_int_equal(lane->language, -1);
+    assert_int_equal(lane->policy->language_count, 2);
+    assert_int_equal(lane->policy->languages[0], EN);
+    assert_int_equal(lane->policy->languages[1], ES);
+    finish(t);
+    assert_string_equal(r.language, "es");
+    transcriber_free(t);
+    strcpy(p.language, "de,en");
+    assert_int_equal(transcriber_new(fake_whisper(), NULL, nano, &p, 1, 0, &t, &e), ERR_USAGE);
+    assert_non_null(strstr(e.msg, "'de'"));
 }
 
 /* ---- many lanes */

@@ -344,7 +344,7 @@ class Enqueue(Program):
     def test_model_and_language_are_checked_before_walking(self):
         self.fill()
         for options, word in ((["--model", "no-such-model"], "no-such-model"),
-                              (["--language", "xx"], "xx"), (["--language", "toolongforacode!"], "code")):
+                              (["--language", "xx"], "xx"), (["--language", "toolongforacode!"], "name or code")):
             done = self.run_it("enqueue", *options, self.archive)
             self.assertNotEqual(0, done.returncode)
             self.assertIn(word, done.err)
@@ -354,6 +354,10 @@ class Enqueue(Program):
         self.fill()
         self.enqueue()
         self.assertEqual(4, self.enqueue("--language", "es", self.archive)["tasks"])
+        for same in ("Spanish", "ES", "Castilian"):
+            self.assertEqual(0, self.enqueue("--language", same, self.archive)["tasks"])
+        self.assertEqual(4, self.enqueue("--language=en,es", self.archive)["tasks"])
+        self.assertEqual(0, self.enqueue("--language=Spanish, English,en", self.archive)["tasks"])
         self.assertEqual(4, self.enqueue("--temperature", "0,0.5", self.archive)["tasks"])
         self.assertEqual(0, self.enqueue("--temperature", "0,0.5", self.archive)["tasks"])
 
@@ -651,6 +655,8 @@ class Options(Program):
         self.refused(64, "last token is", "--suppress-tokens=99999")
         self.refused(64, "looks at 223", "--initial-prompt", "word " * 400)
         self.refused(64, "does not know the language 'xx'", "--language=xx")
+        self.refused(64, "does not know the language 'de' (german). Try one of: en es", "--language=German,en")
+        self.refused(64, "'spansh'. Perhaps 'spanish' was meant", "--language=spansh")
         self.refused(78, "nightshift model pull silero-vad", "--vad=on")
         self.refused(78, "nightshift model pull silero-vad", "--vad-threshold=0.4")
         self.refused(78, "there is no file '/nix'", "--vad=/nix")

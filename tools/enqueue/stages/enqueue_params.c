@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/utf8.h"
+#include "tools/enqueue/stages/enqueue_language.h"
 
 /* Another word for --translate. */
 static const char *const tasks[] = {"transcribe", "translate", NULL};
@@ -59,15 +59,6 @@ size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret
 
 /* ------------------------------------------------------------------------------- values */
 
-static int take_language(const char *value, struct transcribe_params *p, struct err *err)
-{
-    if (value[0] == 0 || strlen(value) >= sizeof(p->language))
-        return err_set(err, ERR_USAGE, "--language wants a code such as en or es, not '%s'", value);
-    memset(p->language, 0, sizeof(p->language));
-    utf8_copy(p->language, sizeof(p->language), strcmp(value, "auto") == 0 ? "" : value);
-    return 0;
-}
-
 static int take_task(const char *value, struct enqueue_params *p, struct err *err)
 {
     int rc = param_option_take(&task, value, p, err);
@@ -87,7 +78,7 @@ int enqueue_params_take(struct enqueue_params *p, int option, const char *value,
     o->given = true;
     o->value = value;
     if (strcmp(o->name, "language") == 0)
-        return take_language(value, &p->params, err);
+        return enqueue_language_take(value, &p->params, err);
     if (o->field == &task)
         return take_task(value, p, err);
     if (strcmp(o->name, "vad") == 0)
@@ -134,6 +125,7 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
 {
     const struct transcribe_params *q = &p->params;
     const char *vad_option = enqueue_params_vad_option(p);
+    const bool said = q->language[0] && !transcribe_many_languages(q); /* which it is */
     const struct {
         bool wrong;
         const char *what;
@@ -160,10 +152,10 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
          "--max-initial-timestamp and --without-timestamps exclude each other"},
         {q->hallucination_silence_threshold > 0 && !q->word_timestamps,
          "--hallucination-silence-threshold does nothing without --word-timestamps"},
-        {q->multilingual && q->language[0],
+        {q->multilingual && said,
          "--multilingual and --language exclude each other: windows are heard, or it is said"},
         {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
-             (q->language[0] || q->multilingual),
+             (said || q->multilingual),
          "--language-detection-segments and -threshold do nothing with --language or "
          "--multilingual"},
         {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/enqueue/stages/enqueue_language.h"
 #include "workers/audio/speech.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/files/weights.h"
@@ -20,27 +21,15 @@ void enqueue_stage_free(struct enqueue_stage *s)
 
 /* ------------------------------------------------------------------------------- the model */
 
-static int check_language(const struct vocabulary *v, const struct transcribe_params *p,
-                          struct err *err)
+static int check_language(const struct vocabulary *v, struct transcribe_params *p, struct err *err)
 {
-    struct buf list = BUF_INIT;
-    int rc = 0;
-
     if (p->translate && vocabulary_ids(v)->translate < 0)
-        rc = err_set(err, ERR_USAGE, "this model cannot translate. Try another --model");
-    if (rc == 0 && p->multilingual && !vocabulary_multilingual(v))
-        rc = err_set(err, ERR_USAGE,
-                     "this model knows one language; leave --multilingual out, or try another "
-                     "--model");
-    if (rc == 0 && p->language[0] != 0 && vocabulary_language_id(v, p->language) < 0) {
-        for (uint32_t i = 0; i < vocabulary_language_count(v) && list.len < 300; i++)
-            buf_printf(&list, "%s%s", i ? " " : "",
-                       vocabulary_language_code(v, vocabulary_language_at(v, i)));
-        rc = err_set(err, ERR_USAGE, "it does not know the language '%s'. Try one of: %s",
-                     p->language, list.len ? buf_cstr(&list) : "(none: leave --language out)");
-    }
-    buf_free(&list);
-    return rc;
+        return err_set(err, ERR_USAGE, "this model cannot translate. Try another --model");
+    if (p->multilingual && !vocabulary_multilingual(v))
+        return err_set(err, ERR_USAGE,
+                       "this model knows one language; leave --multilingual out, or try another "
+                       "--model");
+    return enqueue_language_check(v, p, err);
 }
 
 static int check_tokens(const struct vocabulary *v, const struct transcribe_params *p,

@@ -35,6 +35,8 @@ struct lane_policy {
     bool packed;                       /* voice activity cuts the windows */
     const int32_t *initial, *hotwords; /* tokens */
     uint32_t initial_count, hotwords_count;
+    int32_t languages[TRANSCRIBE_LANGUAGES_MAX]; /* ids of those that occur; */
+    uint32_t language_count;                     /* 0: it was not said which do */
     uint32_t previous_max; /* tokens of a text that a condition has room for */
     uint32_t queue; /* packed: windows of a lane that wait for a slot; 0: LANE_QUEUE. More while it
                        asks for its language */

@@ -64,14 +64,31 @@ static int check_language(const struct vocabulary *v, const char *code, int32_t 
     return 0;
 }
 
+/* ids: room for TRANSCRIBE_LANGUAGES_MAX; *count 0: there is no list. */
+static int check_languages(const struct vocabulary *v, const struct transcribe_params *p,
+                           int32_t *ids, uint32_t *count, struct err *err)
+{
+    const char *list = p->language;
+    char code[TRANSCRIBE_CODE_LEN];
+    int rc = 0;
+
+    *count = 0;
+    if (!transcribe_many_languages(p))
+        return check_language(v, list, &ids[0], err);
+    while (!rc && *count < TRANSCRIBE_LANGUAGES_MAX && transcribe_next_language(&list, code))
+        rc = check_language(v, code, &ids[(*count)++], err);
+    return rc;
+}
+
 static int check_params(const struct vocabulary *v, const struct transcribe_params *p,
                         struct err *err)
 {
-    int32_t id;
+    int32_t ids[TRANSCRIBE_LANGUAGES_MAX];
+    uint32_t count;
 
     if (p->translate && (!vocabulary_multilingual(v) || vocabulary_ids(v)->translate < 0))
         return err_set(err, ERR_USAGE, "the model cannot translate; take a multilingual one");
-    return check_language(v, p->language, &id, err);
+    return check_languages(v, p, ids, &count, err);
 }
 
 static int set_lane_policy(struct transcriber *t, struct err *err)
@@ -83,7 +100,9 @@ static int set_lane_policy(struct transcriber *t, struct err *err)
     p->vocab = t->vocab;
     p->packed = t->vad != NULL;
     p->previous_max = whisper_config(t->model)->max_target_positions / 2;
-    rc = prompt_encode(t->vocab, t->params.initial_prompt, &t->initial, &p->initial_count, err);
+    rc = check_languages(t->vocab, &t->params, p->languages, &p->language_count, err);
+    if (!rc)
+        rc = prompt_encode(t->vocab, t->params.initial_prompt, &t->initial, &p->initial_count, err);
     if (!rc)
         rc = prompt_encode(t->vocab, t->params.hotwords, &t->hotwords, &p->hotwords_count, err);
     p->initial = t->initial;
@@ -259,7 +278,7 @@ int transcriber_add(struct transcriber *t, int64_t start_sample, const char *lan
     int rc;
 
     if (!language || !language[0])
-        language = t->params.language;
+        language = transcribe_many_languages(&t->params) ? "" : t->params.language;
     if ((rc = check_language(t->vocab, language, &id, err)) ||
         (rc = lane_new(&t->policy, start_sample, id, seed, source, &l, err)))
         return rc;

@@ -1,4 +1,5 @@
 /* The parameters of the transcribe stage: their table, and what they must agree on. */
+#include <stdio.h>
 #include <string.h>
 
 #include "workers/models/silero/silero.h"
@@ -10,9 +11,11 @@
 
 /* Those that are `always` written are the first catalogs'. */
 static const struct param_field fields[] = {
-    {FIELD(language, TEXT), .always = true, .letter = 'l', .value = "CODE",
-     .help = "en, es ...; default: heard from the recording",
-     .manual = "The language that is spoken, such as en; without it, it is heard."},
+    {FIELD(language, TEXT), .always = true, .letter = 'l', .value = "NAME,...",
+     .help = "en, spanish ..., or those that occur: en,de; default: heard",
+     .manual = "The language that is spoken, by its code or its English name, such as en or "
+               "Spanish; or up to 8 of them, if several occur: then Nightshift detects which of "
+               "these it is. Without it, the language is detected."},
     {FIELD(translate, BOOL), .always = true, .help = "into English; the same as --task=translate"},
 
     {HEARING_CHANNELS(transcribe_params), .value = "WHICH",
@@ -150,11 +153,46 @@ static const struct transcribe_params usual = {
     .vad_speech_pad_ms = 400,
 };
 
-static int check_language(const char *code, struct err *err)
+bool transcribe_next_language(const char **list, char ret[TRANSCRIBE_CODE_LEN])
 {
-    for (size_t i = 0; code[i]; i++)
-        if (!(code[i] >= 'a' && code[i] <= 'z') && code[i] != '-' && code[i] != '_')
-            return err_set(err, ERR_USAGE, "the language must be a code in lower case, as 'en'");
+    const char *at = *list;
+    size_t n = strcspn(at, ",");
+
+    if (!at[0])
+        return false;
+    snprintf(ret, TRANSCRIBE_CODE_LEN, "%.*s", (int)n, at);
+    *list = at + n + (at[n] == ',');
+    return true;
+}
+
+bool transcribe_many_languages(const struct transcribe_params *p)
+{
+    return strchr(p->language, ',') != NULL;
+}
+
+/* Equal lists must be equal texts, or one stage would become two: so they are ascending. */
+static int check_language(const char *list, struct err *err)
+{
+    char code[TRANSCRIBE_CODE_LEN], last[TRANSCRIBE_CODE_LEN] = "";
+    uint32_t n = 0;
+
+    if (strspn(list, "abcdefghijklmnopqrstuvwxyz-_,") < strlen(list))
+        return err_set(err, ERR_USAGE, "the language must be a code in lower case, as 'en'");
+    for (const char *at = list, *begin = at; transcribe_next_language(&at, code); begin = at) {
+        if (strcspn(begin, ",") >= sizeof(code))
+            return err_set(err, ERR_USAGE, "the code of a language has %zu letters at most",
+                           sizeof(code) - 1);
+        if (strcmp(last, code) >= 0) /* an empty one, too */
+            return err_set(err, ERR_USAGE,
+                           "several languages must be codes in ascending order, as 'de,en'");
+        memcpy(last, code, sizeof(last));
+        n++;
+    }
+    if (list[0] && list[strlen(list) - 1] == ',')
+        return err_set(err, ERR_USAGE, "the languages '%.63s' end with a comma", list);
+    if (n > TRANSCRIBE_LANGUAGES_MAX)
+        return err_set(err, ERR_USAGE, "%u languages are too many; the limit is %d", n,
+                       TRANSCRIBE_LANGUAGES_MAX);
     return 0;
 }
 
@@ -189,7 +227,7 @@ static int check(const void *params, struct err *err)
         return err_set(err, ERR_USAGE,
                        "hallucination_silence_threshold goes by word times: word_timestamps must "
                        "be on");
-    if (p->multilingual && p->language[0])
+    if (p->multilingual && p->language[0] && !transcribe_many_languages(p))
         return err_set(err, ERR_USAGE,
                        "multilingual asks each window for its language, and language says which "
                        "it is: one of them must go");

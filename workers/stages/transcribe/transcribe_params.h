@@ -13,13 +13,17 @@ struct param_table; /* workers/stages/param_table.h */
 
 #define TRANSCRIBE_PROMPT_MAX 2048
 #define TRANSCRIBE_SUPPRESS_MAX 64
+#define TRANSCRIBE_LANGUAGES_MAX 8
+#define TRANSCRIBE_CODE_LEN 16 /* of a language's code, with its NUL */
 
 /* All that the text depends on beside model and audio; stored as JSON in the catalog, where values
  * that are the default's are left out (but for the first eight, which the first catalogs had
  * whole), so that a new parameter does not make a new stage of an old one. The names are
  * faster-whisper's. */
 struct transcribe_params {
-    char language[16]; /* "" = detect per shard, on its first speech */
+    char language[64]; /* "" = detect per shard, on its first speech; a code; or the codes of those
+                          that occur, of which it is detected: "de,en", ascending, at most
+                          TRANSCRIBE_LANGUAGES_MAX */
     bool translate;
     float temperatures[8]; /* the fallback ladder, ascending */
     uint32_t temperature_count;
@@ -76,6 +80,11 @@ void transcribe_params_default(struct transcribe_params *p);
 int transcribe_params_check(const struct transcribe_params *p, struct err *err);
 /* Canonical JSON (sorted keys, no spaces), newly allocated; and back, every value range-checked. */
 int transcribe_params_to_json(const struct transcribe_params *p, char **ret, struct err *err);
+/* Takes the next code off a list such as `language`; false: none is left. A code that has no room
+ * is cut. */
+bool transcribe_next_language(const char **list, char ret[TRANSCRIBE_CODE_LEN]);
+/* Does it name several languages? */
+bool transcribe_many_languages(const struct transcribe_params *p);
 /* Keys that are absent keep their defaults, unknown ones are refused: ERR_USAGE. */
 int transcribe_params_from_json(const char *json, struct transcribe_params *ret, struct err *err);
 

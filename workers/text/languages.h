@@ -1,0 +1,18 @@
+/* workers/text/languages.h - the languages of Whisper's models by name: "Spanish", "castilian" and
+ * "español" are "es". Pure; any thread. */
+#ifndef NIGHTSHIFT_WORKERS_TEXT_LANGUAGES_H
+#define NIGHTSHIFT_WORKERS_TEXT_LANGUAGES_H
+
+#include <stddef.h>
+
+/* The code of a name or of a code, in upper or lower case, UTF-8. Static. NULL: it is neither (a
+ * model may have a language of its own beside these), or there is no memory. */
+const char *language_code(const char *word);
+/* The English name of a code, in lower case. Static. NULL: the code has none here. */
+const char *language_name(const char *code);
+/* All names, for whoever looks for the nearest one: as many as there is room for; how many. Static.
+ */
+#define LANGUAGE_NAMES_MAX 256
+size_t language_names(const char **ret, size_t room);
+
+#endif
