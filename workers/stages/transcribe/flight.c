@@ -185,19 +185,26 @@ uint32_t flight_busy(const struct flight *f)
 }
 
 /* Windows whose language is known now go on. */
-static void tell_languages(struct flight *f)
+static int tell_languages(struct flight *f, struct err *err)
 {
-    for (uint32_t i = 0; i < f->slot_count; i++) {
+    int rc = 0;
+
+    for (uint32_t i = 0; !rc && i < f->slot_count; i++) {
         struct slot *s = &f->slots[i];
         int32_t heard, language;
         float heard_prob, no_speech, prob;
+        enum lane_hearing what;
 
         if (!waits(s))
             continue;
         decoding_heard(s->decoding, &heard, &heard_prob, &no_speech);
-        if (lane_language(s->window, heard, heard_prob, no_speech, &language, &prob))
+        rc = lane_language(s->window, heard, heard_prob, no_speech, &language, &prob, &what, err);
+        if (!rc && what == LANE_IS_DONE)
+            set_window(s, NULL);
+        else if (!rc && what == LANE_GOES)
             decoding_go(s->decoding, language, prob);
     }
+    return rc;
 }
 
 /* For another window: it has none, or one that only waits for others to be heard: that one begins
@@ -359,7 +366,8 @@ int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err
     uint32_t n, left, share;
     int rc = land(f, false, err);
 
-    tell_languages(f); /* or a window that could go on would give up its slot */
+    if (!rc) /* or a window that could go on would give up its slot */
+        rc = tell_languages(f, err);
     left = rc || waves_under_way(f) == WHISPER_WAVES ? 0 : worth_filling(f, lanes);
     if (rc || left == 0)
         return rc;
@@ -569,8 +577,7 @@ int flight_step(struct flight *f, bool *progress, struct err *err)
     uint32_t most = whisper_goes_ahead(f->session) ? WHISPER_AHEAD : 1;
     int rc;
 
-    tell_languages(f);
-    if ((rc = move_branches(f, err)))
+    if ((rc = tell_languages(f, err)) || (rc = move_branches(f, err)))
         return rc;
     gather_rows(f, step);
     *progress = *progress || step->n || under_way(f) || waves_under_way(f);
@@ -580,7 +587,5 @@ int flight_step(struct flight *f, bool *progress, struct err *err)
         rc = begin_step(f, step, err);
     if (!rc && (!step->n || under_way(f) == most))
         rc = take_answers(f, err);
-    if (!rc)
-        tell_languages(f);
-    return rc;
+    return rc ? rc : tell_languages(f, err);
 }

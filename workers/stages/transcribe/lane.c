@@ -106,15 +106,12 @@ uint64_t lane_window_seed(const struct lane_window *w)
 int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window **ret,
               struct err *err)
 {
-    int rc = 0;
+    int rc;
 
     *ret = NULL;
     if (l->state == LANE_ENDED)
         return 0;
-    if (l->policy->packed)
-        *ret = packed_next(l);
-    else
-        rc = sequential_next(l, room, ret, err);
+    rc = l->policy->packed ? packed_next(l, ret, err) : sequential_next(l, room, ret, err);
     *pcm = *ret && (*ret)->pcm ? (*ret)->pcm : room;
     return rc;
 }
@@ -159,22 +156,40 @@ static bool is_mute(const struct lane *l, float no_speech)
            no_speech > l->policy->params->no_speech_threshold;
 }
 
-bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
-                   int32_t *language, float *prob)
+/* Windows that follow each other speak one language, their first one's, unless many are expected:
+ * then each that is sure of its own speaks that. */
+static void sequential_language(const struct lane_window *w, int32_t heard, float heard_prob,
+                                int32_t *language, float *prob)
+{
+    const struct lane *l = w->lane;
+    bool many = l->policy->params->multilingual;
+    bool own = l->language < 0 || (many && (heard_prob >= LANGUAGE_SURE));
+
+    *language = own ? heard : l->language;
+    *prob = own ? heard_prob : 1;
+}
+
+int lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
+                  int32_t *language, float *prob, enum lane_hearing *ret, struct err *err)
 {
     const struct lane *l = w->lane;
 
     w->mute = is_mute(l, no_speech);
     *language = heard;
     *prob = heard_prob;
-    if (l->policy->params->multilingual || !vocabulary_multilingual(l->policy->vocab))
-        return true;
-    if (l->language >= 0) {
+    *ret = LANE_GOES;
+    if (!vocabulary_multilingual(l->policy->vocab))
+        return 0;
+    if (!l->policy->packed) {
+        sequential_language(w, heard, heard_prob, language, prob);
+        return 0;
+    }
+    if (l->language >= 0 && !l->policy->params->multilingual) {
         *language = l->language;
         *prob = 1;
-        return true;
+        return 0;
     }
-    return !l->policy->packed || packed_language(w, heard, heard_prob, language, prob);
+    return packed_language(w, heard, heard_prob, language, prob, ret, err);
 }
 
 int lane_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
@@ -187,9 +202,8 @@ int lane_take(struct lane_window *w, const struct decoding_result *r, struct out
 
 void lane_note_language(struct lane *l, const struct lane_window *w, int32_t language, float prob)
 {
-    if (l->policy->params->multilingual || (l->language < 0 && w->mute))
-        language_add(&l->spoken, language, prob);
-    else if (l->language < 0) {
+    language_add(&l->spoken, language, prob);
+    if (l->language < 0 && !w->mute && !l->policy->packed) {
         l->language = language;
         l->language_prob = prob;
     }

@@ -56,11 +56,15 @@ struct lane_window {
     int64_t pcm_room;
     struct pack pack; /* where its audio lies, samples in the recording */
     float *voice;     /* owned: probability of speech for each SPEECH_STEP of its audio */
+    uint32_t number;  /* of a whole: in its lane, in the order of time */
     bool heard;       /* it was asked for its language: */
     int32_t language;
     float language_prob;
     bool mute;  /* asked, and nobody speaks in it for all the model hears: it has no say in that */
     bool spoke; /* SETTLED */
+    bool is_probe;  /* it is asked for its language alone */
+    bool is_asked;  /* its stretches are, or were, asked for their languages */
+    bool is_known;  /* its language is settled */
     struct yield yield;
 
     /* A window may be a piece of another one, which is heard again by itself. It stands behind that
@@ -71,6 +75,14 @@ struct lane_window {
     uint32_t pieces, waits_for; /* of a whole: made so far, and not settled yet */
     struct coverage *coverage;  /* owned; of a whole */
 };
+
+/* What a window of the lane's first ones was heard to speak. */
+struct lane_word {
+    bool known, mute;
+    int32_t language; /* -1: it was not asked, for nobody speaks in it */
+    float prob;
+};
+#define LANE_WORDS 64
 
 enum lane_state {
     LANE_OPEN,
@@ -91,7 +103,9 @@ struct lane {
     int32_t language; /* id, -1 unknown */
     float language_prob;
     bool spoke;                       /* some window held speech */
-    struct language_tally spoken;     /* what windows spoke; multilingual: all, else mute ones */
+    struct language_tally spoken;     /* what windows spoke */
+    struct lane_word words[LANE_WORDS];
+    uint32_t numbered;                /* whole windows so far */
     struct lane_window *first_window; /* owned, in order; a sequential lane has at most one */
     struct yield yield;
     struct result_account account; /* of windows that are done with */
@@ -129,10 +143,15 @@ uint32_t lane_coming(const struct lane *l);
 const int32_t *lane_previous(const struct lane_window *w, uint32_t *n);
 /* Repeats a window's draws. */
 uint64_t lane_window_seed(const struct lane_window *w);
-/* The language that a window goes on with, which was just heard to speak `heard`: false when others
- * have to be asked first. no_speech: as decoding_heard gives it. */
-bool lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
-                   int32_t *language, float *prob);
+/* What becomes of a window that was asked for its language. */
+enum lane_hearing {
+    LANE_GOES,    /* it goes on with *language */
+    LANE_WAITS,   /* others have to be asked first */
+    LANE_IS_DONE, /* it needs its slot no more; it may be gone */
+};
+/* It was just heard to speak `heard`. no_speech: as decoding_heard gives it. ERR_NOMEM. */
+int lane_language(struct lane_window *w, int32_t heard, float heard_prob, float no_speech,
+                  int32_t *language, float *prob, enum lane_hearing *ret, struct err *err);
 /* What a flying window has yielded; it may be gone afterwards. */
 int lane_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
               struct err *err);
@@ -154,13 +173,34 @@ int sequential_take(struct lane_window *w, const struct decoding_result *r, stru
 
 int packed_begin(struct lane *l, struct err *err);
 void packed_free(struct listening *h); /* NULL is fine */
-struct lane_window *packed_next(struct lane *l);
+int packed_next(struct lane *l, struct lane_window **ret, struct err *err);
 uint32_t packed_queued(const struct lane *l);
 uint32_t packed_coming(const struct lane *l);
-bool packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
-                     float *prob);
 int packed_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
                 struct err *err);
+
+/* A window of samples [from, to) of the whole that w is, or is a piece of; they lie in w, whose
+ * audio is still there. It stands behind the other pieces. */
+int lane_piece(struct lane_window *w, int64_t from, int64_t to, struct lane_window **ret,
+               struct err *err);
+/* The whole window's coverage, made where it is not there yet, while w is the whole. */
+int coverage_of(struct lane_window *w, struct err *err);
+
+/* ---- languages (packed lanes; lane_languages.c) */
+
+bool lane_heard_all(const struct lane *l); /* all of its windows are in the list, or were */
+bool lane_asks(const struct lane *l);      /* its language is still to be found */
+bool lane_window_waits(const struct lane_window *w);
+/* A whole window's word for the lane's language. */
+void lane_note_word(struct lane_window *w);
+/* Sets the lane's language, if its windows' words suffice. ended: no more are to come. */
+bool lane_decide(struct lane *l, bool ended);
+void lane_probe_answered(struct lane_window *w, int32_t language, float prob);
+/* The probes of a window have all answered: it is known what it goes on with, or it is parted, and
+ * SETTLED. */
+int lane_resolve(struct lane_window *w, struct err *err);
+int packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
+                    float *prob, enum lane_hearing *ret, struct err *err);
 
 /* ---- listening (packed lanes) */
 

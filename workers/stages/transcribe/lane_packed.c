@@ -20,7 +20,7 @@
  * told from half a second on. */
 #define GAP_LEAST 20
 #define MISSING_LEAST 16
-#define GAP_PAD (8 * (int64_t)SPEECH_STEP) /* kept on both sides of it */
+#define GAP_PAD (4 * (int64_t)SPEECH_STEP) /* kept on both sides of it */
 #define SPLIT_LEAST 128000                 /* samples: without any text, a longer window is halved */
 #define DEPTH_MAX 3
 #define PIECES_MAX 16
@@ -130,6 +130,7 @@ static void queue_open(struct lane *l)
     }
     while (*end)
         end = &(*end)->next;
+    w->number = l->numbered++;
     *end = w;
 }
 
@@ -209,16 +210,6 @@ static int take_speech(struct lane *l, struct err *err)
 
 /* ---- listening */
 
-/* Has its language still to be found, by asking its windows? */
-static bool is_asking(const struct lane *l)
-{
-    return l->language < 0 && !l->policy->params->multilingual &&
-           vocabulary_multilingual(l->policy->vocab);
-}
-
-/* Waits for its lane's language, having told its own. */
-static bool is_parked(const struct lane_window *w) { return w->heard && is_asking(w->lane); }
-
 static uint32_t queue_of(const struct lane *l)
 {
     return l->policy->queue ? l->policy->queue : LANE_QUEUE;
@@ -228,10 +219,10 @@ static uint32_t queue_of(const struct lane *l)
  * many that they can decide on it have room. Mute ones cannot, and do not count. */
 static bool is_full(const struct lane *l)
 {
-    uint32_t ask = is_asking(l) ? l->policy->params->language_detection_segments : 0, n = 0;
+    uint32_t ask = lane_asks(l) ? l->policy->params->language_detection_segments : 0, n = 0;
 
     for (const struct lane_window *w = l->first_window; w; w = w->next)
-        n += w->place == WINDOW_QUEUED && !(is_parked(w) && w->mute);
+        n += w->place == WINDOW_QUEUED && !(lane_window_waits(w) && w->mute);
     return n >= (ask > queue_of(l) ? ask : queue_of(l));
 }
 
@@ -240,7 +231,7 @@ uint32_t packed_queued(const struct lane *l)
     uint32_t n = 0;
 
     for (const struct lane_window *w = l->first_window; w; w = w->next)
-        n += w->place == WINDOW_QUEUED && !is_parked(w);
+        n += w->place == WINDOW_QUEUED && !lane_window_waits(w);
     return n;
 }
 
@@ -297,61 +288,32 @@ int lane_heard(struct lane *l, const struct silero_block *block, struct err *err
     return settle(l, err);
 }
 
-/* ---- languages */
+bool lane_heard_all(const struct lane *l) { return l->listening->ended; }
 
-/* The windows' words in order, as far as they are all known. Mute ones have a word only where the
- * lane ends and nobody else has one: they wait for it, too. */
-static bool decide(struct lane *l)
+int packed_next(struct lane *l, struct lane_window **ret, struct err *err)
 {
-    const struct transcribe_params *p = l->policy->params;
-    struct language_rule rule = {p->language_detection_segments, p->language_detection_threshold};
-    struct language_tally tally = {0}, mute = {0};
+    int rc = 0;
 
-    for (const struct lane_window *w = l->first_window; w; w = w->next) {
-        if (w->place == WINDOW_SETTLED)
-            continue; /* silence: it was not asked */
-        if (!w->heard)
-            return false;
-        if (w->mute)
-            language_add(&mute, w->language, w->language_prob);
-        else if (language_ask(&tally, &rule, w->language, w->language_prob, &l->language,
-                              &l->language_prob))
-            return true;
+    if (lane_asks(l))
+        lane_decide(l, l->listening->ended);
+    *ret = NULL;
+    for (struct lane_window *w = l->first_window; !rc && w && !*ret; w = w->next) {
+        if (w->place != WINDOW_QUEUED || lane_window_waits(w))
+            continue;
+        if (w->is_asked && !w->is_known && w->pieces)
+            rc = lane_resolve(w, err);
+        if (w->place == WINDOW_QUEUED)
+            *ret = w;
     }
-    return l->listening->ended &&
-           language_most(tally.windows ? &tally : &mute, &l->language, &l->language_prob);
-}
-
-bool packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
-                     float *prob)
-{
-    w->heard = true;
-    w->language = heard;
-    w->language_prob = heard_prob;
-    if (!decide(w->lane))
-        return false;
-    *language = w->lane->language;
-    *prob = w->lane->language_prob;
-    return true;
-}
-
-struct lane_window *packed_next(struct lane *l)
-{
-    struct lane_window *w = l->first_window;
-
-    if (is_asking(l))
-        decide(l);
-    while (w && (w->place != WINDOW_QUEUED || is_parked(w)))
-        w = w->next;
-    return w;
+    return rc;
 }
 
 /* ---- what has no text is heard again */
 
 static struct lane_window *whole_of(struct lane_window *w) { return w->whole ? w->whole : w; }
 
-/* Samples [from, to) of the whole, which lie in w, as a window behind all of its pieces. */
-static int add_piece(struct lane_window *w, int64_t from, int64_t to, struct err *err)
+int lane_piece(struct lane_window *w, int64_t from, int64_t to, struct lane_window **ret,
+               struct err *err)
 {
     struct lane_window *whole = whole_of(w), *at = whole, *piece;
     size_t n = (size_t)(to - from), steps = (n + SPEECH_STEP - 1) / SPEECH_STEP;
@@ -382,7 +344,15 @@ static int add_piece(struct lane_window *w, int64_t from, int64_t to, struct err
     at->next = piece;
     whole->pieces++;
     whole->waits_for++;
+    *ret = piece;
     return 0;
+}
+
+static int add_piece(struct lane_window *w, int64_t from, int64_t to, struct err *err)
+{
+    struct lane_window *piece;
+
+    return lane_piece(w, from, to, &piece, err);
 }
 
 /* Where to halve it: where voice activity hears least, in its middle third. */
@@ -427,17 +397,24 @@ static int hear_again(struct lane_window *w, const struct outcome *o, struct err
     return rc;
 }
 
+int coverage_of(struct lane_window *w, struct err *err)
+{
+    if (w->coverage)
+        return 0;
+    w->coverage = malloc(sizeof(*w->coverage));
+    if (!w->coverage)
+        return err_set(err, ERR_NOMEM, "no memory for a window");
+    coverage_begin(w->coverage, w->voice, w->samples, w->lane->policy->params->vad_threshold);
+    return 0;
+}
+
 static int cover(struct lane_window *w, const struct outcome *o, struct err *err)
 {
     struct lane_window *whole = whole_of(w);
+    int rc = coverage_of(whole, err);
 
-    if (!whole->coverage) {
-        whole->coverage = malloc(sizeof(*whole->coverage));
-        if (!whole->coverage)
-            return err_set(err, ERR_NOMEM, "no memory for a window");
-        coverage_begin(whole->coverage, w->voice, w->samples,
-                       w->lane->policy->params->vad_threshold);
-    }
+    if (rc)
+        return rc;
     outcome_cover(o, w, whole->coverage);
     return hear_again(w, o, err);
 }
@@ -447,12 +424,21 @@ static int cover(struct lane_window *w, const struct outcome *o, struct err *err
 int packed_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
                 struct err *err)
 {
-    int rc = outcome_yield(o, w, r, &w->yield, err);
+    int rc;
 
-    if (rc)
+    if (w->is_probe) { /* silence beyond doubt */
+        lane_probe_answered(w, r->language, r->language_prob < 0.5f ? r->language_prob : 0.5f);
+        return 0;
+    }
+    if ((rc = outcome_yield(o, w, r, &w->yield, err)))
         return rc;
     w->place = WINDOW_SETTLED;
     w->spoke = outcome_is_speech(o, w, r);
+    if (!w->heard && !w->whole) { /* silence beyond doubt: nobody asked it */
+        w->mute = true;
+        w->language = -1;
+        lane_note_word(w);
+    }
     w->language = r->language;
     w->language_prob = r->language_prob;
     if ((rc = cover(w, o, err)))

@@ -250,12 +250,19 @@ void decoding_heard(const struct decoding *d, int32_t *language, float *prob, fl
     *no_speech = d->no_speech_prob;
 }
 
+/* Nobody said which language it is. */
+static bool may_speak_own(const struct transcribe_params *p)
+{
+    return !p->language[0] || transcribe_many_languages(p);
+}
+
 void decoding_go(struct decoding *d, int32_t language, float prob)
 {
     if (d->state != DECODING_LANGUAGE)
         return;
     if (vocabulary_multilingual(d->policy->vocab) && language >= 0) {
-        if (d->language != language && d->language_prob >= OWN_LANGUAGE_PROB) {
+        if (may_speak_own(d->policy->params) && d->language != language &&
+            d->language_prob >= OWN_LANGUAGE_PROB) {
             d->own_language = d->language;
             d->own_prob = d->language_prob;
         }

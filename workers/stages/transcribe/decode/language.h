@@ -1,5 +1,5 @@
 /* workers/stages/transcribe/decode/language.h - which language a lane speaks, from what its windows
- * were heard to speak. Pure. */
+ * were heard to speak, and where it changes. Pure. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_DECODE_LANGUAGE_H
 #define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_DECODE_LANGUAGE_H
 
@@ -33,5 +33,23 @@ struct language_rule {
  * threshold decides alone, the last one that is asked by majority. */
 bool language_ask(struct language_tally *t, const struct language_rule *rule, int32_t heard,
                   float heard_prob, int32_t *language, float *prob);
+/* Where a recording changes its language: stretches of speech, one behind the other. */
+struct language_stretch {
+    int64_t start, end; /* samples of the window */
+    int32_t language;   /* that the model heard in it alone, and how sure it is of it */
+    float prob;
+};
+
+/* From here on a window speaks one language: of 19 clips in one language 18 are surer, of windows in
+ * two languages 2 of 24 (whisper-base). */
+#define LANGUAGE_SURE 0.95f
+
+/* Sets the languages of the n stretches to those of the likeliest way through them, where each
+ * change has a price, and so has another beginning than in `usual` (-1: none): a word of a stretch
+ * that is short, or unsure, does not change the language. Viterbi's algorithm over the languages
+ * that were heard. */
+void language_smooth(struct language_stretch *s, uint32_t n, int32_t usual);
+/* Mean probability of n > 0 stretches that have the same language by now, by their lengths. */
+float language_mean(const struct language_stretch *s, uint32_t n);
 
 #endif

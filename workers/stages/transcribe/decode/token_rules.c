@@ -57,17 +57,27 @@ static int set_never(struct token_rules *r, const struct vocabulary *v,
     return 0;
 }
 
-static int set_languages(struct token_rules *r, const struct vocabulary *v, struct err *err)
+/* Those that are expected, or all: the model is asked among these alone. */
+static int set_languages(struct token_rules *r, const struct vocabulary *v,
+                         const struct transcribe_params *p, struct err *err)
 {
-    uint32_t n = vocabulary_language_count(v);
+    uint32_t n = vocabulary_language_count(v), count = 0;
+    const char *list = p->language;
+    char code[TRANSCRIBE_CODE_LEN];
 
     r->languages = malloc((n + 1) * sizeof(*r->languages));
     if (!r->languages)
         return err_set(err, ERR_NOMEM, "no memory for the token rules");
-    for (uint32_t i = 0; i < n; i++)
-        r->languages[i] = vocabulary_language_at(v, i);
+    while (transcribe_many_languages(p) && count < n && transcribe_next_language(&list, code)) {
+        int32_t id = vocabulary_language_id(v, code);
+
+        if (id >= 0)
+            r->languages[count++] = id;
+    }
+    for (uint32_t i = 0; i < n && !transcribe_many_languages(p); i++)
+        r->languages[count++] = vocabulary_language_at(v, i);
     r->spec.languages = r->languages;
-    r->spec.language_count = n;
+    r->spec.language_count = count;
     return 0;
 }
 
@@ -106,7 +116,7 @@ int token_rules_new(const struct vocabulary *v, uint32_t vocab_size,
     set_ids(&r->spec, v, params);
     rc = set_never(r, v, params, err);
     if (!rc)
-        rc = set_languages(r, v, err);
+        rc = set_languages(r, v, params, err);
     if (rc) {
         token_rules_free(r);
         return rc;
