@@ -16,7 +16,8 @@ struct result_word {
 
 struct result_segment {
     int64_t start_ms, end_ms;
-    const char *text;     /* valid UTF-8, surrounding blanks removed, never empty */
+    const char *text;     /* valid UTF-8, surrounding blanks removed; "" only where it is dropped:
+                             somebody speaks, and no text came (RESULT_MISSING) */
     const char *language; /* of its window: "en"; "" unknown */
     float avg_logprob, no_speech_prob, compression_ratio, temperature;
     uint32_t attempts;  /* temperatures tried, 1 .. 16; 0: unknown */
@@ -27,6 +28,25 @@ struct result_segment {
     uint32_t word_count;
     uint32_t source; /* of the recording, from 1 on; 0: it has one, or their mix was heard */
 };
+
+/* The reason of a dropped segment without text: voice activity hears speech there, and no text
+ * came, also not when the stretch was decoded again by itself. */
+#define RESULT_MISSING "speech without text"
+
+/* What became of a shard's speech, as voice activity hears it; of several sources the sums. */
+struct result_account {
+    int64_t speech_ms;  /* somebody speaks; -1: voice activity did not listen, the rest is 0 */
+    int64_t dropped_ms; /* of it: the text there was dropped */
+    int64_t missing_ms; /* of it: no text came; dropped + missing <= speech */
+};
+
+static inline bool result_account_holds(const struct result_account *a)
+{
+    if (a->speech_ms < 0)
+        return a->speech_ms == -1 && a->dropped_ms == 0 && a->missing_ms == 0;
+    return a->dropped_ms >= 0 && a->missing_ms >= 0 && a->dropped_ms <= a->speech_ms &&
+           a->missing_ms <= a->speech_ms - a->dropped_ms;
+}
 
 struct result_sound {
     int64_t start_ms, end_ms;

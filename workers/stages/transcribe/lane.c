@@ -201,6 +201,7 @@ void lane_tell(struct lane *l)
         .segment_count = l->yield.count,
         .segments = l->yield.segments,
         .language = "",
+        .account.speech_ms = -1,
     };
 
     if (l->failed) {

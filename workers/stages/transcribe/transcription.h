@@ -28,6 +28,7 @@ struct lane_result {
     uint32_t windows;
     uint32_t segment_count;
     const struct result_segment *segments; /* ascending start; borrowed during the call */
+    struct result_account account;
 };
 
 /* Called on the engine thread when a lane has ended: result on success, else err. The lane is gone
