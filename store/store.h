@@ -180,6 +180,7 @@ struct store_shard_result {
     const char *done_at; /* ISO-8601; NULL: now */
     const struct result_segment *segments;
     size_t segment_count;
+    struct result_account account;
     const struct result_sound *sounds;
     size_t sound_count;
     const struct store_vector *vectors;
@@ -357,6 +358,8 @@ struct store_totals {
     uint64_t tasks_unknown; /* of tasks_pending, those whose duration nobody knows yet */
     uint64_t bytes_pending; /* of tasks_pending */
     bool paused;            /* the whole catalog */
+    /* Of current transcriptions, as far as it was measured; speech_ms 0: of none. */
+    struct result_account account;
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
 /* The archive's `done` alone. */

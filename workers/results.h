@@ -29,8 +29,8 @@ struct result_segment {
     uint32_t source; /* of the recording, from 1 on; 0: it has one, or their mix was heard */
 };
 
-/* The reason of a dropped segment without text: voice activity hears speech there, and no text came,
- * also not when the stretch was decoded again by itself. */
+/* The reason of a dropped segment without text: voice activity hears speech there, and no text
+ * came, also not when the stretch was decoded again by itself. */
 #define RESULT_MISSING "speech without text"
 
 /* What became of a shard's speech, as voice activity hears it; of several sources the sums. */

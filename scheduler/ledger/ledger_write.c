@@ -34,6 +34,7 @@ static int write_shard(struct store *st, const struct ledger_entry *e, struct er
         .device = e->device,
         .segments = m->segments,
         .segment_count = m->segment_count,
+        .account = m->account,
         .sounds = m->sounds,
         .sound_count = m->sound_count,
         .vectors = vectors,

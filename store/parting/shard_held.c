@@ -301,7 +301,8 @@ static int read_row(struct shard_held *h, struct store *st, int64_t task_id, uin
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT start_ms, end_ms, language, language_prob, windows, wall_ms, device, "
-                      "done_at FROM shard WHERE task_id = ? AND seq = ?",
+                      "done_at, ifnull(speech_ms, -1), ifnull(dropped_ms, 0), "
+                      "ifnull(missing_ms, 0) FROM shard WHERE task_id = ? AND seq = ?",
                       "ii", task_id, (int64_t)seq);
 
     if (rc != 1)
@@ -317,7 +318,10 @@ static int read_row(struct shard_held *h, struct store *st, int64_t task_id, uin
                                      .windows = small(stmt, 4),
                                      .wall_ms = small(stmt, 5),
                                      .device = text_of(h, stmt, 6),
-                                     .done_at = text_of(h, stmt, 7)};
+                                     .done_at = text_of(h, stmt, 7),
+                                     .account = {.speech_ms = sqlite3_column_int64(stmt, 8),
+                                                 .dropped_ms = sqlite3_column_int64(stmt, 9),
+                                                 .missing_ms = sqlite3_column_int64(stmt, 10)}};
     sqlite3_reset(stmt);
     return r->language && r->device && r->done_at ? 0 : no_memory(err);
 }

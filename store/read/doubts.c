@@ -39,7 +39,17 @@ static int make_paths(struct reading *r, const struct read_doubts *which)
 
 static int first_of(size_t path) { return FIRST_PATH + 3 * (int)path; }
 
-static void put_query(struct reading *r, const struct read_doubts *which, struct buf *sql)
+/* Of rows of which `of` names the recording. */
+static void put_paths(struct reading *r, const struct read_doubts *which, const char *of,
+                      struct buf *sql)
+{
+    for (size_t i = 0; i < which->path_count; i++)
+        buf_printf(sql, "%s %s.media_id IN (%s)%s", i == 0 ? " AND (" : " OR", of,
+                   filter_path_sql(&r->paths[i], first_of(i)),
+                   i + 1 == which->path_count ? ")" : "");
+}
+
+static void put_kept(struct reading *r, const struct read_doubts *which, struct buf *sql)
 {
     struct buf from = BUF_INIT;
 
@@ -51,10 +61,7 @@ static void put_query(struct reading *r, const struct read_doubts *which, struct
         buf_printf(&from, " AND " FILTER_SPEAKER("?2"));
     if (which->language)
         buf_printf(&from, " AND d.language = ?3");
-    for (size_t i = 0; i < which->path_count; i++)
-        buf_printf(&from, "%s d.media_id IN (%s)%s", i == 0 ? " AND (" : " OR",
-                   filter_path_sql(&r->paths[i], first_of(i)),
-                   i + 1 == which->path_count ? ")" : "");
+    put_paths(r, which, "d", &from);
     buf_printf(&from, " ORDER BY " LEAST_CERTAIN(
                           "d") " LIMIT ?1) c "
                                "CROSS JOIN segment g ON g.segment_id = c.segment_id");
@@ -62,6 +69,17 @@ static void put_query(struct reading *r, const struct read_doubts *which, struct
     buf_printf(sql, " ORDER BY " LEAST_CERTAIN("c"));
     sql->failed |= from.failed;
     buf_free(&from);
+}
+
+static void put_missing(struct reading *r, const struct read_doubts *which, struct buf *sql)
+{
+    text_rows_select(sql, "NULL", TEXT_ROWS_DROPPED, "g.text = '' AND t.current");
+    if (which->speaker)
+        buf_printf(sql, " AND " FILTER_SPEAKER("?2"));
+    if (which->language)
+        buf_printf(sql, " AND g.language = ?3");
+    put_paths(r, which, "t", sql);
+    buf_printf(sql, " ORDER BY g.end_ms - g.start_ms DESC, p.path, p.member, g.start_ms LIMIT ?1");
 }
 
 static void bind_paths(struct reading *r, size_t n, struct db_rows *rows)
@@ -107,32 +125,39 @@ static int on_segment(void *arg, const struct read_segment *segment)
     return rc;
 }
 
+static int read_these(struct reading *r, const struct read_doubts *which, bool missing)
+{
+    struct buf sql = BUF_INIT;
+    struct db_rows rows;
+
+    (missing ? put_missing : put_kept)(r, which, &sql);
+    db_rows_open(&rows, r->st, r->err, buf_cstr(&sql), "i",
+                 which->limit ? (int64_t)which->limit : (int64_t)-1);
+    if (which->speaker)
+        db_rows_bind(&rows, "-t", which->speaker);
+    if (which->language)
+        db_rows_bind(&rows, "--t", which->language);
+    bind_paths(r, which->path_count, &rows);
+    buf_free(&sql);
+    return text_rows_give(&rows, on_segment, r);
+}
+
 int read_doubts(struct store *st, const struct read_doubts *which, read_doubt_fn fn, void *arg,
                 struct err *err)
 {
     struct reading r = {.st = st, .fn = fn, .arg = arg, .err = err};
-    struct buf sql = BUF_INIT;
-    struct db_rows rows;
     bool held = false;
     int rc = make_paths(&r, which);
 
     if (rc == 0)
         rc = store_hold(st, &held, err);
-    if (rc == 0) {
-        put_query(&r, which, &sql);
-        db_rows_open(&rows, st, err, buf_cstr(&sql), "i",
-                     which->limit ? (int64_t)which->limit : (int64_t)-1);
-        if (which->speaker)
-            db_rows_bind(&rows, "-t", which->speaker);
-        if (which->language)
-            db_rows_bind(&rows, "--t", which->language);
-        bind_paths(&r, which->path_count, &rows);
-        rc = text_rows_give(&rows, on_segment, &r);
-    }
+    if (rc == 0 && which->of != READ_DOUBTS_TEXT)
+        rc = read_these(&r, which, true);
+    if (rc == 0 && which->of != READ_DOUBTS_MISSING)
+        rc = read_these(&r, which, false);
     store_let_go(st, held);
     for (size_t i = 0; r.paths && i < which->path_count; i++)
         filter_path_free(&r.paths[i]);
     free(r.paths);
-    buf_free(&sql);
     return rc;
 }

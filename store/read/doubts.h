@@ -8,12 +8,20 @@
 
 #include "store/read/read.h"
 
+enum read_doubts_of {
+    READ_DOUBTS_ALL, /* speech without text, then passages with a text */
+    READ_DOUBTS_MISSING,
+    READ_DOUBTS_TEXT,
+};
+
 struct read_doubts {
+    enum read_doubts_of of;
     const char *const *paths; /* each as read_filter.path */
     size_t path_count;        /* 0: all */
-    const char *speaker;      /* name or label, as find_people.who, or source; NULL: anybody */
+    const char *speaker;      /* name or label, as find_people.who, or source; NULL: anybody.
+                                 Nobody is told apart where there is no text: the source alone */
     const char *language;     /* of the segment; NULL: any */
-    uint64_t limit;           /* 0: none */
+    uint64_t limit;           /* of each of the two; 0: none */
 };
 
 struct read_doubt {
@@ -26,9 +34,10 @@ struct read_doubt {
 };
 typedef int (*read_doubt_fn)(void *arg, const struct read_doubt *row);
 
-/* What the view `doubts` has that was kept. The order is that of docs/transcription.md: by the
- * number of signs in the reason, most first, where an earlier attempt is none; then by avg_logprob,
- * lowest first, unknown ones last; then by recording and time. */
+/* What the view `doubts` has, but for texts that were dropped. Speech without text ("" as text,
+ * segment_id 0) comes first, the longest first. Then what was kept, in the order of
+ * docs/transcription.md: by the number of signs in the reason, most first, where an earlier attempt
+ * is none; then by avg_logprob, lowest first, unknown ones last; then by recording and time. */
 int read_doubts(struct store *st, const struct read_doubts *which, read_doubt_fn fn, void *arg,
                 struct err *err);
 

@@ -140,9 +140,13 @@ int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_seg
 int read_heard(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn, void *arg,
                struct err *err);
 
-/* What was heard in it and not believed, in order; the same stage. segment_id is 0. */
+/* What was heard in it and not believed, in order; the same stage. segment_id is 0. Where the text
+ * is "", somebody speaks and no text came. */
 int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                  void *arg, struct err *err);
+
+/* How much of its speech the current transcription has as text; speech_ms -1: not measured. */
+int read_account(struct store *st, int64_t media_id, struct result_account *ret, struct err *err);
 
 struct read_word {
     int64_t start_ms, end_ms;

@@ -6,10 +6,9 @@
 /* Whom nobody was told apart from others is called after the channel or track, where there are
  * several.
  */
-#define SPEAKER                                                                \
-    "coalesce(k.name, k.label, (SELECT x.label FROM segment sg JOIN source x " \
-    "ON x.task_id = sg.task_id AND x.source = sg.source "                      \
-    "WHERE sg.segment_id = g.segment_id AND sg.source > 0), ''), "
+#define SPEAKER                                                \
+    "coalesce(k.name, k.label, (SELECT x.label FROM source x " \
+    "WHERE x.task_id = g.task_id AND x.source = g.source AND g.source > 0), ''), "
 
 void text_rows_select(struct buf *sql, const char *snippet, const char *from, const char *where)
 {
@@ -94,7 +93,7 @@ int read_segments(struct store *st, int64_t media_id, int64_t stage_id, read_seg
 #define AS_HEARD                                                                             \
     "(SELECT segment_id, task_id, seq, idx, start_ms, end_ms, ifnull(heard, text) AS text, " \
     "NULL AS heard, language, speaker_id, avg_logprob, no_speech_prob, compression_ratio, "  \
-    "temperature, attempts, speech_prob, reason FROM segment) g"
+    "temperature, attempts, speech_prob, reason, source FROM segment) g"
 
 int read_heard(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn, void *arg,
                struct err *err)
@@ -105,9 +104,25 @@ int read_heard(struct store *st, int64_t media_id, int64_t stage_id, read_segmen
 int read_dropped(struct store *st, int64_t media_id, int64_t stage_id, read_segment_fn fn,
                  void *arg, struct err *err)
 {
-    return read_from(
-        st, "(SELECT 0 AS segment_id, NULL AS speaker_id, NULL AS heard, * FROM dropped) g",
-        media_id, stage_id, fn, arg, err);
+    return read_from(st, TEXT_ROWS_DROPPED, media_id, stage_id, fn, arg, err);
+}
+
+int read_account(struct store *st, int64_t media_id, struct result_account *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT t.speech_ms, t.dropped_ms, t.missing_ms FROM task t "
+                      "JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = ? AND t.current "
+                      "AND s." DB_TRANSCRIBES " AND t.speech_ms IS NOT NULL",
+                      "i", media_id);
+
+    *ret = (struct result_account){.speech_ms = -1};
+    if (rc != 1)
+        return rc;
+    *ret = (struct result_account){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
+                                   sqlite3_column_int64(stmt, 2)};
+    sqlite3_reset(stmt);
+    return 0;
 }
 
 int read_words(struct store *st, int64_t segment_id, read_word_fn fn, void *arg, struct err *err)

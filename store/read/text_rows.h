@@ -11,6 +11,10 @@
 #define READ_MARK_BEGIN(search) ((search)->mark_begin ? (search)->mark_begin : "[")
 #define READ_MARK_END(search) ((search)->mark_end ? (search)->mark_end : "]")
 
+/* The texts that were not believed, and speech without text, as such rows `g`. */
+#define TEXT_ROWS_DROPPED \
+    "(SELECT 0 AS segment_id, NULL AS speaker_id, NULL AS heard, * FROM dropped) g"
+
 /* Appends a query to sql: `from` names the rows `g` (table segment, or what has its columns), which
  * are joined to their task t, recording m and main place p; snippet is an expression. */
 void text_rows_select(struct buf *sql, const char *snippet, const char *from, const char *where);

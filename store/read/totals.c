@@ -11,7 +11,8 @@ static const char sql_totals[] =
     "ifnull(sum(s.waiting), 0), "
     "c.pending, c.waiting, c.paused, c.absent, c.done, c.failed, c.cancelled, c.unknown, "
     "c.bytes_unknown, c.bytes_known, c.audio_known_ms, c.audio_done_ms, c.audio_left_ms, "
-    "EXISTS (SELECT 1 FROM setting WHERE name = 'paused'), (SELECT count(*) FROM trouble) "
+    "EXISTS (SELECT 1 FROM setting WHERE name = 'paused'), (SELECT count(*) FROM trouble), "
+    "ifnull(sum(s.speech_ms), 0), ifnull(sum(s.dropped_ms), 0), ifnull(sum(s.missing_ms), 0) "
     "FROM catalog_total c LEFT JOIN stage_total s ON true";
 
 int store_totals(struct store *st, struct store_totals *ret, struct err *err)
@@ -57,6 +58,9 @@ int store_totals(struct store *st, struct store_totals *ret, struct err *err)
     ret->archive.audio_left_ms = NEXT;
     ret->paused = NEXT != 0;
     ret->troubles = (uint64_t)NEXT;
+    ret->account.speech_ms = NEXT;
+    ret->account.dropped_ms = NEXT;
+    ret->account.missing_ms = NEXT;
 #undef NEXT
     sqlite3_reset(stmt);
     return 0;

@@ -53,20 +53,31 @@ static bool may_end(const struct complete_task *t, int64_t done)
     return !t->is_done && !t->waits_source;
 }
 
-/* One that settles waits for that. 1: it was so. */
+/* Columns of a task to which a shard's account is added; speech, dropped and missing are numbers of
+ * parameters. */
+#define ADD_ACCOUNT(speech, dropped, missing)                                         \
+    "speech_ms = iif(" speech " < 0, speech_ms, ifnull(speech_ms, 0) + " speech "), " \
+    "dropped_ms = dropped_ms + " dropped ", missing_ms = missing_ms + " missing
+
+/* One that settles waits for that. more: shards beside those counted, of so much audio and with
+ * this account. 1: it was so. */
 static int end(struct store *st, const struct complete_task *t, int64_t more, int64_t audio_ms,
-               const char *now, struct err *err)
+               const struct result_account *a, const char *now, struct err *err)
 {
     int rc =
         db_run(st, err,
                "UPDATE task SET shards_done = shards_done + ?2, "
                "audio_done_ms = audio_done_ms + ?3, shards_total = ?4, state = ?5, "
                "waits = ifnull(?6, waits), settled_at = ?7, "
-               "silent = ?8 AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = ?1), "
-               "retry_at = NULL, error_code = NULL, error = NULL WHERE task_id = ?1 AND "
-               "(SELECT count(*) FROM shard h WHERE h.task_id = ?1 AND h.seq < ?4) = ?4",
-               "iiiittti", t->task_id, more, audio_ms, t->total, t->settles ? "pending" : "done",
-               t->settles ? "settling" : NULL, t->settles ? NULL : now, (int64_t)t->transcribes);
+               "silent = ?8 AND missing_ms + ?11 = 0 "
+               "AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = ?1), " ADD_ACCOUNT(
+                   "?9", "?10",
+                   "?11") ", "
+                          "retry_at = NULL, error_code = NULL, error = NULL WHERE task_id = ?1 AND "
+                          "(SELECT count(*) FROM shard h WHERE h.task_id = ?1 AND h.seq < ?4) = ?4",
+               "iiiitttiiii", t->task_id, more, audio_ms, t->total, t->settles ? "pending" : "done",
+               t->settles ? "settling" : NULL, t->settles ? NULL : now, (int64_t)t->transcribes,
+               a->speech_ms, a->dropped_ms, a->missing_ms);
     bool ended = rc == 0 && sqlite3_changes(st->db) > 0;
 
     st->completing += ended && !t->settles;
@@ -82,27 +93,29 @@ static int after(struct store *st, const struct complete_task *t, int ended, str
 }
 
 int complete_shard(struct store *st, const struct complete_task *t, int64_t audio_ms,
-                   const char *now, struct err *err)
+                   const struct result_account *a, const char *now, struct err *err)
 {
-    int rc = may_end(t, t->done + 1) ? end(st, t, 1, audio_ms, now, err) : 0;
+    int rc = may_end(t, t->done + 1) ? end(st, t, 1, audio_ms, a, now, err) : 0;
 
     if (rc == 0)
-        rc = db_run(st, err,
-                    "UPDATE task SET shards_done = shards_done + 1, "
-                    "audio_done_ms = audio_done_ms + ?2, shards_total = nullif(?3, 0) "
-                    "WHERE task_id = ?1",
-                    "iii", t->task_id, audio_ms, t->total);
+        rc = db_run(
+            st, err,
+            "UPDATE task SET shards_done = shards_done + 1, "
+            "audio_done_ms = audio_done_ms + ?2, shards_total = nullif(?3, 0), " ADD_ACCOUNT(
+                "?4", "?5", "?6") " WHERE task_id = ?1",
+            "iiiiii", t->task_id, audio_ms, t->total, a->speech_ms, a->dropped_ms, a->missing_ms);
     return after(st, t, rc, err);
 }
 
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err)
 {
+    static const struct result_account none = {.speech_ms = -1};
     struct complete_task t;
     int rc = complete_read(st, task_id, &t, err);
 
     if (rc != 1)
         return rc;
-    return after(st, &t, may_end(&t, t.done) ? end(st, &t, 0, 0, now, err) : 0, err);
+    return after(st, &t, may_end(&t, t.done) ? end(st, &t, 0, 0, &none, now, err) : 0, err);
 }
 
 static int drop_heard(struct store *st, int64_t task_id, struct err *err)

@@ -17,10 +17,10 @@ struct complete_task {
 
 /* 1: *ret is filled; 0: there is no such task. */
 int complete_read(struct store *st, int64_t task_id, struct complete_task *ret, struct err *err);
-/* Counts a shard, of so much audio, that was put since *t was read, with what is of it; t->total
- * may have become known since. Then as complete_check. */
+/* Counts a shard, of so much audio and with this account, that was put since *t was read, with what
+ * is of it; t->total may have become known since. Then as complete_check. */
 int complete_shard(struct store *st, const struct complete_task *t, int64_t audio_ms,
-                   const char *now, struct err *err);
+                   const struct result_account *account, const char *now, struct err *err);
 /* When all of a task's shards are there: it is done, or, under a stage that settles, it waits for
  * that; also when it had failed meanwhile. One that was cancelled is done when nothing is left to
  * do, and not settled. Otherwise nothing. */

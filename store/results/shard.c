@@ -16,6 +16,8 @@ static int check(const struct store_shard_result *r, struct err *err)
 
     if (r->start_ms < 0 || r->end_ms < r->start_ms || r->seq == UINT32_MAX)
         return err_set(err, ERR_INPUT, "shard %u: impossible bounds", r->seq);
+    if (!result_account_holds(&r->account))
+        return err_set(err, ERR_INPUT, "shard %u: more speech without text than speech", r->seq);
     rc = texts_check(r, err);
     return rc < 0 ? rc : found_check(r, err);
 }
@@ -28,11 +30,14 @@ static int put_row(struct store *st, const struct store_shard_result *r, const c
 {
     int rc = db_run(st, err,
                     "INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, "
-                    "windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                    "windows, wall_ms, device, done_at, speech_ms, dropped_ms, missing_ms) "
+                    "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, nullif(?11, -1), "
+                    "iif(?11 < 0, NULL, ?12), iif(?11 < 0, NULL, ?13)) "
                     "ON CONFLICT (task_id, seq) DO NOTHING",
-                    "iiiitdiitt", r->task_id, (int64_t)r->seq, r->start_ms, r->end_ms,
+                    "iiiitdiittiii", r->task_id, (int64_t)r->seq, r->start_ms, r->end_ms,
                     r->language ? r->language : "", r->language_prob, (int64_t)r->windows,
-                    (int64_t)r->wall_ms, r->device ? r->device : "", r->done_at ? r->done_at : now);
+                    (int64_t)r->wall_ms, r->device ? r->device : "", r->done_at ? r->done_at : now,
+                    r->account.speech_ms, r->account.dropped_ms, r->account.missing_ms);
 
     return rc < 0 ? rc : sqlite3_changes(st->db);
 }
@@ -48,7 +53,7 @@ static int put(struct store *st, const struct store_shard_result *r, const struc
     if (rc == 0 && r->segment_count)
         rc = speakers_assign(st, t->media_id, r->task_id, r->seq, err);
     if (rc == 0)
-        rc = complete_shard(st, t, r->end_ms - r->start_ms, now, err);
+        rc = complete_shard(st, t, r->end_ms - r->start_ms, &r->account, now, err);
     return rc < 0 ? rc : corrections_settle(st, err);
 }
 

@@ -20,7 +20,7 @@ int texts_check(const struct store_shard_result *r, struct err *err)
         const struct result_segment *s = &r->segments[i];
         int rc;
 
-        if (s->start_ms < 0 || s->end_ms < s->start_ms || !s->text)
+        if (s->start_ms < 0 || s->end_ms < s->start_ms || !s->text || (!s->text[0] && !s->dropped))
             return err_set(err, ERR_INPUT, "shard %u: segment %zu is impossible", r->seq, i);
         if ((rc = check_words(r, i, err)) != 0)
             return rc;

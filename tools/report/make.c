@@ -271,7 +271,8 @@ static int add_doubt(void *arg, const struct read_doubt *row)
 
 static int doubts_of(struct report *r, struct store *st, struct err *err)
 {
-    int rc = read_doubts(st, &(struct read_doubts){.limit = REPORT_DOUBTS}, add_doubt, r, err);
+    int rc = read_doubts(st, &(struct read_doubts){.of = READ_DOUBTS_TEXT, .limit = REPORT_DOUBTS},
+                         add_doubt, r, err);
 
     return rc == ERR_NOMEM ? err_set(err, ERR_NOMEM, NO_MEMORY) : rc < 0 ? rc : 0;
 }

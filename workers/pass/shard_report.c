@@ -47,6 +47,7 @@ static struct msg_shard_done message_of(const struct shard *s, const struct stag
         .wall_ms = (uint32_t)(clock_mono_ms() - s->begun_ms),
         .segment_count = r->segment_count,
         .segments = (struct result_segment *)r->segments,
+        .account = r->account,
         .sound_count = r->sound_count,
         .sounds = (struct result_sound *)r->sounds,
         .vector_count = r->vector_count,
@@ -107,7 +108,7 @@ void report_forget(struct shard_part *p)
 
 int report_encode_parts(const struct shard *s, struct buf *out, struct err *err)
 {
-    const struct stage_result nothing = {.language = ""};
+    const struct stage_result nothing = {.language = "", .account.speech_ms = -1};
     const struct msg_shard_done now = message_of(s, &nothing);
     const struct msg_shard_done *of[SHARD_PARTS_MAX];
     struct msg_shard_done m;

@@ -14,6 +14,21 @@ static int64_t text_ms(const struct msg_shard_done *m)
     return sum;
 }
 
+/* Each source's speech counts by itself; where one was not listened to, nothing is known of all. */
+static struct result_account sum_accounts(const struct msg_shard_done *const *of, uint32_t n)
+{
+    struct result_account sum = {0};
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (of[i]->account.speech_ms < 0)
+            return of[i]->account;
+        sum.speech_ms += of[i]->account.speech_ms;
+        sum.dropped_ms += of[i]->account.dropped_ms;
+        sum.missing_ms += of[i]->account.missing_ms;
+    }
+    return sum;
+}
+
 static int merge_segments(const struct msg_shard_done *const *of, uint32_t n,
                           struct msg_shard_done *ret, struct err *err)
 {
@@ -130,6 +145,7 @@ int shard_sources_merge(const struct msg_shard_done *const *of, uint32_t n,
         ret->windows += of[i]->windows;
         most = text_ms(of[i]) > text_ms(of[most]) ? i : most;
     }
+    ret->account = sum_accounts(of, n);
     ret->language = of[most]->language;
     ret->language_prob = of[most]->language_prob;
     rc = merge_segments(of, n, ret, err);

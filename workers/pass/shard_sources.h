@@ -8,6 +8,7 @@
 /* of: the n results of sources 1 ... n, 2 to RESULT_SOURCES_MAX of one shard. *ret is like the
  * first of them, but for:
  *  - segments: of all, each with its source's number, by their begin, then by source;
+ *  - account: the sums; not measured where that of one source is not;
  *  - language: of the source with the most text in time; windows: all of them;
  *  - voices: one local speaker for each source, active where anybody is in that one, with the mean
  * of the vectors there. It borrows from `of`, and owns the arrays themselves: shard_sources_free.

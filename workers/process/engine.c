@@ -266,7 +266,7 @@ static void remove_lanes(struct engine_stages *e, struct shard *s)
 
 static void do_tasks(struct engine_stages *e)
 {
-    static const struct stage_result nothing = {.language = ""};
+    static const struct stage_result nothing = {.language = "", .account.speech_ms = -1};
     struct worker *w = e->w;
     struct shard *s = NULL;
     enum task task;

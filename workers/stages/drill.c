@@ -402,7 +402,8 @@ static bool ended(const struct drill *d)
 
 static void tell_all(struct drill *d)
 {
-    static const struct stage_result one = {.windows = 1, .end_sample = WHISPER_WINDOW_SAMPLES};
+    static const struct stage_result one = {
+        .windows = 1, .end_sample = WHISPER_WINDOW_SAMPLES, .account.speech_ms = -1};
 
     d->seen = d->lanes == d->shape.slots ? positions(d) : 0;
     for (uint32_t i = 0; i < d->lanes; i++)

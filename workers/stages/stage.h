@@ -40,7 +40,7 @@ struct stage_setup {
     void *tune_arg;
 };
 
-/* Of a lane. Borrowed during the call; what its stage does not make is 0. */
+/* Of a lane. Borrowed during the call; what its stage does not make is 0, but for `account`. */
 struct stage_result {
     const char *language;
     float language_prob;
@@ -48,6 +48,7 @@ struct stage_result {
     uint32_t windows;
     uint32_t segment_count;
     const struct result_segment *segments;
+    struct result_account account; /* of stages other than transcription: speech_ms -1 */
     uint32_t sound_count;
     const struct result_sound *sounds;
     uint32_t vector_count, vector_size;

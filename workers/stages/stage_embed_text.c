@@ -188,6 +188,7 @@ static void tell(struct reading *r, struct passages *p)
         .vector_count = p->work.passage_count,
         .vector_size = p->work.passage_count ? embedder_size(r->model) : 0,
         .vectors = p->vectors,
+        .account.speech_ms = -1,
     };
 
     r->samples_done += result.end_sample;

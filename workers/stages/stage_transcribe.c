@@ -250,6 +250,7 @@ static void on_lane(void *arg, const struct lane_result *r, const struct err *er
             .windows = r->windows,
             .segment_count = r->segment_count,
             .segments = r->segments,
+            .account = r->account,
         };
     s->done(s->done_arg, r ? &result : NULL, err);
     forget(s);

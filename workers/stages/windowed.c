@@ -160,7 +160,7 @@ static void count(struct windowed *w, struct windowed_lane *l, int64_t to)
 /* With its result, or what is wrong with it. */
 static void tell(struct windowed *w, struct windowed_lane *l)
 {
-    struct stage_result r = {.language = "", .windows = l->windows};
+    struct stage_result r = {.language = "", .windows = l->windows, .account.speech_ms = -1};
 
     r.end_sample = l->work.end(l->work.end_arg);
     if (!l->failed)

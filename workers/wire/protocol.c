@@ -223,12 +223,20 @@ static const struct field segment[] = {
 
 static bool segment_holds(const struct result_segment *s)
 {
+    if (!s->text[0] && !s->dropped)
+        return false;
     for (uint32_t i = 0; i < s->word_count; i++)
         if (s->words[i].start_ms < s->start_ms - WORD_SLACK_MS ||
             s->words[i].end_ms > s->end_ms + WORD_SLACK_MS)
             return false;
     return s->speech_prob == -1 || s->speech_prob >= 0;
 }
+
+static const struct field account[] = {
+    FIELD_I64(result_account, speech_ms, -1, PROTOCOL_MAX_MS),
+    FIELD_I64(result_account, dropped_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_I64(result_account, missing_ms, 0, PROTOCOL_MAX_MS),
+};
 
 static const struct field sound[] = {
     FIELD_SPAN(result_sound, start_ms, end_ms, PROTOCOL_MAX_MS),
@@ -282,6 +290,7 @@ static const struct field shard_done[] = {
     FIELD_U32(msg_shard_done, wall_ms, 0, UINT32_MAX),
     FIELD_U32(msg_shard_done, shards, 0, UINT32_MAX),
     FIELD_I64(msg_shard_done, total_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_STRUCT(msg_shard_done, account, account),
     FIELD_ARRAY(msg_shard_done, segments, segment_count, UINT32_MAX, segment),
     FIELD_ARRAY(msg_shard_done, sounds, sound_count, UINT32_MAX, sound),
     FIELD_U32(msg_shard_done, vector_size, 0, MAX_VECTOR),
@@ -298,7 +307,7 @@ static bool shard_done_holds(const void *of)
         if (!segment_holds(&m->segments[i]))
             return false;
     return (m->vector_size == 0) == (m->vector_count == 0) && (m->shards || m->total_ms == 0) &&
-           voices_hold(&m->voices);
+           result_account_holds(&m->account) && voices_hold(&m->voices);
 }
 
 static const struct field shard_failed[] = {

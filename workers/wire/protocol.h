@@ -203,6 +203,7 @@ struct msg_shard_done {
      * not yet. So a track is known to be done before the others of its lease are. */
     uint32_t shards;
     int64_t total_ms;
+    struct result_account account;
     uint32_t segment_count;
     struct result_segment *segments;
     uint32_t sound_count;

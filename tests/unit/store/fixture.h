@@ -206,7 +206,16 @@ static inline void catalog_audit(void)
                               "OR t.shards_done <> (SELECT count(*) FROM shard h "
                               "  WHERE h.task_id = t.task_id) "
                               "OR t.audio_done_ms <> (SELECT ifnull(sum(end_ms - start_ms), 0) "
-                              "  FROM shard h WHERE h.task_id = t.task_id)"),
+                              "  FROM shard h WHERE h.task_id = t.task_id) "
+                              "OR (ifnull(t.speech_ms, 0), t.dropped_ms, t.missing_ms) <> "
+                              "  (SELECT ifnull(sum(speech_ms), 0), ifnull(sum(dropped_ms), 0), "
+                              "   ifnull(sum(missing_ms), 0) "
+                              "   FROM shard h WHERE h.task_id = t.task_id)"),
+                     0);
+    assert_int_equal(count_of("SELECT count(*) FROM stage_total n WHERE (speech_ms, dropped_ms, "
+                              "missing_ms) <> (SELECT ifnull(sum(t.speech_ms), 0), "
+                              " ifnull(sum(t.dropped_ms), 0), ifnull(sum(t.missing_ms), 0) "
+                              " FROM task t WHERE t.stage_id = n.stage_id AND t.current)"),
                      0);
     assert_int_equal(
         count_of(

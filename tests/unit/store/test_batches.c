@@ -323,7 +323,9 @@ TEST(a_catalog_of_before_is_counted)
                  i);
         run_sql(sql);
     }
-    run_sql("INSERT INTO shard SELECT task_id, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026' "
+    run_sql("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, "
+            "windows, wall_ms, device, done_at) SELECT task_id, 0, 0, 30000, 'en', 0.9, 1, 12, "
+            "'cpu', '2026' "
             "FROM task WHERE task_id IN (1, 2, 11);"
             "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
             "VALUES (1, 0, 0, 0, 900, 'from before', 'en');"

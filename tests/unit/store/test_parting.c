@@ -123,6 +123,68 @@ TEST(comes_back_and_again)
     catalog_close(st);
 }
 
+/* How much of the speech has a text goes with the shards, and what has none with it. */
+TEST(speech_is_accounted_for_here_as_well)
+{
+    static const struct result_segment s[] = {
+        {.start_ms = 100, .end_ms = 900, .text = "the boats", .language = "en", .speech_prob = -1},
+        {.start_ms = 1000,
+         .end_ms = 3500,
+         .text = "",
+         .language = "",
+         .speech_prob = 0.75f,
+         .dropped = true,
+         .reason = RESULT_MISSING}};
+    const struct parting_share share = {1, false, 0, 0};
+    const struct parting_part p = {SPLIT, 0, 1, &share, 1};
+    struct store *st = archive(), *part;
+    struct err e = {0};
+
+    part = part_new();
+    assert_ok(parting_write(st, part, &p, &e), e);
+    assert_ok(store_shard_done(part,
+                               &(struct store_shard_result){.task_id = 1,
+                                                            .end_ms = 30000,
+                                                            .language = "en",
+                                                            .device = "cpu",
+                                                            .segments = s,
+                                                            .segment_count = 2,
+                                                            .account = {4000, 700, 2500}},
+                               &e),
+              e);
+    assert_ok(store_shard_done(part,
+                               &(struct store_shard_result){.task_id = 1,
+                                                            .seq = 1,
+                                                            .start_ms = 30000,
+                                                            .end_ms = 50000,
+                                                            .account.speech_ms = -1,
+                                                            .shards = 2},
+                               &e),
+              e);
+    store_close(part);
+    merge_ok(st);
+    assert_string_equal(text_of("SELECT group_concat(ifnull(speech_ms, '-') || ' ' || "
+                                "ifnull(dropped_ms, '-') || ' ' || ifnull(missing_ms, '-')) "
+                                "FROM shard"),
+                        "4000 700 2500,- - -");
+    assert_string_equal(text_of("SELECT speech_ms || ' ' || text_share FROM recordings "
+                                "WHERE media_id = 1"),
+                        "4000 0.2");
+    assert_string_equal(text_of("SELECT start || text || reason FROM doubts "
+                                "WHERE outcome = 'missing'"),
+                        "0:01speech without text");
+    catalog_close(st);
+    /* A part may be anybody's. */
+    st = archive();
+    change("UPDATE shard SET missing_ms = 3301 WHERE seq = 0");
+    {
+        struct parting_merged m;
+
+        assert_int_equal(merge(st, PART, &m, &e), ERR_INPUT);
+    }
+    catalog_close(st);
+}
+
 /* As good as their texts: those in between are longer. */
 static int64_t triggers(void)
 {

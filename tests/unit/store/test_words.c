@@ -255,6 +255,10 @@ TEST(impossible_words_are_refused)
         assert_int_equal(put(st, 2, 0, &s, 1, &e), ERR_INPUT);
         assert_non_null(strstr(e.msg, "word 0 of segment 0"));
     }
+    s = texts[2];
+    s.text = "";
+    assert_int_equal(put(st, 2, 0, &s, 1, &e), ERR_INPUT);
+    assert_non_null(strstr(e.msg, "segment 0"));
     assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id = 2"), 0);
     catalog_close(st);
 }
@@ -304,11 +308,20 @@ TEST(a_long_migration_is_announced)
     assert_int_equal(count_of("SELECT count(*) FROM sqlite_stat1"), 0); /* of one recording */
     run_sql("UPDATE catalog_total SET segments = 1");
     catalog_close(st);
-    assert_non_null(strstr(line, "up to date (schema 2 to 22)"));
+    assert_non_null(strstr(line, "up to date (schema 2 to 23)"));
     *line = 0;
     catalog_close(catalog_open(STORE_WRITE));
     assert_string_equal(line, "");
     log_set_sink(NULL, NULL);
+}
+
+static struct store_totals totals_of(struct store *st)
+{
+    struct store_totals t;
+    struct err e = {0};
+
+    assert_ok(store_totals(st, &t, &e), e);
+    return t;
 }
 
 TEST(a_catalog_of_schema_2_migrates)
@@ -328,6 +341,10 @@ TEST(a_catalog_of_schema_2_migrates)
                         "0:00 from before -0.25");
     assert_string_equal(text_of("SELECT text || reason FROM results"), "from before");
     assert_int_equal(count_of("SELECT count(*) FROM doubts"), 0);
+    assert_string_equal(text_of("SELECT ifnull(speech_ms, '-') || ifnull(text_share, '-') "
+                                "FROM recordings"),
+                        "--");
+    assert_int_equal(totals_of(st).account.speech_ms, 0);
     /* The next shard of the same task has all that is new. */
     assert_ok(put(st, 1, 1, texts, 4, &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM results"), 5);

@@ -224,7 +224,8 @@ class Plan(unittest.TestCase):
             # 10 s with two at once, an hour later 5 s; another device's are not counted.
             for task, device, wall, at in ((tasks[0], "cpu", 10000, "01:00:10.000"), (tasks[1], "cpu", 4000, "01:00:09.000"),
                                            (tasks[2], "cpu", 5000, "02:00:00.000"), (tasks[3], "sim:0", 10, "02:00:00.000")):
-                db.execute("INSERT INTO shard VALUES (?, 0, 0, 60000, 'en', 0.9, 1, ?, ?, ?)",
+                db.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                           "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 60000, 'en', 0.9, 1, ?, ?, ?)",
                            (task, wall, device, f"2026-11-20T{at}Z"))
             db.execute("UPDATE task SET shards_total = 1, shards_done = 1, state = 'done' WHERE task_id < ?", (tasks[4],))
         db.close()
@@ -243,7 +244,8 @@ class Plan(unittest.TestCase):
             (task,) = db.execute("SELECT min(task_id) FROM task").fetchone()
             # Ten at a time are written, each 100 ms: 200 s of audio in 1.91 s.
             for seq in range(200):
-                db.execute("INSERT INTO shard VALUES (?, ?, ?, ?, 'en', 0.9, 1, 10, 'cpu', ?)",
+                db.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                           "language_prob, windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, 'en', 0.9, 1, 10, 'cpu', ?)",
                            (task, seq, 1000 * seq, 1000 * seq + 1000,
                             f"2026-11-20T01:00:{seq // 100:02}.{seq // 10 % 10}00Z"))
             db.execute("UPDATE task SET shards_total = 200, shards_done = 200, state = 'done' WHERE task_id = ?", (task,))

@@ -63,7 +63,8 @@ class Speakers(ProgramTest):
         self.diarization(connection, 3, alone, [[0, 0.98, 0.2]], [(0, 3000, 0)])
         task, = connection.execute("SELECT task_id FROM task WHERE media_id = ? AND stage_id = 1",
                                    (first,)).fetchone()
-        connection.execute("INSERT INTO shard VALUES (?, 0, 0, 90000, 'en', 0.9, 1, 12, 'cpu', '2026')", (task,))
+        connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                           "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 90000, 'en', 0.9, 1, 12, 'cpu', '2026')", (task,))
         connection.executemany(
             "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, language, "
             "speaker_id) VALUES (?, ?, 0, ?, ?, ?, ?, 'en', ?)",

@@ -51,6 +51,28 @@ TEST(segments_are_by_time_and_say_whose)
     shard_sources_free(&m);
 }
 
+TEST(speech_is_summed_where_all_were_listened_to)
+{
+    struct msg_shard_done a = part_of(left, 3, "en"), b = part_of(right, 2, "es");
+    const struct msg_shard_done *const of[] = {&a, &b};
+    struct msg_shard_done m;
+    struct err e = {0};
+
+    a.account = (struct result_account){3000, 200, 30};
+    b.account = (struct result_account){5000, 0, 7};
+    assert_ok(shard_sources_merge(of, 2, &m, &e), e);
+    assert_int_equal(m.account.speech_ms, 8000);
+    assert_int_equal(m.account.dropped_ms, 200);
+    assert_int_equal(m.account.missing_ms, 37);
+    shard_sources_free(&m);
+    b.account = (struct result_account){.speech_ms = -1};
+    assert_ok(shard_sources_merge(of, 2, &m, &e), e);
+    assert_int_equal(m.account.speech_ms, -1);
+    assert_int_equal(m.account.dropped_ms, 0);
+    assert_int_equal(m.account.missing_ms, 0);
+    shard_sources_free(&m);
+}
+
 static struct msg_shard_done voice_of(const uint8_t *active, const uint32_t *of, uint32_t n,
                                       const float *vectors)
 {

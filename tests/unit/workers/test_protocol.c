@@ -159,6 +159,7 @@ static const struct msg_shard_done shard_done = {
     .wall_ms = 7,
     .shards = 4,
     .total_ms = 5,
+    .account = {900, 300, 600},
     .segment_count = 2,
     .segments = segments,
     .sound_count = 2,
@@ -419,6 +420,15 @@ TEST(ranges_are_checked)
     REFUSED(shard_done, start_ms, -1);
     REFUSED(shard_done, language_prob, NAN);
     REFUSED(shard_done, language_prob, 1.5f);
+    REFUSED(shard_done, account.speech_ms, -2);
+    REFUSED(shard_done, account.speech_ms, -1); /* nobody listened, but so much is missing */
+    REFUSED(shard_done, account.speech_ms, 899);
+    REFUSED(shard_done, account.speech_ms, INT64_MAX);
+    REFUSED(shard_done, account.dropped_ms, -1);
+    REFUSED(shard_done, account.dropped_ms, 301);
+    REFUSED(shard_done, account.missing_ms, -1);
+    REFUSED(shard_done, account.missing_ms, 601);
+    REFUSED(shard_done, account.missing_ms, INT64_MAX);
     REFUSED(shard_failed, code, 0);
     REFUSED(shard_failed, code, ERR_LAST - 1);
     REFUSED(lease_end, code, 1);
@@ -475,6 +485,7 @@ TEST(segments_are_checked)
     SEGMENT_REFUSED(start_ms, -1);
     SEGMENT_REFUSED(start_ms, 1501);
     SEGMENT_REFUSED(text, (char *)"\xc3");
+    SEGMENT_REFUSED(text, (char *)"");
     SEGMENT_REFUSED(attempts, 0);
     SEGMENT_REFUSED(attempts, 17);
     SEGMENT_REFUSED(speech_prob, -0.5f);
@@ -489,6 +500,23 @@ TEST(segments_are_checked)
     WORD_REFUSED(probability, -0.1f);
     WORD_REFUSED(probability, 1.1f);
     WORD_REFUSED(probability, NAN);
+}
+
+/* Somebody speaks, and no text came: that alone may be empty. */
+TEST(speech_without_text_is_read)
+{
+    struct result_segment s = {.start_ms = 100,
+                               .end_ms = 3000,
+                               .text = "",
+                               .language = "",
+                               .attempts = 1,
+                               .speech_prob = 0.9f,
+                               .dropped = true,
+                               .reason = RESULT_MISSING};
+
+    assert_int_equal(get_one(&s), 0);
+    s.dropped = false;
+    assert_int_equal(get_one(&s), ERR_PROTOCOL);
 }
 
 /* Leaves segments alone: what follows them is four counts of 0. */

@@ -13,6 +13,27 @@ static const struct param_field task = {.name = "task",
                                         .value = "TASK",
                                         .help = "transcribe (default) or translate"};
 
+/* In other words than the parameters are. */
+static const char *const qualities[] = {"best", "fast", NULL};
+static const struct param_field quality = {
+    .name = "quality",
+    .kind = PARAM_CHOICE,
+    PARAM_AT(enqueue_params, quality),
+    .choices = qualities,
+    .value = "WORD",
+    .title = "How text is searched for",
+    .help = "best (default) or fast: one hypothesis instead of five",
+    .manual = "One of best, the default, which is --beam-size=5 --best-of=5, as other programs "
+              "have it, and fast, which is 1 and 1: some words are worse, and the decoder has a "
+              "fifth of the work."};
+static const struct param_field one_language = {
+    .name = "one_language",
+    .kind = PARAM_BOOL,
+    PARAM_AT(enqueue_params, one_language),
+    .help = "a recording's language does not change",
+    .manual = "Each stretch of some five minutes is taken to be in one language, which its first "
+              "speech tells. Without it, languages are detected for each stretch of speech."};
+
 static void add_row(struct enqueue_params *p, const struct param_field *f)
 {
     struct enqueue_option *o = &p->options[p->count];
@@ -31,10 +52,14 @@ void enqueue_params_init(struct enqueue_params *p)
     memset(p, 0, sizeof(*p));
     transcribe_params_default(&p->params);
     for (const struct param_field *f = t->fields; f < t->fields + t->count; f++) {
+        if (strcmp(f->name, "beam_size") == 0)
+            add_row(p, &quality);
         if (f->help)
             add_row(p, f);
         if (strcmp(f->name, "translate") == 0)
             add_row(p, &task);
+        if (strcmp(f->name, "multilingual") == 0)
+            add_row(p, &one_language);
     }
 }
 
@@ -67,6 +92,20 @@ static int take_task(const char *value, struct enqueue_params *p, struct err *er
     return rc;
 }
 
+static bool given(const struct enqueue_params *p, const char *name);
+
+static int take_quality(const char *value, struct enqueue_params *p, struct err *err)
+{
+    int rc = param_option_take(&quality, value, p, err);
+    uint32_t beams = p->quality == 1 ? 1 : ENQUEUE_BEAMS;
+
+    if (!given(p, "beam-size"))
+        p->params.beam_size = beams;
+    if (!given(p, "best-of"))
+        p->params.best_of = beams;
+    return rc;
+}
+
 int enqueue_params_take(struct enqueue_params *p, int option, const char *value, struct err *err)
 {
     const size_t i = option == 'l' ? find(p, "language") : (size_t)(option - ENQUEUE_PARAMS_FIRST);
@@ -81,6 +120,10 @@ int enqueue_params_take(struct enqueue_params *p, int option, const char *value,
         return enqueue_language_take(value, &p->params, err);
     if (o->field == &task)
         return take_task(value, p, err);
+    if (o->field == &quality)
+        return take_quality(value, p, err);
+    if (o->field == &one_language)
+        return param_option_take(o->field, value, p, err);
     if (strcmp(o->name, "vad") == 0)
         return enqueue_vad_take(o->name, value, &p->vad, err);
     return param_option_take(o->field, value, &p->params, err);
@@ -111,7 +154,36 @@ bool enqueue_params_time(struct enqueue_params *p)
     return true;
 }
 
-bool enqueue_params_hears(const struct enqueue_params *p) { return given(p, "channels"); }
+/* Only what nobody said anything of: the table's defaults are those of the first catalogs. */
+bool enqueue_params_older(const struct enqueue_params *p, uint32_t which,
+                          struct transcribe_params *ret)
+{
+    struct transcribe_params first;
+
+    transcribe_params_default(&first);
+    if ((which & ENQUEUE_OLDER_CHANNELS && given(p, "channels")) ||
+        (which & ENQUEUE_OLDER_SEARCH &&
+         (given(p, "quality") || given(p, "beam-size") || given(p, "best-of"))) ||
+        (which & ENQUEUE_OLDER_LANGUAGES && !ret->multilingual))
+        return false;
+    if (which & ENQUEUE_OLDER_CHANNELS)
+        memcpy(ret->hearing.channels, first.hearing.channels, sizeof(first.hearing.channels));
+    if (which & ENQUEUE_OLDER_SEARCH) {
+        ret->beam_size = first.beam_size;
+        ret->best_of = first.best_of;
+    }
+    if (which & ENQUEUE_OLDER_LANGUAGES)
+        ret->multilingual = given(p, "multilingual");
+    return !(which & ENQUEUE_OLDER_LANGUAGES) || !ret->multilingual;
+}
+
+void enqueue_params_settle(struct enqueue_params *p)
+{
+    const bool said = p->params.language[0] && !transcribe_many_languages(&p->params);
+
+    if (!given(p, "multilingual"))
+        p->params.multilingual = !said && !p->one_language;
+}
 
 const char *enqueue_params_given(const struct enqueue_params *p)
 {
@@ -152,12 +224,13 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
          "--max-initial-timestamp and --without-timestamps exclude each other"},
         {q->hallucination_silence_threshold > 0 && !q->word_timestamps,
          "--hallucination-silence-threshold does nothing without --word-timestamps"},
-        {q->multilingual && said,
-         "--multilingual and --language exclude each other: windows are heard, or it is said"},
+        {given(p, "multilingual") && (said || p->one_language),
+         "--multilingual excludes --one-language, and --language with one language"},
+        {p->one_language && q->language[0],
+         "--one-language does nothing with --language"},
         {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
-             (said || q->multilingual),
-         "--language-detection-segments and -threshold do nothing with --language or "
-         "--multilingual"},
+             said,
+         "--language-detection-segments and -threshold do nothing with --language"},
         {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
              !q->vad_model[0],
          "--language-detection-segments and -threshold do nothing without voice activity (--vad): "

@@ -15,6 +15,7 @@
 
 #define ENQUEUE_PARAMS_FIRST 1000 /* value of the first of these options for getopt */
 #define ENQUEUE_PARAMS_MAX 64
+#define ENQUEUE_BEAMS 5 /* and candidates, by default; with --quality=fast 1 */
 
 struct enqueue_option {
     const struct param_field *field;
@@ -26,7 +27,9 @@ struct enqueue_option {
 struct enqueue_params {
     struct transcribe_params params;
     struct enqueue_vad vad;
-    uint32_t task; /* where --task was given: 0 transcribe, 1 translate */
+    uint32_t task;    /* where --task was given: 0 transcribe, 1 translate */
+    uint32_t quality; /* where --quality was given: 0 best, 1 fast */
+    bool one_language;
     struct enqueue_option options[ENQUEUE_PARAMS_MAX];
     size_t count;
 };
@@ -37,6 +40,8 @@ void enqueue_params_init(struct enqueue_params *p);
 size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret);
 /* option: one of these, or 'l'. ERR_USAGE with a sentence. */
 int enqueue_params_take(struct enqueue_params *p, int option, const char *value, struct err *err);
+/* Once all are taken: the defaults that depend on others. */
+void enqueue_params_settle(struct enqueue_params *p);
 /* Once all are taken and it is settled whether there is voice activity (params.vad_model): options
  * that exclude each other, or that do nothing without another, are ERR_USAGE. */
 int enqueue_params_agree(const struct enqueue_params *p, struct err *err);
@@ -44,8 +49,14 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err);
 const char *enqueue_params_vad_option(const struct enqueue_params *p);
 /* Words get their times, unless it was said how: false: they do not, by the options. */
 bool enqueue_params_time(struct enqueue_params *p);
-/* Was it said which channels are heard? */
-bool enqueue_params_hears(const struct enqueue_params *p);
+/* Sets what older defaults were, where nothing was said of it; false: all of it was said. `which`
+ * is a sum of ENQUEUE_OLDER_...: */
+#define ENQUEUE_OLDER_CHANNELS 1u  /* channels are mixed */
+#define ENQUEUE_OLDER_SEARCH 2u    /* one hypothesis */
+#define ENQUEUE_OLDER_LANGUAGES 4u /* one language for each shard */
+#define ENQUEUE_OLDER_ALL 7u
+bool enqueue_params_older(const struct enqueue_params *p, uint32_t which,
+                          struct transcribe_params *ret);
 /* The name of an option that was given, of whatever group; NULL: none was. */
 const char *enqueue_params_given(const struct enqueue_params *p);
 /* The part of --help, at most 80 columns wide. */

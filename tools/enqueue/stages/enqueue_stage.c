@@ -25,10 +25,8 @@ static int check_language(const struct vocabulary *v, struct transcribe_params *
 {
     if (p->translate && vocabulary_ids(v)->translate < 0)
         return err_set(err, ERR_USAGE, "this model cannot translate. Try another --model");
-    if (p->multilingual && !vocabulary_multilingual(v))
-        return err_set(err, ERR_USAGE,
-                       "this model knows one language; leave --multilingual out, or try another "
-                       "--model");
+    if (!vocabulary_multilingual(v))
+        p->multilingual = false;
     return enqueue_language_check(v, p, err);
 }
 

@@ -60,21 +60,22 @@ static int look(void *arg, const struct read_progress *row)
     return l->found;
 }
 
-/* Nobody said which channels are heard, and the catalog has the same from a time when they were
- * mixed: then they still are, or a recording in two folders would be done twice. */
-static int stay_mixed(struct store *known, struct enqueue_stages *ret, struct err *err)
+/* Where nobody said how something is done, and the catalog has the same stage by older defaults,
+ * these hold, or a recording in two folders would be done twice. 1: it has not. */
+static int look_older(const struct enqueue_params *said, uint32_t which, struct store *known,
+                      struct enqueue_stages *ret, struct err *err)
 {
-    struct store_stage mixed = ret->transcribe;
-    struct looking l = {.wanted = &mixed};
+    struct store_stage older = ret->transcribe;
+    struct looking l = {.wanted = &older};
     struct transcribe_params p;
     char *params = NULL;
     int rc = transcribe_params_from_json(ret->own[0].params, &p, err);
 
-    snprintf(p.hearing.channels, sizeof(p.hearing.channels), "mix");
+    if (rc != 0 || !enqueue_params_older(said, which, &p))
+        return rc != 0 ? rc : 1;
+    rc = transcribe_params_to_json(&p, &params, err);
+    older.params_json = params;
     if (rc == 0)
-        rc = transcribe_params_to_json(&p, &params, err);
-    mixed.params_json = params;
-    if (rc == 0 && known)
         rc = read_progress(known, look, &l, err);
     if (rc >= 0 && l.found) {
         free(ret->own[0].params);
@@ -82,7 +83,21 @@ static int stay_mixed(struct store *known, struct enqueue_stages *ret, struct er
         return 0;
     }
     free(params);
-    return rc;
+    return rc < 0 ? rc : 1;
+}
+
+static int stay_as_before(const struct enqueue_params *said, struct store *known,
+                          struct enqueue_stages *ret, struct err *err)
+{
+    struct looking l = {.wanted = &ret->transcribe};
+    int rc = known ? read_progress(known, look, &l, err) : 0;
+
+    if (rc < 0 || !known || l.found)
+        return rc < 0 ? rc : 0;
+    rc = 1;
+    for (uint32_t which = 1; rc == 1 && which <= ENQUEUE_OLDER_ALL; which++)
+        rc = look_older(said, which, known, ret, err);
+    return rc < 0 ? rc : 0;
 }
 
 /* What --no-transcribe leaves out must be there for what works on it. */
@@ -186,6 +201,7 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     if (rc != 0)
         return rc;
     doing[0] = 0;
+    enqueue_params_settle(&w->params);
     if (w->apart)
         timed = enqueue_params_time(&w->params);
     rc = enqueue_params_agree(&w->params, err);
@@ -194,8 +210,8 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     snprintf(doing, 200, "use the model '%.150s'", w->model ? w->model : MODEL_DEFAULT);
     rc = enqueue_stage_find(w->model ? w->model : MODEL_DEFAULT, &w->params.params, &ret->own[0],
                             &ret->transcribe, err);
-    if (rc == 0 && !w->again && !enqueue_params_hears(&w->params))
-        rc = stay_mixed(known, ret, err);
+    if (rc == 0 && !w->again)
+        rc = stay_as_before(&w->params, known, ret, err);
     if (rc == 0 && timed && last && !w->again)
         rc = without_times(last, ret, err);
     if (rc == 0 && w->no_transcribe) {

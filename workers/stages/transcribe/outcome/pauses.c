@@ -332,7 +332,7 @@ int pauses_missing(const struct lane_window *w, int64_t start, int64_t end, stru
     while (!rc && pack_next_run(&w->pack, least_gap(w), &run)) {
         int64_t from = start > run.at ? start : run.at;
         int64_t to = end < run.at + run.samples ? end : run.at + run.samples;
-        struct result_segment s = {.text = "_",
+        struct result_segment s = {.text = "",
                                    .language = "",
                                    .attempts = 1,
                                    .dropped = true,
