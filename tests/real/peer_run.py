@@ -11,7 +11,8 @@ import sys
 def faster_whisper(weights, batched):
     from faster_whisper import BatchedInferencePipeline, WhisperModel
 
-    model = WhisperModel(weights, device="cpu", compute_type="float32", cpu_threads=2)
+    model = WhisperModel(weights, device="cpu", compute_type="float32",
+                         cpu_threads=int(os.environ.get("NIGHTSHIFT_REAL_THREADS", 0)))
     listener = BatchedInferencePipeline(model) if batched else model
 
     def hear(path):

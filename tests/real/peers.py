@@ -57,8 +57,8 @@ def heard(peer, name, recordings, model="base", folder=None):
     path = file_of(peer, name, model, folder)
     there = read(path)
     missing = [r for r in recordings if key_of(r) not in there]
-    if missing:
-        ask(peer, missing, model, there)
+    for r, segments in ask(peer, missing, model) if missing else ():
+        there[key_of(r)] = segments
         new = f"{path}.{os.getpid()}"
         with open(new, "w", encoding="utf-8") as file:
             json.dump(there, file, ensure_ascii=False, indent=0)
@@ -66,12 +66,15 @@ def heard(peer, name, recordings, model="base", folder=None):
     return {r.name: [tuple(s) for s in there[key_of(r)]] for r in recordings}
 
 
-def ask(peer, recordings, model, ret):
+def ask(peer, recordings, model):
+    """Yields (recording, its segments), one after the other."""
     weights = cache.model(model) if peer == "openai-whisper" else cache.ct2(model)
     print(f"# {peer}: {len(recordings)} recordings", file=sys.stderr, flush=True)
+    left = list(recordings)
     with subprocess.Popen([python_of(peer), RUNNER, peer, weights, *(r.path for r in recordings)],
+                          env={**os.environ, "KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "PASSIVE"},
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
-        for r, line in zip(recordings, process.stdout):
-            ret[key_of(r)] = json.loads(line)
-    if process.returncode or any(key_of(r) not in ret for r in recordings):
+        for line in process.stdout:
+            yield left.pop(0), json.loads(line)
+    if process.returncode or left:
         raise cache.Missing(f"it did not answer: status {process.returncode}")
