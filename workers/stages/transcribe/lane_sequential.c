@@ -6,12 +6,15 @@
 
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/lane.h"
+#include "workers/stages/transcribe/outcome/loudness.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 
 #define RATE WHISPER_RATE_HZ
 #define SHORTEST 1600           /* samples; nobody says anything in a tenth of a second */
 #define QUIET (1.5f / 32768.0f) /* 16-bit silence with one bit of dither */
 #define SHORT_MOVES_MAX 3
+#define REST_LEAST RATE       /* samples behind the last text that may hold another one, */
+#define REST_LOUD_SECONDS 0.5 /*   and how much of them is as loud as speech then */
 
 /* Adds to the text that the next window may go on from; the oldest tokens go. */
 static void remember(struct lane *l, const int32_t *tokens, size_t n)
@@ -118,11 +121,42 @@ static void take_text(struct lane *l, const struct decoding_result *r, const str
         l->previous_count = 0;
 }
 
+static bool is_loud(const float *pcm, int64_t samples, int64_t from)
+{
+    struct loudness loud;
+    float start = (float)from / RATE, end = (float)samples / RATE;
+
+    loudness_measure(pcm, (size_t)samples, &loud);
+    return (double)(loudness_share(&loud, start, end) * (end - start)) >= REST_LOUD_SECONDS;
+}
+
+/* A single timestamp at a text's end says that nothing follows in the window, and published models
+ * write it too early at times: where it is loud behind it, listening goes on from there. The
+ * reference goes to the window's end. */
+static int64_t go_on(const struct lane_window *w, const struct outcome *o)
+{
+    const struct lane *l = w->lane;
+    int64_t end = o->closed && o->count ? o->drafts[o->count - 1].span.end : w->samples, ret;
+    float *pcm;
+
+    if (o->advance < w->samples || w->samples - end < REST_LEAST)
+        return o->advance;
+    pcm = malloc((size_t)w->samples * sizeof(*pcm));
+    if (!pcm) /* as the reference does */
+        return o->advance;
+    ret = l->source.read(l->source.arg, w->at, (size_t)w->samples, pcm) == w->samples &&
+                  is_loud(pcm, w->samples, end)
+              ? end
+              : o->advance;
+    free(pcm);
+    return ret;
+}
+
 int sequential_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
                     struct err *err)
 {
     struct lane *l = w->lane;
-    int64_t advance = o->advance;
+    int64_t advance = go_on(w, o);
     int rc;
 
     l->windows++;

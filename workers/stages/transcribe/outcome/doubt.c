@@ -148,6 +148,8 @@ uint32_t doubt_signs(const struct doubt_facts *f, const struct transcribe_params
     signs = voice_signs(f, p) | attempt_signs(f) |
             when(f->no_speech_prob > p->no_speech_threshold, DOUBT_NO_SPEECH) |
             when(f->avg_logprob < p->logprob_threshold, DOUBT_UNLIKELY) |
+            when(f->avg_logprob < p->logprob_threshold - DOUBT_DISBELIEF, DOUBT_DISBELIEVED) |
+            when(f->beside_silence, DOUBT_BESIDE_SILENCE) |
             when(f->compression_ratio > p->compression_ratio_threshold, DOUBT_REPETITIVE) |
             when(repetition_loops(&text), DOUBT_LOOP) | pace_signs(f, &text) |
             when(odd_words(f), DOUBT_WORDS);
@@ -165,6 +167,10 @@ static const struct rule {
     {DOUBT_NO_SPEECH | DOUBT_NO_VOICE, 0},
     /* Nobody is heard, and the model itself does not believe what it wrote. */
     {DOUBT_UNLIKELY | DOUBT_NO_VOICE, 0},
+    /* Every attempt failed, and the likeliest of them is far below what is believed. */
+    {DOUBT_DISBELIEVED, 0},
+    /* Odd words between silences, where that was asked for. */
+    {DOUBT_BESIDE_SILENCE, 0},
     /* What models say to silence, where there is silence by another witness. Who says "Thanks for
      * watching!" aloud is heard by voice activity, and keeps it. */
     {DOUBT_PHRASE | DOUBT_NO_VOICE, 0},
@@ -198,12 +204,14 @@ static const struct name {
     {DOUBT_NO_SPEECH, "no speech", "The model itself thought that nobody speaks here."},
     {DOUBT_NO_VOICE, "no voice", "Voice activity hears nobody here."},
     {DOUBT_UNLIKELY, "too unlikely", "The model hardly believed these words itself."},
+    {DOUBT_DISBELIEVED, "beyond belief", "It believed so little of them that they are left out."},
     {DOUBT_REPETITIVE, "too repetitive", "It repeats itself more than people do."},
     {DOUBT_LOOP, "loop", "The same few words come again and again."},
     {DOUBT_PHRASE, "silence phrase", "Models write such words where nothing is said."},
     {DOUBT_PACE, "impossible pace", "Nobody says so much, or so little, in that time."},
     {DOUBT_WORDS, "odd words",
      "Half of its words, or more, are improbable or oddly long or short."},
+    {DOUBT_BESIDE_SILENCE, "beside silence", "Its words are odd, and stand between silences."},
 };
 static const char again[] = "tried again";
 /* Behind it, by what the attempt was refused for. */

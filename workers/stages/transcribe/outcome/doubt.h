@@ -34,7 +34,12 @@ enum doubt {
                            of it; keeps what people may really say from being dropped, and is not
                            among the words of doubt_text */
     DOUBT_FAST = 4096,  /* PACE, and it is more words than anybody says in the time */
+    DOUBT_DISBELIEVED = 8192, /* UNLIKELY by DOUBT_DISBELIEF more than the threshold: alone enough */
+    DOUBT_BESIDE_SILENCE = 16384, /* hallucination_silence_threshold says so; alone enough */
 };
+
+/* Of published weights on real speech no text so unlikely was right (docs/benchmarks.md). */
+#define DOUBT_DISBELIEF 1.0f
 
 #define DOUBT_TEXT_MAX 256
 
@@ -49,6 +54,7 @@ struct doubt_facts {
     float speech_prob; /* mean of the voice activity over the segment; -1: unknown */
     const struct result_word *words;
     uint32_t word_count;
+    bool beside_silence; /* as the hallucination rule found it */
 };
 
 /* The signs, as bits. Numbers that are none (NaN) are no sign; of a text of more than 2048 letters

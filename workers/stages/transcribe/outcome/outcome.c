@@ -163,8 +163,9 @@ static float sureness(const struct vocabulary *v, const struct decoding_result *
 }
 
 /* heard_ms: how much of it the model has heard. */
-static void doubt(struct result_segment *s, int64_t heard_ms, const struct decoding_result *r,
-                  const struct transcribe_params *p, char *reason, size_t len)
+static void doubt(struct result_segment *s, const struct draft *d, int64_t heard_ms,
+                  const struct decoding_result *r, const struct transcribe_params *p, char *reason,
+                  size_t len)
 {
     struct doubt_facts facts = {
         .text = s->text,
@@ -180,6 +181,7 @@ static void doubt(struct result_segment *s, int64_t heard_ms, const struct decod
         .speech_prob = s->speech_prob > 1 ? 1 : s->speech_prob, /* -1 stays */
         .words = s->words,
         .word_count = s->word_count,
+        .beside_silence = d->beside_silence,
     };
     uint32_t signs = doubt_signs(&facts, p);
 
@@ -251,7 +253,8 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
         if (!d->text)
             continue;
         place_draft(o, d, w, after_ms, words, &s);
-        doubt(&s, pauses_heard_ms(w, s.start_ms, s.end_ms), r, p->params, reason, sizeof(reason));
+        doubt(&s, d, pauses_heard_ms(w, s.start_ms, s.end_ms), r, p->params, reason,
+              sizeof(reason));
         d->dropped = s.dropped;
         rc = s.dropped ? yield_add(yield, &s, err) : pauses_yield(w, &d->span, &s, yield, err);
         after_ms =

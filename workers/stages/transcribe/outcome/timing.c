@@ -192,10 +192,17 @@ static void fit(struct outcome *o, double last, double window)
 /* Seconds from the window's begin; -1 without segments. */
 static double last_end(const struct outcome *o)
 {
-    for (uint32_t i = o->count; i-- > 0;)
+    double end = -1;
+
+    for (uint32_t i = o->count; i-- > 0;) {
+        if (o->drafts[i].beside_silence)
+            continue;
         if (o->drafts[i].words)
             return (double)o->words.words[o->drafts[i].first_word + o->drafts[i].words - 1].end;
-    return o->count ? (double)o->drafts[o->count - 1].end : -1;
+        if (end < 0)
+            end = (double)o->drafts[i].end;
+    }
+    return end;
 }
 
 static int64_t seek_of(double seconds, int64_t window)
@@ -215,11 +222,16 @@ static void move_by_words(const struct lane_window *w, double threshold, struct 
     o->advance = threshold > 0 && rest <= threshold ? w->samples : seek_of(end, w->samples);
 }
 
-static void drop_from(struct outcome *o, uint32_t first)
+/* What ends before `seek` seconds is dropped; what comes behind is heard again from there. */
+static void drop_from(struct outcome *o, uint32_t first, double seek)
 {
-    for (uint32_t i = first; i < o->count; i++)
+    uint32_t n = first;
+
+    while (n < o->count && (n == first || (double)o->drafts[n].end <= seek))
+        o->drafts[n++].beside_silence = true;
+    for (uint32_t i = n; i < o->count; i++)
         free(o->drafts[i].text);
-    o->count = first;
+    o->count = n;
 }
 
 static void skip_hallucinations(const struct lane_window *w, double threshold, double last,
@@ -237,7 +249,7 @@ static void skip_hallucinations(const struct lane_window *w, double threshold, d
 
     if (keep == o->count)
         return;
-    drop_from(o, keep);
+    drop_from(o, keep, seek);
     o->advance = seek_of(seek, w->samples);
 }
 
