@@ -1,5 +1,6 @@
 #include "tools/enqueue/groups.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ struct groups_kept {
     bool plain;                 /* nothing was said of how */
     bool again, anew;           /* --again; and nothing was said of how */
     bool transcribes;           /* it was said how to transcribe */
+    bool hears_now;             /* nothing was said; voice activity has come since the last time */
     json_t *words[STAGE_COUNT]; /* what the wish borrows from */
 };
 
@@ -127,6 +129,8 @@ static enum decision decide(const struct groups_kept *k, const struct enqueue_wi
 {
     const struct last_row *r = last_of(k->last, root, kind);
 
+    if (k->plain && kind == 0 && k->hears_now && r)
+        return MAKE;
     if (k->plain)
         return r ? KEEP : kind == 0 && !last_any(k->last, root) ? MAKE : NOTHING;
     if (kind == 0 ? w->no_transcribe : !w->other[kind])
@@ -185,6 +189,44 @@ static int say_again(struct groups_kept *k, struct enqueue_wish *w, struct err *
     w->anew = k->anew = any;
     k->plain = !any;
     return rc;
+}
+
+/* Was it transcribed without voice activity, only since its model was not here? */
+static bool lacked_voice(const struct last_row *r)
+{
+    struct transcribe_params p;
+    struct err ignored = {0};
+
+    return r && r->options && !strstr(r->options, "\"--vad=off\"") &&
+           !strstr(r->options, "\"--condition-on-previous-text\"") &&
+           transcribe_params_from_json(r->stage.params_json, &p, &ignored) == 0 && !p.vad_model[0];
+}
+
+static bool voice_is_here(void)
+{
+    const struct enqueue_vad any = {.wish = VAD_AUTO};
+    char model[ENQUEUE_VAD_NAME], hash[ENQUEUE_VAD_HASH];
+    struct err ignored = {0};
+
+    return enqueue_vad_find(&any, model, hash, &ignored) == 0 && model[0] != 0;
+}
+
+/* A catalog that began without voice activity, and has it now: what is new is transcribed with it,
+ * by the same words as last time. What was transcribed without stays. */
+static int hear_from_now_on(struct groups_kept *k, struct enqueue_wish *w, struct err *err)
+{
+    const struct last_row *first = last_of(k->last, k->roots[0].path, 0);
+
+    for (size_t i = 0; i < k->root_count; i++) {
+        const struct last_row *r = last_of(k->last, k->roots[i].path, 0);
+
+        if (!lacked_voice(r) || strcmp(r->options, first->options) != 0)
+            return 0;
+    }
+    if (!voice_is_here())
+        return 0;
+    k->hears_now = true;
+    return said_again(first->options, 0, w, &k->words[0], err);
 }
 
 /* ------------------------------------------------------------------------------- groups */
@@ -326,7 +368,8 @@ static enum decision decided_of(const struct groups *g, const struct wanted *roo
 {
     const struct groups_kept *k = g->own;
 
-    if (k->plain && last_any(k->last, path))
+    if (k->plain && last_any(k->last, path) &&
+        !(k->hears_now && root->of[kind] == MAKE && strcmp(root->path, path) == 0))
         return KEEP;
     if (goes_without_saying(k, kind) && root->of[kind] == MAKE && last_of(k->last, path, kind) &&
         made(g, kind) && !same_stage(&last_of(k->last, path, kind)->stage, made(g, kind)))
@@ -459,6 +502,8 @@ int groups_make(struct enqueue_wish *w, bool again, struct store *known, const c
     k->again = again;
     if (k->plain && again)
         rc = say_again(k, w, err);
+    else if (k->plain)
+        rc = hear_from_now_on(k, w, err);
     if (rc == 0)
         rc = say_options(k, w, err);
     if (rc != 0)
@@ -469,6 +514,10 @@ int groups_make(struct enqueue_wish *w, bool again, struct store *known, const c
     last = last_of(k->last, k->roots[0].path, 0);
     if (decide_all(k, w))
         rc = enqueue_stages_find(w, known, last ? &last->stage : NULL, &ret->found, doing, err);
+    if (rc == 0 && k->hears_now)
+        snprintf(ret->found.note, sizeof(ret->found.note),
+                 "Voice activity's model is here now: new recordings are transcribed with it. What "
+                 "was transcribed without it stays; --again does it anew.");
     if (rc == 0)
         rc = add_regions(ret, err);
     return rc == 0 ? check_kept(ret, doing, err) : rc;
