@@ -160,6 +160,8 @@ static void open_run(struct run *r, const json_t *c)
     set_params(r);
     language = json_string_value(json_object_get(c, "language"));
     r->language = language ? vocabulary_language_id(vocab, language) : -1;
+    if (language) /* nobody else's is tried */
+        snprintf(r->params.language, sizeof(r->params.language), "%s", language);
     r->logits = malloc(BRANCHES_MAX * VOCAB * sizeof(*r->logits));
     assert_non_null(r->logits);
     assert_ok(token_rules_new(vocab, VOCAB, &r->params, &rules, &e), e);
@@ -246,6 +248,25 @@ static int tokens_differ(const struct run *r, size_t number_of_case,
     return 1;
 }
 
+/* Nightshift's own rule: a window is silent, too, where its text alone is too unlikely, for a
+ * likely timestamp before a word or two raises the mean. The reference goes by the mean alone. */
+static bool silent_for_its_text(const struct run *r, const struct decoding_result *got)
+{
+    double sum = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < got->count; i++)
+        if (got->tokens[i] < TIMES) {
+            sum += (double)got->logprobs[i];
+            n++;
+        }
+    return n && sum / n <= number(r, "logprob_threshold") &&
+           (double)got->avg_logprob > number(r, "logprob_threshold") &&
+           (double)got->no_speech_prob > number(r, "no_speech_threshold");
+}
+
+static uint32_t by_text; /* cases that are silent for their text */
+
 static int run_case(size_t i)
 {
     struct decoding_result got;
@@ -266,8 +287,13 @@ static int run_case(size_t i)
     n += differs(&r, i, "no_speech_prob", (double)got.no_speech_prob, 1e-4);
     n += differs(&r, i, "language_id", got.language, 0);
     n += differs(&r, i, "language_prob", (double)got.language_prob, 1e-4);
-    n += differs(&r, i, "fallback", got.attempts == 2, 0);
-    n += differs(&r, i, "silent", got.silent, 0);
+    if (silent_for_its_text(&r, &got)) {
+        by_text++;
+        n += !got.silent || got.attempts != 1;
+    } else {
+        n += differs(&r, i, "fallback", got.attempts == 2, 0);
+        n += differs(&r, i, "silent", got.silent, 0);
+    }
     close_run(&r);
     return n;
 }
@@ -281,6 +307,7 @@ TEST(test_cases)
     for (size_t i = 0; i < n; i++)
         differences += run_case(i);
     assert_int_equal(differences, 0);
+    assert_true(by_text < n / 10); /* in all others the reference decides */
 }
 
 static int setup(void **state)

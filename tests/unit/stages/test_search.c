@@ -25,6 +25,15 @@ struct list {
     uint32_t n;
 };
 
+#define ATTEMPTS_MAX 8
+
+/* An attempt that was refused. */
+struct tried {
+    struct sequence text;
+    struct decoding_result measures;
+    bool repetitive;
+};
+
 /* A window, and what it should come to. */
 struct course {
     const struct fake_model *model;
@@ -40,6 +49,9 @@ struct course {
     uint32_t prompt_len;
     struct sequence result;
     struct decoding_result expected;
+    struct tried tried[ATTEMPTS_MAX];
+    uint32_t tried_count;
+    bool spoke_own; /* it was decoded in the language that it was heard to speak, too */
 };
 
 static struct vocabulary *vocabs[2]; /* English-only, multilingual */
@@ -226,11 +238,24 @@ static bool certain(const struct course *c)
            c->expected.no_speech_prob > (float)NO_SPEECH_CERTAIN;
 }
 
-static bool refused(struct course *c, uint32_t attempt)
+/* Mean log probability of what is no timestamp; without any of all. */
+static float text_logprob(const struct course *c)
+{
+    double sum = 0;
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < c->result.n; i++)
+        if (c->result.tokens[i] < FAKE_TIMES) {
+            sum += (double)c->result.logprobs[i];
+            n++;
+        }
+    return n ? (float)(sum / n) : c->expected.avg_logprob;
+}
+
+static bool refused(struct course *c, uint32_t attempt, bool *repetitive, bool *unlikely)
 {
     const struct transcribe_params *p = c->params;
     struct decoding_result *r = &c->expected;
-    bool repetitive, unlikely;
     struct err e;
     char *text;
 
@@ -238,23 +263,97 @@ static bool refused(struct course *c, uint32_t attempt)
     assert_ok(compression_ratio(text, clean_text(text), &r->compression_ratio, &e), e);
     free(text);
     r->temperature = p->temperatures[attempt];
-    r->attempts = attempt + 1;
+    r->attempts++;
     r->avg_logprob = (float)(c->result.logprob / (c->result.n + 1));
-    repetitive = r->compression_ratio > p->compression_ratio_threshold;
-    unlikely = r->avg_logprob < p->logprob_threshold;
-    r->silent =
-        r->no_speech_prob > p->no_speech_threshold && !(r->avg_logprob > p->logprob_threshold);
-    if (r->silent || attempt + 1 == p->temperature_count || !(repetitive || unlikely))
-        return false;
-    r->repetitive |= repetitive;
-    r->unlikely |= unlikely;
-    return true;
+    r->text_logprob = text_logprob(c);
+    *repetitive = r->compression_ratio > p->compression_ratio_threshold;
+    *unlikely = r->avg_logprob < p->logprob_threshold;
+    r->silent = r->no_speech_prob > p->no_speech_threshold &&
+                (r->avg_logprob <= p->logprob_threshold || r->text_logprob <= p->logprob_threshold);
+    return !r->silent && (*repetitive || *unlikely);
+}
+
+/* The likeliest that does not repeat itself; if all do, the likeliest. */
+static const struct tried *best_tried(const struct course *c)
+{
+    const struct tried *best = NULL;
+
+    for (int repetitive = 0; !best && repetitive < 2; repetitive++)
+        for (uint32_t i = 0; i < c->tried_count; i++) {
+            const struct tried *t = &c->tried[i];
+
+            if (t->repetitive == repetitive &&
+                (!best || t->measures.avg_logprob > best->measures.avg_logprob))
+                best = t;
+        }
+    return best;
+}
+
+static void take_best_tried(struct course *c)
+{
+    const struct tried *best = best_tried(c);
+    struct decoding_result *r = &c->expected, now = *r;
+
+    c->result = best->text;
+    *r = best->measures;
+    r->attempts = now.attempts;
+    r->repetitive = now.repetitive;
+    r->unlikely = now.unlikely;
+}
+
+static void speak(struct course *c, int32_t language, float prob)
+{
+    c->expected.language = language;
+    c->expected.language_prob = prob;
+    build_prompt(c);
+}
+
+static void attempt_naively(struct course *c, uint32_t attempt)
+{
+    uint32_t limit = c->positions + 1 - c->prompt_len;
+
+    limit = limit < c->max_tokens ? limit : c->max_tokens;
+    if (c->params->temperatures[attempt] <= 0 && c->params->beam_size > 1)
+        search(c, limit);
+    else
+        sample(c, attempt, limit);
+}
+
+/* own: the language to be tried after the first attempt, -1: none. */
+static void climb(struct course *c, int32_t own, float own_prob)
+{
+    uint32_t attempt = 0;
+    bool repetitive, unlikely;
+
+    for (;;) {
+        attempt_naively(c, attempt);
+        if (!refused(c, attempt, &repetitive, &unlikely))
+            return;
+        assert_true(c->tried_count < ATTEMPTS_MAX);
+        c->tried[c->tried_count++] = (struct tried){c->result, c->expected, repetitive};
+        if (own < 0 && attempt + 1 == c->params->temperature_count)
+            break;
+        c->expected.repetitive |= repetitive;
+        c->expected.unlikely |= unlikely;
+        if (own >= 0) {
+            speak(c, own, own_prob);
+            c->spoke_own = true;
+            own = -1;
+            continue;
+        }
+        speak(c, best_tried(c)->measures.language, best_tried(c)->measures.language_prob);
+        attempt++;
+    }
+    take_best_tried(c);
+    build_prompt(c);
 }
 
 static void decode_naively(struct course *c)
 {
-    bool conditioned = c->previous_len > 0;
-    uint32_t limit, attempt = 0;
+    bool conditioned = c->previous_len > 0,
+         given = c->params->language[0] && !strchr(c->params->language, ',');
+    int32_t own = -1;
+    float own_prob = 0;
 
     hear(c);
     if (!conditioned && certain(c)) {
@@ -262,6 +361,10 @@ static void decode_naively(struct course *c)
         return;
     }
     if (vocabulary_multilingual(c->vocab) && c->language >= 0) {
+        if (!given && c->expected.language != c->language && c->expected.language_prob >= 0.5f) {
+            own = c->expected.language;
+            own_prob = c->expected.language_prob;
+        }
         c->expected.language = c->language;
         c->expected.language_prob = 1;
     }
@@ -270,14 +373,7 @@ static void decode_naively(struct course *c)
         c->expected.silent = true;
         return;
     }
-    limit = c->positions + 1 - c->prompt_len;
-    limit = limit < c->max_tokens ? limit : c->max_tokens;
-    do {
-        if (c->params->temperatures[attempt] <= 0 && c->params->beam_size > 1)
-            search(c, limit);
-        else
-            sample(c, attempt, limit);
-    } while (refused(c, attempt++));
+    climb(c, own, own_prob);
 }
 
 /* ---- random courses */
@@ -306,6 +402,7 @@ static void random_params(struct transcribe_params *p)
     p->no_speech_threshold = (float[]){0, 0.3f, 0.6f, 1}[below(4)];
     p->without_timestamps = below(4) == 0;
     p->translate = below(4) == 0;
+    strcpy(p->language, (const char *[]){"", "", "", "en", "en,es"}[below(5)]);
 }
 
 static void random_window(struct course *c)
@@ -314,9 +411,11 @@ static void random_window(struct course *c)
     c->previous_len = below(2) ? below(FAKE_POSITIONS) : 0;
     for (uint32_t i = 0; i < c->previous_len; i++)
         c->previous[i] = 300 + (int32_t)below(9);
-    c->language = below(2) ? FAKE_EN + (int32_t)below(2) : -1;
+    c->language = below(4) ? FAKE_EN + (int32_t)below(2) : -1;
     memset(&c->expected, 0, sizeof(c->expected));
     memset(&c->result, 0, sizeof(c->result));
+    c->tried_count = 0;
+    c->spoke_own = false;
 }
 
 static bool equal(const struct course *c, const struct decoding_result *got)
@@ -329,7 +428,7 @@ static bool equal(const struct course *c, const struct decoding_result *got)
            got->no_speech_prob == want->no_speech_prob && got->attempts == want->attempts &&
            got->count == c->result.n && memcmp(got->tokens, c->result.tokens, bytes) == 0 &&
            memcmp(got->logprobs, c->result.logprobs, bytes) == 0 &&
-           got->avg_logprob == want->avg_logprob &&
+           got->avg_logprob == want->avg_logprob && got->text_logprob == want->text_logprob &&
            got->compression_ratio == want->compression_ratio &&
            got->temperature == want->temperature && got->repetitive == want->repetitive &&
            got->unlikely == want->unlikely;
@@ -366,6 +465,7 @@ static void compare(uint32_t number, const struct course *c, const struct decodi
 
 struct tally {
     uint32_t windows, silent, beams, drafts, again, long_ones, cut_short;
+    uint32_t spoke_own, own_won, all_refused, earlier_won;
 };
 
 static void count(struct tally *t, const struct course *c)
@@ -380,6 +480,11 @@ static void count(struct tally *t, const struct course *c)
     t->drafts += r->temperature > 0 && c->params->best_of > 1;
     t->again += r->attempts > 1;
     t->long_ones += !c->result.ended;
+    t->spoke_own += c->spoke_own;
+    t->own_won += c->spoke_own && r->language != c->language;
+    t->all_refused += c->tried_count == r->attempts;
+    t->earlier_won +=
+        c->tried_count == r->attempts && best_tried(c) + 1 < c->tried + c->tried_count;
     t->cut_short += c->prompt_len + c->max_tokens > c->positions + 1;
 }
 
@@ -420,12 +525,14 @@ TEST(test_random_courses)
 {
     struct tally t = {0};
 
-    for (uint32_t number = 0; number < 1500; number++)
+    for (uint32_t number = 0; number < 2500; number++)
         run_case(number, &t);
     /* All roads were taken often. */
     assert_true(t.silent > t.windows / 20 && t.silent < t.windows / 2);
     assert_true(t.beams > 500 && t.drafts > 500 && t.again > 500);
     assert_true(t.long_ones > 500 && t.cut_short > 100);
+    assert_true(t.spoke_own > 100 && t.own_won > 20);
+    assert_true(t.all_refused > 500 && t.earlier_won > 200);
 }
 
 int main(void)

@@ -519,6 +519,8 @@ static int finish_attempt(struct decoding *d, double logprob, struct err *err)
     d->result = d->kept;
     d->result_count = d->kept_count;
     d->now = d->kept_is;
+    d->language = d->now.language;
+    make_prompt(d); /* its own, which words are timed behind */
     return 0;
 }
 
