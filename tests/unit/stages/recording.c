@@ -119,6 +119,27 @@ static void check_words(const struct result_segment *s)
         assert_string_equal(joined + strspn(joined, " "), s->text);
 }
 
+/* Speech without text is told as such, and adds up to what the account says, but for steps at its
+ * ends that are cut. */
+static void check_account(const struct lane_result *result)
+{
+    const struct result_account *a = &result->account;
+    int64_t missing_ms = 0;
+
+    assert_true(result_account_holds(a));
+    for (uint32_t i = 0; i < result->segment_count; i++) {
+        const struct result_segment *s = &result->segments[i];
+
+        assert_int_equal(!s->text[0], !strcmp(s->reason, RESULT_MISSING));
+        if (s->text[0])
+            continue;
+        assert_true(s->dropped && !s->word_count && s->end_ms > s->start_ms);
+        missing_ms += s->end_ms - s->start_ms;
+    }
+    assert_int_equal(missing_ms > 0, a->missing_ms > 0);
+    assert_true(missing_ms >= a->missing_ms - 33 * (int64_t)result->windows);
+}
+
 void recording_take(void *arg, const struct lane_result *result, const struct err *err)
 {
     struct recording *r = arg;
@@ -137,6 +158,8 @@ void recording_take(void *arg, const struct lane_result *result, const struct er
     r->end = result->end_sample - r->from;
     assert_int_equal(r->end, recording_length(r));
     assert_true(r->segments <= RECORDING_SEGMENTS);
+    r->account = result->account;
+    check_account(result);
     for (uint32_t i = 0; i < r->segments; i++) {
         const struct result_segment *s = &result->segments[i];
         struct kept_segment *k = &r->segment[i];
@@ -156,6 +179,15 @@ void recording_take(void *arg, const struct lane_result *result, const struct er
         snprintf(k->reason, sizeof(k->reason), "%s", s->reason);
         snprintf(k->language, sizeof(k->language), "%s", s->language);
     }
+}
+
+uint32_t recording_texts(const struct recording *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->segments; i++)
+        n += r->segment[i].text[0] != 0;
+    return n;
 }
 
 const char *recording_text(const struct recording *r)
@@ -195,6 +227,9 @@ void recording_equal(const struct recording *a, const struct recording *b)
     assert_int_equal(a->windows, b->windows);
     assert_int_equal(a->end, b->end);
     assert_int_equal(a->segments, b->segments);
+    assert_int_equal(a->account.speech_ms, b->account.speech_ms);
+    assert_int_equal(a->account.dropped_ms, b->account.dropped_ms);
+    assert_int_equal(a->account.missing_ms, b->account.missing_ms);
     for (uint32_t i = 0; i < a->segments; i++)
         equal_segment(&a->segment[i], &b->segment[i]);
 }

@@ -50,6 +50,7 @@ struct recording {
     float language_prob;
     uint32_t windows, segments;
     int64_t end;
+    struct result_account account;
     struct kept_segment segment[RECORDING_SEGMENTS];
 };
 
@@ -60,7 +61,10 @@ void recording_rewind(struct recording *r);
 void recording_random(struct recording *r, uint64_t *seed, uint32_t scripts);
 /* "[start-end text]" per segment in a static buffer. */
 const char *recording_text(const struct recording *r);
-/* Fails unless segments and words ascend within the recording; words within their segments. */
+/* Segments that have a text, dropped or not; the others tell of speech without one. */
+uint32_t recording_texts(const struct recording *r);
+/* Fails unless segments and words ascend within the recording; words within their segments; and
+ * unless the account of the speech agrees with itself and with the segments without text. */
 void recording_take(void *arg, const struct lane_result *result, const struct err *err);
 /* Fails unless both came to the same in all that is kept. */
 void recording_equal(const struct recording *a, const struct recording *b);

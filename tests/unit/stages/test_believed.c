@@ -133,22 +133,28 @@ TEST_SETUP(test_mute, setup)
         {"2222222222221", "en"}, {"2222", ""},     {"2", ""},
     };
 
-    say(1, " farmer", 0, 4);
-    say(2, " farmer", 0, 4);
+    say(1, " farmer", 0, 30);
+    say(2, " farmer", 0, 30);
     fake.scripts[2].language = ES;
     fake.scripts[2].no_speech = 0.97;
     strcpy(params.hotwords, "tuesday");
     for (size_t i = 0; i < COUNT(cases); i++)
         for (uint32_t slots = 1; slots < 5; slots++) {
             static struct recording r;
+            uint32_t mute = 0;
 
             r = windows_of(cases[i].windows);
             params.language_detection_segments = slots;
             transcribe(&r, slots);
             assert_string_equal(r.language, cases[i].language);
             for (uint32_t k = 0; k < r.segments; k++)
-                assert_string_equal(r.segment[k].language, "en");
-            assert_int_equal(r.windows, strlen(cases[i].windows));
+                assert_string_equal(r.segment[k].language, r.segment[k].text[0] ? "en" : "");
+            for (const char *w = cases[i].windows; *w; w++)
+                mute += *w == '2';
+            /* These are heard again in halves, and in quarters. */
+            assert_int_equal(r.windows, strlen(cases[i].windows) + (2 + 4) * mute);
+            assert_int_equal(recording_texts(&r), strlen(cases[i].windows) - mute);
+            assert_int_equal(r.segments, strlen(cases[i].windows));
         }
 }
 
@@ -157,7 +163,7 @@ TEST_SETUP(test_asked_have_room, setup)
 {
     static struct recording r;
 
-    say(1, " farmer", 0, 4);
+    say(1, " farmer", 0, 30);
     fake.scripts[1].rival = ES;
     fake.scripts[1].rival_prob = 0.4;
     params.language_detection_threshold = 0.95f;

@@ -2,102 +2,24 @@
 #include "tests/common/test.h"
 
 #include "base/number.h"
-#include "tests/unit/stages/fake_decoder.h"
-
-#define ENOUGH 64
+#include "tests/unit/stages/decoding_bench.h"
 
 static struct vocabulary *english, *multilingual;
-
-struct bench {
-    struct transcribe_params params;
-    struct decoding_policy policy;
-    struct decoding *d;
-    struct decoding_result result;
-    struct err e;
-};
-
-static void open_bench(struct bench *x, const struct vocabulary *v)
-{
-    memset(x, 0, sizeof(*x));
-    transcribe_params_default(&x->params);
-    x->policy = (struct decoding_policy){&x->params, v, ENOUGH, ENOUGH / 2, 1};
-}
-
-static void begin(struct bench *x, uint64_t seed)
-{
-    if (x->policy.branches < x->params.beam_size)
-        x->policy.branches = x->params.beam_size;
-    if (x->policy.branches < x->params.best_of)
-        x->policy.branches = x->params.best_of;
-    if (!x->d)
-        assert_ok(decoding_new(&x->policy, &x->d, &x->e), x->e);
-    decoding_begin(x->d, seed, NULL, 0);
-}
-
-static void close_bench(struct bench *x) { decoding_free(x->d); }
-
-/* The only row that is asked for. */
-static struct choice_ask one_row(struct bench *x, uint32_t branch, uint32_t pos, int32_t token)
-{
-    struct choice_ask asks[ENOUGH];
-    struct whisper_row rows[ENOUGH];
-
-    assert_int_equal(decoding_rows(x->d, rows, asks, ENOUGH), 1);
-    assert_int_equal(rows[0].branch, branch);
-    assert_int_equal(rows[0].pos, pos);
-    assert_int_equal(rows[0].token, token);
-    return asks[0];
-}
-
-static void feed(struct bench *x, struct choice c)
-{
-    c.usable = 1;
-    assert_ok(decoding_feed(x->d, &c, NULL, 1, &x->e), x->e);
-}
-
-/* The next row, and the token that is chosen after it. */
-static void step(struct bench *x, uint32_t pos, int32_t token, int32_t next, double logprob)
-{
-    one_row(x, 0, pos, token);
-    feed(x, (struct choice){.token = next, .logprob = logprob});
-}
-
-static void start(struct bench *x, int32_t heard, int32_t go_on_with)
-{
-    float prob, no_speech;
-    int32_t language;
-
-    assert_int_equal(one_row(x, 0, 0, FAKE_SOT).what, CHOOSE_START);
-    feed(x, (struct choice){.language = heard, .language_prob = 0.75, .no_speech = 0.25});
-    assert_int_equal(decoding_state(x->d), DECODING_LANGUAGE);
-    decoding_heard(x->d, &language, &prob, &no_speech);
-    assert_int_equal(language, heard);
-    assert_true(prob == 0.75f && no_speech == 0.25f);
-    decoding_go(x->d, go_on_with, 1);
-}
-
-static void ends(struct bench *x, uint32_t count, uint32_t attempts)
-{
-    assert_int_equal(decoding_state(x->d), DECODING_DONE);
-    decoding_result(x->d, &x->result);
-    assert_int_equal(x->result.count, count);
-    assert_int_equal(x->result.attempts, attempts);
-}
 
 TEST(test_multilingual)
 {
     struct bench x;
 
-    open_bench(&x, multilingual);
-    begin(&x, 1);
-    start(&x, FAKE_ES, -1); /* goes on with what was heard */
+    bench_open(&x, multilingual);
+    bench_begin(&x, 1);
+    bench_start(&x, FAKE_ES, -1); /* goes on with what was heard */
     assert_int_equal(decoding_state(x.d), DECODING_PROMPT);
-    assert_int_equal(one_row(&x, 0, 1, FAKE_ES).what, 0);
-    feed(&x, (struct choice){.token = -1});
-    step(&x, 2, FAKE_TRANSCRIBE, FAKE_TIMES, -0.25);
-    step(&x, 3, FAKE_TIMES, 300, -0.25);
-    step(&x, 4, 300, FAKE_EOT, -0.25);
-    ends(&x, 2, 1);
+    assert_int_equal(bench_row(&x, 0, 1, FAKE_ES).what, 0);
+    bench_feed(&x, (struct choice){.token = -1});
+    bench_step(&x, 2, FAKE_TRANSCRIBE, FAKE_TIMES, -0.25);
+    bench_step(&x, 3, FAKE_TIMES, 300, -0.25);
+    bench_step(&x, 4, 300, FAKE_EOT, -0.25);
+    bench_ends(&x, 2, 1);
     assert_int_equal(x.result.tokens[1], 300);
     assert_true(x.result.avg_logprob == -0.25f && !x.result.silent);
     assert_int_equal(x.result.language, FAKE_ES);
@@ -105,13 +27,13 @@ TEST(test_multilingual)
     assert_int_equal(x.result.prompt_len, 3);
     x.params.translate = true; /* the next window: its language is given */
     decoding_begin(x.d, 1, NULL, 0);
-    start(&x, FAKE_ES, FAKE_EN);
-    step(&x, 1, FAKE_EN, -1, 0);
-    step(&x, 2, FAKE_TRANSLATE, FAKE_EOT, -0.5);
-    ends(&x, 0, 1);
+    bench_start(&x, FAKE_ES, FAKE_EN);
+    bench_step(&x, 1, FAKE_EN, -1, 0);
+    bench_step(&x, 2, FAKE_TRANSLATE, FAKE_EOT, -0.5);
+    bench_ends(&x, 0, 1);
     assert_int_equal(x.result.language, FAKE_EN);
     assert_true(x.result.language_prob == 1);
-    close_bench(&x);
+    bench_close(&x);
 }
 
 /* Neither language nor task; the first logits choose the first token. */
@@ -120,21 +42,21 @@ TEST(test_english_only)
     struct bench x;
     uint32_t both = CHOOSE_START | CHOOSE_TOKEN;
 
-    open_bench(&x, english);
-    begin(&x, 1);
-    assert_int_equal(one_row(&x, 0, 0, FAKE_SOT).what, both);
-    feed(&x, (struct choice){.token = FAKE_TIMES, .logprob = -1});
+    bench_open(&x, english);
+    bench_begin(&x, 1);
+    assert_int_equal(bench_row(&x, 0, 0, FAKE_SOT).what, both);
+    bench_feed(&x, (struct choice){.token = FAKE_TIMES, .logprob = -1});
     assert_int_equal(decoding_state(x.d), DECODING_LANGUAGE);
     decoding_go(x.d, FAKE_ES, 0.5f);
-    step(&x, 1, FAKE_TIMES, 300, -1);
-    step(&x, 2, 300, FAKE_EOT, -1);
-    ends(&x, 2, 1);
+    bench_step(&x, 1, FAKE_TIMES, 300, -1);
+    bench_step(&x, 2, 300, FAKE_EOT, -1);
+    bench_ends(&x, 2, 1);
     assert_int_equal(x.result.language, -1);
     assert_true(x.result.language_prob == 1);
     decoding_begin(x.d, 1, NULL, 0); /* it ends with its first token: nobody waits for it */
-    feed(&x, (struct choice){.token = FAKE_EOT});
-    ends(&x, 0, 1);
-    close_bench(&x);
+    bench_feed(&x, (struct choice){.token = FAKE_EOT});
+    bench_ends(&x, 0, 1);
+    bench_close(&x);
 }
 
 TEST(test_without_timestamps)
@@ -146,11 +68,11 @@ TEST(test_without_timestamps)
     struct bench x;
 
     for (uint32_t k = 0; k < 2; k++) {
-        open_bench(&x, vocabs[k]);
+        bench_open(&x, vocabs[k]);
         x.params.without_timestamps = true;
-        begin(&x, 1);
-        assert_int_equal(one_row(&x, 0, 0, FAKE_SOT).what, CHOOSE_START);
-        feed(&x, (struct choice){.language = k ? FAKE_ES : -1});
+        bench_begin(&x, 1);
+        assert_int_equal(bench_row(&x, 0, 0, FAKE_SOT).what, CHOOSE_START);
+        bench_feed(&x, (struct choice){.language = k ? FAKE_ES : -1});
         decoding_go(x.d, -1, 1);
         if (k) {
             assert_int_equal(decoding_rows(x.d, rows, asks, 4), 2);
@@ -158,12 +80,12 @@ TEST(test_without_timestamps)
             assert_int_equal(rows[1].token, FAKE_TRANSCRIBE);
             assert_ok(decoding_feed(x.d, prompted, NULL, 2, &x.e), x.e);
         }
-        assert_int_equal(one_row(&x, 0, 1 + 2 * k, FAKE_NO_TIMESTAMPS).what,
+        assert_int_equal(bench_row(&x, 0, 1 + 2 * k, FAKE_NO_TIMESTAMPS).what,
                          CHOOSE_TOKEN | CHOOSE_NO_TIMES);
-        feed(&x, (struct choice){.token = 300});
-        step(&x, 2 + 2 * k, 300, FAKE_EOT, 0);
-        ends(&x, 1, 1);
-        close_bench(&x);
+        bench_feed(&x, (struct choice){.token = 300});
+        bench_step(&x, 2 + 2 * k, 300, FAKE_EOT, 0);
+        bench_ends(&x, 1, 1);
+        bench_close(&x);
     }
 }
 
@@ -172,20 +94,21 @@ TEST(test_fallback)
 {
     struct bench x;
 
-    open_bench(&x, multilingual);
+    bench_open(&x, multilingual);
+    strcpy(x.params.language, "en"); /* no other is tried */
     x.policy.max_tokens = 2;
-    begin(&x, 1);
-    start(&x, FAKE_ES, FAKE_EN);
-    step(&x, 1, FAKE_EN, -1, 0);
-    step(&x, 2, FAKE_TRANSCRIBE, FAKE_TIMES, -4);
-    step(&x, 3, FAKE_TIMES, 300, -4); /* the limit of two tokens: judged, and refused */
-    assert_true(one_row(&x, 0, 2, FAKE_TRANSCRIBE).temperature == x.params.temperatures[1]);
-    step(&x, 2, FAKE_TRANSCRIBE, FAKE_TIMES, 0);
-    step(&x, 3, FAKE_TIMES, FAKE_EOT, 0);
-    ends(&x, 1, 2);
+    bench_begin(&x, 1);
+    bench_start(&x, FAKE_ES, FAKE_EN);
+    bench_step(&x, 1, FAKE_EN, -1, 0);
+    bench_step(&x, 2, FAKE_TRANSCRIBE, FAKE_TIMES, -4);
+    bench_step(&x, 3, FAKE_TIMES, 300, -4); /* the limit of two tokens: judged, and refused */
+    assert_true(bench_row(&x, 0, 2, FAKE_TRANSCRIBE).temperature == x.params.temperatures[1]);
+    bench_step(&x, 2, FAKE_TRANSCRIBE, FAKE_TIMES, 0);
+    bench_step(&x, 3, FAKE_TIMES, FAKE_EOT, 0);
+    bench_ends(&x, 1, 2);
     assert_true(x.result.temperature == x.params.temperatures[1]);
     assert_true(x.result.unlikely && !x.result.repetitive);
-    close_bench(&x);
+    bench_close(&x);
 }
 
 /* At the last temperature what was got is taken, whatever it is; at none, if nobody speaks. */
@@ -194,18 +117,18 @@ TEST(test_ladder_ends)
     struct bench x;
 
     for (uint32_t silent = 0; silent < 2; silent++) {
-        open_bench(&x, english);
+        bench_open(&x, english);
         x.params.temperature_count = 3;
-        begin(&x, 1);
-        feed(&x,
-             (struct choice){.token = FAKE_EOT, .logprob = -2, .no_speech = silent ? 0.7 : 0.5});
+        bench_begin(&x, 1);
+        bench_feed(
+            &x, (struct choice){.token = FAKE_EOT, .logprob = -2, .no_speech = silent ? 0.7 : 0.5});
         decoding_go(x.d, -1, 1);
         for (uint32_t i = 1; i < 3 && !silent; i++)
-            step(&x, 0, FAKE_SOT, FAKE_EOT, -2);
-        ends(&x, 0, silent ? 1 : 3);
+            bench_step(&x, 0, FAKE_SOT, FAKE_EOT, -2);
+        bench_ends(&x, 0, silent ? 1 : 3);
         assert_int_equal(x.result.silent, silent);
         assert_int_equal(x.result.unlikely, !silent);
-        close_bench(&x);
+        bench_close(&x);
     }
 }
 
@@ -217,11 +140,11 @@ TEST(test_asks)
     struct choice_ask ask;
     struct bench x;
 
-    open_bench(&x, english);
+    bench_open(&x, english);
     x.params.temperatures[0] = 0.5f;
-    begin(&x, 9);
+    bench_begin(&x, 9);
     for (int i = 0; i < 6; i++) {
-        ask = one_row(&x, 0, (uint32_t)i, i ? fed[i - 1] : FAKE_SOT);
+        ask = bench_row(&x, 0, (uint32_t)i, i ? fed[i - 1] : FAKE_SOT);
         assert_int_equal(ask.what, i ? CHOOSE_TOKEN : CHOOSE_TOKEN | CHOOSE_START);
         assert_int_equal(ask.count, i);
         assert_int_equal(ask.last, i > 0 ? fed[i - 1] : -1);
@@ -229,10 +152,10 @@ TEST(test_asks)
         assert_int_equal(ask.last_time, i == 0 ? -1 : i < 4 ? FAKE_TIMES + 4 : FAKE_TIMES + 100);
         assert_true(ask.temperature == 0.5f);
         assert_true(ask.uniform == number_uniform(number_seed(9, 0), (uint64_t)i));
-        feed(&x, (struct choice){.token = fed[i]});
+        bench_feed(&x, (struct choice){.token = fed[i]});
         decoding_go(x.d, -1, 1); /* nothing, but after the first */
     }
-    close_bench(&x);
+    bench_close(&x);
 }
 
 /* Several drafts: the prompt is copied once, the first one's draws are those of a single draft, and
@@ -248,13 +171,14 @@ TEST(test_drafts)
     struct whisper_row rows[3];
     struct bench x;
 
-    open_bench(&x, multilingual);
+    bench_open(&x, multilingual);
+    strcpy(x.params.language, "en");
     x.params.temperatures[0] = 0.3f;
     x.params.best_of = 3;
-    begin(&x, 5);
-    start(&x, FAKE_ES, FAKE_EN);
+    bench_begin(&x, 5);
+    bench_start(&x, FAKE_ES, FAKE_EN);
     assert_int_equal(decoding_moves(x.d, moves), 0); /* not before the prompt is there */
-    step(&x, 1, FAKE_EN, -1, 0);
+    bench_step(&x, 1, FAKE_EN, -1, 0);
     assert_int_equal(decoding_moves(x.d, moves), 2);
     assert_int_equal(moves[0].from + moves[1].from, 0);
     assert_int_equal(decoding_moves(x.d, moves), 0);
@@ -280,9 +204,9 @@ TEST(test_drafts)
     c[1].logprob = 0;
     c[0].logprob = c[2].logprob = -0.5;
     assert_ok(decoding_feed(x.d, c, NULL, 3, &x.e), x.e);
-    ends(&x, 0, 2);
+    bench_ends(&x, 0, 2);
     assert_true(x.result.avg_logprob == 0);
-    close_bench(&x);
+    bench_close(&x);
 }
 
 /* A previous text: the language is heard without it, silence with it. */
@@ -295,12 +219,12 @@ TEST(test_previous)
     struct whisper_row rows[5];
     struct bench x;
 
-    open_bench(&x, multilingual);
-    begin(&x, 1);
+    bench_open(&x, multilingual);
+    bench_begin(&x, 1);
     for (uint32_t silent = 0; silent < 2; silent++) {
         decoding_begin(x.d, 1, previous, 2);
-        assert_int_equal(one_row(&x, 0, 0, FAKE_SOT).what, CHOOSE_START);
-        feed(&x, (struct choice){.language = FAKE_ES, .no_speech = 0.99}); /* not believed */
+        assert_int_equal(bench_row(&x, 0, 0, FAKE_SOT).what, CHOOSE_START);
+        bench_feed(&x, (struct choice){.language = FAKE_ES, .no_speech = 0.99}); /* not believed */
         decoding_go(x.d, -1, 1);
         assert_int_equal(decoding_rows(x.d, rows, asks, 2), 2);
         assert_ok(decoding_feed(x.d, c, NULL, 2, &x.e), x.e);
@@ -313,12 +237,12 @@ TEST(test_previous)
         c[1] = (struct choice){.no_speech = silent ? 0.96 : 0.125, .usable = 1};
         assert_ok(decoding_feed(x.d, c, NULL, 3, &x.e), x.e);
         if (!silent)
-            step(&x, 5, FAKE_TRANSCRIBE, FAKE_EOT, 0);
-        ends(&x, 0, !silent);
+            bench_step(&x, 5, FAKE_TRANSCRIBE, FAKE_EOT, 0);
+        bench_ends(&x, 0, !silent);
         assert_int_equal(x.result.silent, silent);
         assert_true(x.result.no_speech_prob == (silent ? 0.96f : 0.125f));
     }
-    close_bench(&x);
+    bench_close(&x);
 }
 
 /* English-only: the row that tells about silence is the first of the text as well. */
@@ -327,28 +251,28 @@ TEST(test_previous_in_english)
     const int32_t previous = 300;
     struct bench x;
 
-    open_bench(&x, english);
+    bench_open(&x, english);
     x.params.temperature_count = 2;
-    begin(&x, 1);
+    bench_begin(&x, 1);
     for (uint32_t silent = 0; silent < 2; silent++) {
         decoding_begin(x.d, 1, &previous, 1);
-        assert_int_equal(one_row(&x, 0, 0, FAKE_SOT).what, CHOOSE_START);
-        feed(&x, (struct choice){.no_speech = 0.99});
+        assert_int_equal(bench_row(&x, 0, 0, FAKE_SOT).what, CHOOSE_START);
+        bench_feed(&x, (struct choice){.no_speech = 0.99});
         decoding_go(x.d, -1, 1);
         assert_int_equal(
             decoding_rows(x.d, (struct whisper_row[2]){{0}}, (struct choice_ask[2]){{0}}, 2), 2);
         assert_ok(decoding_feed(x.d, (struct choice[2]){{0}}, NULL, 2, &x.e), x.e);
-        assert_int_equal(one_row(&x, 0, 2, FAKE_SOT).what, CHOOSE_START | CHOOSE_TOKEN);
-        feed(&x,
-             (struct choice){.token = FAKE_EOT, .logprob = -3, .no_speech = silent ? 0.96 : 0.5});
+        assert_int_equal(bench_row(&x, 0, 2, FAKE_SOT).what, CHOOSE_START | CHOOSE_TOKEN);
+        bench_feed(&x, (struct choice){
+                           .token = FAKE_EOT, .logprob = -3, .no_speech = silent ? 0.96 : 0.5});
         if (!silent) {
-            assert_int_equal(one_row(&x, 0, 2, FAKE_SOT).what, CHOOSE_TOKEN);
-            step(&x, 2, FAKE_SOT, FAKE_EOT, -3);
+            assert_int_equal(bench_row(&x, 0, 2, FAKE_SOT).what, CHOOSE_TOKEN);
+            bench_step(&x, 2, FAKE_SOT, FAKE_EOT, -3);
         }
-        ends(&x, 0, silent ? 0 : 2);
+        bench_ends(&x, 0, silent ? 0 : 2);
         assert_int_equal(x.result.silent, silent);
     }
-    close_bench(&x);
+    bench_close(&x);
 }
 
 /* No more of it than half of the positions, the latest. */
@@ -357,35 +281,35 @@ TEST(test_long_previous)
     int32_t previous[ENOUGH];
     struct bench x;
 
-    open_bench(&x, multilingual);
-    begin(&x, 1);
+    bench_open(&x, multilingual);
+    bench_begin(&x, 1);
     for (int32_t i = 0; i < ENOUGH; i++)
         previous[i] = i;
     decoding_begin(x.d, 1, previous, ENOUGH);
-    start(&x, FAKE_EN, FAKE_EN);
+    bench_start(&x, FAKE_EN, FAKE_EN);
     decoding_result(x.d, &x.result);
     assert_int_equal(x.result.prompt_len, ENOUGH / 2 + 3);
     assert_int_equal(x.result.prompt[0], FAKE_SOT_PREV);
     assert_int_equal(x.result.prompt[1], ENOUGH / 2 + 1);
     assert_int_equal(x.result.prompt[ENOUGH / 2 - 1], ENOUGH - 1);
     assert_int_equal(x.result.prompt[ENOUGH / 2], FAKE_SOT);
-    close_bench(&x);
+    bench_close(&x);
 }
 
 TEST(test_certain_silence)
 {
     struct bench x;
 
-    open_bench(&x, multilingual);
-    begin(&x, 1);
-    feed(&x, (struct choice){.language = FAKE_EN, .no_speech = 0.951});
-    ends(&x, 0, 0);
+    bench_open(&x, multilingual);
+    bench_begin(&x, 1);
+    bench_feed(&x, (struct choice){.language = FAKE_EN, .no_speech = 0.951});
+    bench_ends(&x, 0, 0);
     assert_true(x.result.silent);
     x.params.no_speech_threshold = 0.97f; /* the user's says otherwise */
     decoding_begin(x.d, 1, NULL, 0);
-    feed(&x, (struct choice){.language = FAKE_EN, .no_speech = 0.951});
+    bench_feed(&x, (struct choice){.language = FAKE_EN, .no_speech = 0.951});
     assert_int_equal(decoding_state(x.d), DECODING_LANGUAGE);
-    close_bench(&x);
+    bench_close(&x);
 }
 
 static int feed_bad(struct bench *x, int32_t usable)
@@ -404,18 +328,18 @@ TEST(test_refusals)
     struct bench x;
 
     for (uint32_t beams = 1; beams < 3; beams++) {
-        open_bench(&x, multilingual);
+        bench_open(&x, multilingual);
         x.params.beam_size = beams;
-        begin(&x, 1);
+        bench_begin(&x, 1);
         assert_int_equal(feed_bad(&x, 0), ERR_MODEL);
         assert_non_null(strstr(x.e.msg, "not a number"));
-        start(&x, FAKE_ES, FAKE_EN);
+        bench_start(&x, FAKE_ES, FAKE_EN);
         assert_ok(feed_bad(&x, 0), x.e); /* of the prompt's logits nobody wanted anything */
         assert_int_equal(feed_bad(&x, 0), ERR_MODEL);
         assert_non_null(strstr(x.e.msg, "not a number"));
         assert_int_equal(feed_bad(&x, 1), ERR_MODEL);
         assert_non_null(strstr(x.e.msg, "leave no token"));
-        close_bench(&x);
+        bench_close(&x);
     }
 }
 
@@ -424,7 +348,7 @@ TEST(test_impossible_policies)
     struct decoding *d = NULL;
     struct bench x;
 
-    open_bench(&x, multilingual);
+    bench_open(&x, multilingual);
     x.params.beam_size = 2;
     assert_int_equal(decoding_new(&x.policy, &d, &x.e), ERR_USAGE);
     x.params.beam_size = 1;

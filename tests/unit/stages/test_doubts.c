@@ -79,9 +79,12 @@ static void transcribe(const struct said *s, struct recording *r)
     recording_packed(&p);
     if (!s->voice)
         p.vad_model[0] = p.vad_hash[0] = 0;
-    /* A step of 512 samples begins with the voice. */
+    /* A step of 512 samples begins with the voice, which ends with the text, or is too short to be
+     * heard again. */
     *r = (struct recording){
         .parts = {{s->voice ? 512 * 100 : 0, SILENCE}, {SECONDS(5), 0}, {SECONDS(2), SILENCE}}};
+    if (s->voice)
+        r->parts[1].samples = SECONDS(s->to > 0.8 ? s->to - 0.4 : 0.4);
     recording_rewind(r);
     assert_ok(
         transcriber_new(fake_whisper(), s->voice ? fake_silero() : NULL, nano, &p, 2, 1, &t, &e),
@@ -131,6 +134,7 @@ TEST(test_each_by_itself)
         struct err e;
 
         recording_packed(&p);
+        r.parts[1].samples = SECONDS(2.6);
         recording_rewind(&r);
         assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &p, 1, 1, &t, &e), e);
         recording_add(t, &r, NULL);

@@ -36,10 +36,12 @@ struct recording {
     int told;
     int code;
     char message[500];
-    char text[8192]; /* "[start-end text]" per segment, milliseconds */
+    char text[8192]; /* "[start-end text]" per segment, milliseconds; "[!..." where it is dropped */
     char language[16];
     float language_prob;
     float temperature[16], no_speech[16];
+    uint32_t attempts[16];
+    int64_t speech_ms;
     uint32_t windows, segments;
     int64_t end;
 };
@@ -106,15 +108,17 @@ static void take(void *arg, const struct lane_result *result, const struct err *
     r->windows = result->windows;
     r->segments = result->segment_count;
     r->end = result->end_sample;
+    r->speech_ms = result->account.speech_ms;
     for (uint32_t i = 0; i < result->segment_count; i++) {
         const struct result_segment *s = &result->segments[i];
         size_t at = strlen(r->text);
 
-        snprintf(r->text + at, sizeof(r->text) - at, "[%lld-%lld %s]", (long long)s->start_ms,
-                 (long long)s->end_ms, s->text);
+        snprintf(r->text + at, sizeof(r->text) - at, "[%s%lld-%lld %s]", s->dropped ? "!" : "",
+                 (long long)s->start_ms, (long long)s->end_ms, s->text);
         if (i < 16) {
             r->temperature[i] = s->temperature;
             r->no_speech[i] = s->no_speech_prob;
+            r->attempts[i] = s->attempts;
         }
     }
 }
@@ -214,6 +218,7 @@ TEST_SETUP(test_one_window, setup)
     assert_int_equal(r.windows, 1);
     assert_int_equal(r.end, SECONDS(106));
     assert_int_equal(r.released, SECONDS(6));
+    assert_int_equal(r.speech_ms, -1); /* nobody listened for voice */
     assert_true(r.temperature[0] == 0);
 }
 
@@ -276,9 +281,10 @@ TEST_SETUP(test_endless, setup)
     static const int32_t loop[] = {TUESDAY};
 
     fake.scripts[0].attempt[0] = (struct fake_attempt){loop, 1, false, true};
-    transcribe(&r); /* every temperature loops: the last one's text, and an end */
+    transcribe(&r); /* every temperature loops: the likeliest text, and an end */
     assert_int_equal(r.segments, 1);
-    assert_true(r.temperature[0] == 1.0f);
+    assert_int_equal(r.attempts[0], 6);
+    assert_true(r.temperature[0] < 1.0f);
     assert_int_equal(r.end, SECONDS(5));
 }
 
@@ -319,7 +325,7 @@ TEST_SETUP(test_silence, setup)
         bool unsure;
         const char *text;
     } cases[] = {
-        {0.70, true, ""},                 /* perhaps silence, and an unlikely text */
+        {0.70, true, "[!0-4000 farmer]"}, /* perhaps silence, and an unlikely text */
         {0.70, false, "[0-4000 farmer]"}, /* perhaps silence, but a likely text */
         {0.99, false, ""},                /* silence beyond doubt */
         {0.50, false, "[0-4000 farmer]"},
@@ -334,7 +340,8 @@ TEST_SETUP(test_silence, setup)
         fake.scripts[0].attempt[0].unsure = cases[i].unsure;
         transcribe(&r);
         assert_string_equal(r.text, cases[i].text);
-        assert_string_equal(r.language, cases[i].text[0] ? "en" : "");
+        assert_string_equal(r.language,
+                            strchr(cases[i].text, '!') || !cases[i].text[0] ? "" : "en");
         assert_int_equal(r.end, SECONDS(5));
         if (r.segments)
             assert_true(fabsf(r.no_speech[0] - (float)cases[i].no_speech) < 0.01f);
@@ -499,7 +506,7 @@ TEST_SETUP(test_batching, setup)
         assert_memory_equal(first, again, sizeof(first));
     }
     assert_int_equal(first[11].told, 1);
-    assert_true(first[2].temperature[0] == 1.0f);
+    assert_int_equal(first[2].attempts[0], 6);
     assert_true(fake.largest_step > 4);
 }
 
