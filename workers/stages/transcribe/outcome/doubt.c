@@ -139,6 +139,14 @@ static bool is_phrase(const struct folded *text, const struct doubt_facts *f, ui
     }
 }
 
+static bool is_disbelieved(const struct doubt_facts *f, const struct transcribe_params *p)
+{
+    bool refused = f->attempts > 1 && f->avg_logprob < p->logprob_threshold;
+    float bound = p->logprob_threshold - (refused ? DOUBT_DISBELIEF / 2 : DOUBT_DISBELIEF);
+
+    return fminf(f->avg_logprob, f->text_logprob) < bound;
+}
+
 uint32_t doubt_signs(const struct doubt_facts *f, const struct transcribe_params *p)
 {
     struct folded text;
@@ -148,7 +156,7 @@ uint32_t doubt_signs(const struct doubt_facts *f, const struct transcribe_params
     signs = voice_signs(f, p) | attempt_signs(f) |
             when(f->no_speech_prob > p->no_speech_threshold, DOUBT_NO_SPEECH) |
             when(f->avg_logprob < p->logprob_threshold, DOUBT_UNLIKELY) |
-            when(f->avg_logprob < p->logprob_threshold - DOUBT_DISBELIEF, DOUBT_DISBELIEVED) |
+            when(is_disbelieved(f, p), DOUBT_DISBELIEVED) |
             when(f->beside_silence, DOUBT_BESIDE_SILENCE) |
             when(f->compression_ratio > p->compression_ratio_threshold, DOUBT_REPETITIVE) |
             when(repetition_loops(&text), DOUBT_LOOP) | pace_signs(f, &text) |

@@ -34,7 +34,9 @@ enum doubt {
                            of it; keeps what people may really say from being dropped, and is not
                            among the words of doubt_text */
     DOUBT_FAST = 4096,  /* PACE, and it is more words than anybody says in the time */
-    DOUBT_DISBELIEVED = 8192, /* UNLIKELY by DOUBT_DISBELIEF more than the threshold: alone enough */
+    DOUBT_DISBELIEVED = 8192, /* its own words, or the window, are less likely by DOUBT_DISBELIEF
+                                 than the threshold; by half of that where every attempt was
+                                 refused. Alone enough */
     DOUBT_BESIDE_SILENCE = 16384, /* hallucination_silence_threshold says so; alone enough */
 };
 
@@ -48,7 +50,9 @@ struct doubt_facts {
     const char *language; /* "" unknown; no rule asks for it yet: phrases of all languages count,
                              for models fall into another language over silence */
     int64_t start_ms, end_ms;
-    float avg_logprob, no_speech_prob, compression_ratio;
+    float avg_logprob;  /* of its window, by which attempts are judged */
+    float text_logprob; /* of its own words */
+    float no_speech_prob, compression_ratio;
     uint32_t attempts;
     bool was_repetitive, was_unlikely; /* an earlier attempt */
     float speech_prob; /* mean of the voice activity over the segment; -1: unknown */

@@ -173,6 +173,7 @@ static void doubt(struct result_segment *s, const struct draft *d, int64_t heard
         .start_ms = s->start_ms,
         .end_ms = s->start_ms + heard_ms,
         .avg_logprob = r->silent ? fminf(r->avg_logprob, r->text_logprob) : r->avg_logprob,
+        .text_logprob = s->avg_logprob,
         .no_speech_prob = s->no_speech_prob,
         .compression_ratio = s->compression_ratio,
         .attempts = s->attempts,
