@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "tools/cli/text.h"
+#include "tools/enqueue/stages/enqueue_params.h"
 #include "workers/stages/stage_kind.h"
 
 #define SHOWN 5
@@ -26,12 +27,26 @@ static json_t *defaults_of(const char *stage)
     return ret;
 }
 
-/* Of channels it is also what `enqueue` makes of no word on them. */
+/* Of some it is also what `enqueue` makes of no word on them. */
 static bool is_usual(const json_t *usual, const char *key, const json_t *v)
 {
+    if (strcmp(key, "beam_size") == 0 || strcmp(key, "best_of") == 0)
+        return json_integer_value(v) == ENQUEUE_BEAMS;
+    if (strcmp(key, "multilingual") == 0)
+        return true;
     return json_equal(v, json_object_get(usual, key)) ||
            (strcmp(key, "channels") == 0 && json_is_string(v) &&
             strcmp(json_string_value(v), "auto") == 0);
+}
+
+/* One hypothesis is left out of a stage's parameters, and is not what is usual any more. */
+static void put_unsaid(const char *stage, json_t *o)
+{
+    static const char *const names[] = {"beam_size", "best_of"};
+
+    for (size_t i = 0; strcmp(stage, stage_transcribe.name) == 0 && i < 2; i++)
+        if (json_is_object(o) && !json_object_get(o, names[i]))
+            json_object_set_new(o, names[i], json_integer(1));
 }
 
 static void put_value(const json_t *v, struct buf *out)
@@ -56,6 +71,7 @@ void stage_params_words(const char *stage, const char *params_json, struct buf *
     const char *key;
     unsigned n = 0;
 
+    put_unsaid(stage, o);
     json_object_foreach(o, key, v)
     {
         if (strcmp(key, "vad_hash") == 0 || strcmp(key, "source") == 0 || json_is_false(v) ||

@@ -23,7 +23,12 @@ static bool is_many(const struct lane *l)
     return l->policy->params->multilingual && vocabulary_multilingual(l->policy->vocab);
 }
 
-static bool is_sure(const struct lane_window *w) { return w->language_prob >= LANGUAGE_SURE; }
+static bool knows(const struct lane_window *w, float prob)
+{
+    return prob >= LANGUAGE_SURE && w->samples >= STRETCH_LEAST;
+}
+
+static bool is_sure(const struct lane_window *w) { return knows(w, w->language_prob); }
 
 bool lane_asks(const struct lane *l)
 {
@@ -216,7 +221,7 @@ static int hear_many(struct lane_window *w, int32_t heard, float heard_prob,
     if (w->is_known)
         return 0;
     if (w->whole) { /* heard again: in its own language where it is sure, else in its whole's */
-        if (heard_prob >= LANGUAGE_SURE) {
+        if (knows(w, heard_prob)) {
             w->language = heard;
             w->language_prob = heard_prob;
         }
@@ -236,9 +241,10 @@ static int hear_many(struct lane_window *w, int32_t heard, float heard_prob,
         *ret = w->place == WINDOW_SETTLED ? LANE_IS_DONE : LANE_GOES;
         return rc;
     }
-    /* One stretch, and unsure: unless it is likelier than all others together, as its lane. */
+    /* One stretch, and unsure: as its lane, unless it is likelier than all others together, and long
+     * enough for that to mean something. */
     *ret = LANE_GOES;
-    if (heard_prob < 0.5f) {
+    if (heard_prob < 0.5f || w->samples < STRETCH_LEAST) {
         w->language = l->language;
         w->language_prob = l->language_prob;
     }
