@@ -108,7 +108,7 @@ def seven():
 # ---- prompts
 
 def prompt_texts():
-    """{language: {file: text}}, of prompts that two programs hear alike when each is alone."""
+    """{language: {file: text}}, of prompts that were heard alone (make_prompts.py)."""
     ret = {}
     with open(PROMPT_TEXTS, encoding="utf-8") as file:
         for line in file:
@@ -124,14 +124,14 @@ def prompts():
     plans = {}
     for language, known in texts.items():
         chance = random.Random("prompts " + language)
-        names = sorted(known)
+        names = 3 * sorted(known)
         chance.shuffle(names)
         while names:
-            seconds, plan, at = chance.uniform(10, 60), [], 0.0
+            seconds, plan, at = chance.uniform(10, 50), [], 0.0
             while names and at < seconds:
                 pause = chance.uniform(0.2, 3)
                 plan.append((names.pop(), pause))
-                at += pause + 3  # a prompt's usual length
+                at += pause + 4  # a prompt's usual length
             if len(plan) > 1:
                 plans[f"prompts-{language}-{len(plans):02}.wav"] = (language, plan)
 
