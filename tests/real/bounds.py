@@ -1,7 +1,7 @@
 """What the tests on real weights hold: whisper-base in float32 on the host, by default unless said.
 
-Each bound is what was measured, and a little more: another processor rounds otherwise, and a word may come out otherwise
-for it. Change one only with the figure that was measured (tests/real/measure).
+Each bound is what was measured, and a little more, for another processor rounds otherwise. Change one only with the figure
+that was measured (tests/real/measure).
 """
 
 # Words wrong of those that are known, by language: (with voice activity, without), and of these left out.

@@ -272,7 +272,7 @@ def clips():
 
 
 def prompts(language):
-    """The folder with Debian's prompts for Asterisk; of the package that is installed, else of one that is fetched."""
+    """{name: path} of Debian's prompts for Asterisk, of the package that is installed, else of one that is fetched."""
     def fetch(folder):
         with tempfile.TemporaryDirectory() as place:
             os.chmod(place, 0o777)  # apt fetches as a user of its own

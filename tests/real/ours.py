@@ -8,14 +8,15 @@ import time
 import cache
 
 PROGRAM = os.environ.get("NIGHTSHIFT", os.path.join(cache.SOURCE, "build/release/tools/nightshift"))
+THREADS = "NIGHTSHIFT_REAL_THREADS"
 
 
 class Heard:
     """Of each recording by name: [(begin in s, end in s, language, text)]; of all: seconds that a run took, and
-    what was dropped: {name: [(text, reason)]}."""
+    what was dropped: {name: [(text, reason)]}, and segments' mean log probabilities."""
 
     def __init__(self):
-        self.segments, self.dropped, self.seconds = {}, {}, 0.0
+        self.segments, self.dropped, self.sureness, self.seconds = {}, {}, {}, 0.0
 
 
 def models_folder(folder, name, voice_activity):
@@ -29,6 +30,8 @@ def models_folder(folder, name, voice_activity):
 def transcribe(recordings, model="base", options=(), run_options=(), program=PROGRAM, precision="fp32", timeout=None):
     """options: of enqueue."""
     ret = Heard()
+    # On a busy machine one thread is faster than several that wait for each other; for peers, too.
+    threads = ["--threads", os.environ[THREADS]] if os.environ.get(THREADS) else []
     with tempfile.TemporaryDirectory(prefix="real-") as place:
         catalog = os.path.join(place, "catalog.db")
         models = os.path.join(place, "models")
@@ -46,18 +49,21 @@ def transcribe(recordings, model="base", options=(), run_options=(), program=PRO
 
         call("enqueue", "--model", "whisper-" + model, *options, *(os.path.realpath(r.path) for r in recordings))
         began = time.monotonic()
-        call("run", "--precision", precision, *run_options)
+        call("run", "--precision", precision, *threads, *run_options)
         ret.seconds = time.monotonic() - began
         by_path = {os.path.realpath(r.path): r.name for r in recordings}
         ret.segments = {r.name: [] for r in recordings}
         ret.dropped = {r.name: [] for r in recordings}
+        ret.sureness = {r.name: [] for r in recordings}
         with sqlite3.connect(f"file:{catalog}?mode=ro", uri=True) as db:
             undone = db.execute("SELECT path, state FROM recordings WHERE state <> 'done'").fetchall()
             if undone:
                 raise RuntimeError(f"not done: {undone[:5]}")
-            for path, begin, end, language, text in db.execute(
-                    "SELECT path, start_ms, end_ms, language, text FROM transcript ORDER BY path, start_ms, end_ms"):
+            for path, begin, end, language, text, sureness in db.execute(
+                    "SELECT path, start_ms, end_ms, language, text, avg_logprob FROM transcript "
+                    "ORDER BY path, start_ms, end_ms"):
                 ret.segments[by_path[path]].append((begin / 1000, end / 1000, language, text.strip()))
+                ret.sureness[by_path[path]].append(sureness)
             for path, text, reason in db.execute(
                     "SELECT path, text, reason FROM doubts WHERE outcome = 'dropped' ORDER BY path, start_ms"):
                 ret.dropped[by_path[path]].append((text, reason))

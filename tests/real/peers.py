@@ -12,16 +12,19 @@ import cache
 
 PEERS = ("faster-whisper", "faster-whisper-batched", "openai-whisper")
 PACKAGES = {"faster-whisper": ("faster-whisper==1.2.1",), "openai-whisper": ("openai-whisper==20250625",)}
+# With Debian's python3-torch, a tenth of PyPI's: what openai-whisper imports beside it.
+BESIDE_TORCH = ("--no-deps", "openai-whisper==20250625", "tiktoken", "regex", "requests", "charset-normalizer", "idna",
+                "urllib3", "certifi", "tqdm", "more-itertools", "numba==0.58.1", "llvmlite==0.41.1", "setuptools<81")
 RUNNER = os.path.join(cache.HERE, "peer_run.py")
 
 
 def python_of(peer):
-    """$NIGHTSHIFT_REAL_PYTHON has them already, else an environment of the cache's."""
-    if os.environ.get("NIGHTSHIFT_REAL_PYTHON"):
-        return os.environ["NIGHTSHIFT_REAL_PYTHON"]
-    if peer == "openai-whisper":  # with Debian's python3-torch where it is, which is smaller than PyPI's
-        return cache.venv("openai-whisper", *PACKAGES[peer], system=os.path.isdir("/usr/lib/python3/dist-packages/torch"))
-    return cache.venv("faster-whisper", *PACKAGES["faster-whisper"])
+    """$NIGHTSHIFT_REAL_PYTHON has faster-whisper already; else an environment of the cache's."""
+    if peer == "openai-whisper":
+        if os.path.isdir("/usr/lib/python3/dist-packages/torch"):
+            return cache.venv("openai-whisper", *BESIDE_TORCH, system=True)
+        return cache.venv("openai-whisper", *PACKAGES[peer])
+    return os.environ.get("NIGHTSHIFT_REAL_PYTHON") or cache.venv("faster-whisper", *PACKAGES["faster-whisper"])
 
 
 def sum_of(path):

@@ -10,9 +10,10 @@ import random
 import wave
 
 import cache
+import ours
+from words import words
 
 RATE = 16000
-PROMPT_TEXTS = os.path.join(cache.HERE, "prompts.tsv")  # each prompt, heard alone
 # What faster-whisper 1.2.1, batched, hears with whisper-base: 549 words, all that is said.
 SEVEN_TEXTS = os.path.join(cache.HERE, "seven")
 
@@ -59,12 +60,8 @@ def silence(seconds):
 
 def made(name, make):
     """In the cache, and anew when what makes it has changed."""
-    recipe = hashlib.sha256()
-    for path in (os.path.abspath(__file__), PROMPT_TEXTS):
-        if os.path.exists(path):
-            with open(path, "rb") as file:
-                recipe.update(file.read())
-    return cache.made(f"{name}-{recipe.hexdigest()[:8]}", make)
+    with open(os.path.abspath(__file__), "rb") as file:
+        return cache.made(f"{name}-{hashlib.sha256(file.read()).hexdigest()[:8]}", make)
 
 
 def clip_text(folder, name):
@@ -107,39 +104,62 @@ def seven():
 
 # ---- prompts
 
-def prompt_texts():
-    """{language: {file: text}}, of prompts that two programs hear alike when each is alone."""
-    ret = {}
-    with open(PROMPT_TEXTS, encoding="utf-8") as file:
-        for line in file:
-            if not line.startswith("#"):
-                language, name, text = line.rstrip("\n").split("\t")
-                ret.setdefault(language, {})[name] = text
+EACH = 20                  # prompts of a language
+SHORTEST_S, LONGEST_S = 2, 9
+SURE = -0.5                # mean log probability
+
+
+def chosen(language, folder):
+    """Some of a language's prompts, each with a little silence around it."""
+    files = cache.prompts(language)
+    names = sorted(files)
+    random.Random("chosen " + language).shuffle(names)
+    ret = []
+    for name in names:
+        if len(ret) < EACH and SHORTEST_S <= os.path.getsize(files[name]) / 8000 <= LONGEST_S:  # 64 kbit/s
+            path = os.path.join(folder, f"{language}-{name}.wav")
+            put_wave(path, silence(0.3) + decoded(files[name]) + silence(0.3))
+            ret.append(Recording(name, path, []))
     return ret
 
 
+def hear_alone(folder):
+    """texts.tsv: a row for each prompt of which whisper-base is sure when it hears it alone, told its language and
+    without voice activity. Nobody has written down their words; these say what is lost among others."""
+    with open(os.path.join(folder, "texts.tsv"), "w", encoding="utf-8") as file:
+        for language in cache.PROMPTS:
+            items = chosen(language, folder)
+            heard = ours.transcribe(items, options=("--vad=off", "--language", language))
+            for r in items:
+                text = " ".join(s[3] for s in heard.segments[r.name])
+                if len(words(text)) > 2 and min(heard.sureness[r.name]) >= SURE:
+                    file.write(f"{language}\t{r.name}\t{text}\n")
+
+
 def prompts():
-    """Files of 10 to 60 s, one language each: prompts in any order with pauses of 0.2 to 3 s."""
-    texts = prompt_texts()
-    plans = {}
+    """Files of 10 to 60 s, one language each: each prompt three times, in any order, with pauses of 0.2 to 3 s."""
+    alone, texts, plans = made("prompts-alone", hear_alone), {}, {}
+    with open(os.path.join(alone, "texts.tsv"), encoding="utf-8") as file:
+        for line in file:
+            language, name, text = line.rstrip("\n").split("\t")
+            texts.setdefault(language, {})[name] = text
     for language, known in texts.items():
         chance = random.Random("prompts " + language)
-        names = sorted(known)
+        names = 3 * sorted(known)
         chance.shuffle(names)
         while names:
-            seconds, plan, at = chance.uniform(10, 60), [], 0.0
+            seconds, plan, at = chance.uniform(10, 50), [], 0.0
             while names and at < seconds:
                 pause = chance.uniform(0.2, 3)
                 plan.append((names.pop(), pause))
-                at += pause + 3  # a prompt's usual length
-            if len(plan) > 1:
-                plans[f"prompts-{language}-{len(plans):02}.wav"] = (language, plan)
+                at += pause + 4  # a prompt's usual length
+            plans[f"prompts-{language}-{len(plans):02}.wav"] = (language, plan)
 
     def make(into):
         for name, (language, plan) in plans.items():
-            files, samples = cache.prompts(language), array.array("h")
+            samples = array.array("h")
             for prompt, pause in plan:
-                samples += silence(pause) + decoded(files[prompt])
+                samples += silence(pause) + decoded(os.path.join(alone, f"{language}-{prompt}.wav"))
             put_wave(os.path.join(into, name), samples + silence(0.5))
 
     folder_of = made("prompts", make)

@@ -9,12 +9,15 @@ def of_recording(r, segments):
 
 
 def by_language(items, heard):
-    """{"all": Count, language: Count ...}; languages where there are several."""
+    """{"all": Count, language: Count ...}; languages where there are several. "" is the language of silence."""
     ret = {"all": Count()}
     for r in items:
         count = of_recording(r, heard[r.name])
         ret["all"].add(count)
-        ret.setdefault(r.language, Count()).add(count)
+        parts = [(p.language, c) for p, _, c in passages(r, heard[r.name])] if len(r.passages) > 1 else [
+            (r.language, count)]
+        for language, part in parts:
+            ret.setdefault(language, Count()).add(part)
     if len(ret) == 2:
         return {"all": ret["all"]}
     return {key: ret[key] for key in ["all"] + sorted(k for k in ret if k != "all")}
