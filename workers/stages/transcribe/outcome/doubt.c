@@ -204,6 +204,7 @@ static const struct name {
     {DOUBT_PACE, "impossible pace", "Nobody says so much, or so little, in that time."},
     {DOUBT_WORDS, "odd words",
      "Half of its words, or more, are improbable or oddly long or short."},
+    {0, RESULT_MISSING, "Voice activity hears speech here, and no text came."}, /* of no text */
 };
 static const char again[] = "tried again";
 /* Behind it, by what the attempt was refused for. */
