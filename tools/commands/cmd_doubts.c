@@ -27,9 +27,12 @@ static const char help[] =
     "doubted, the command that plays it, with a second before and after, and the one\n"
     "that corrects it, with the text as it stands now, to be changed. What was\n"
     "corrected or confirmed does not come again. Playing needs ffplay (of FFmpeg);\n"
-    "of a recording in an archive bsdtar, too.\n"
+    "of a recording in an archive bsdtar, too. Speech without any text comes before\n"
+    "all others, the longest first: voice activity hears somebody, and no text came.\n"
     "\n"
     "  -n, --limit=N        passages to show (default: 20; 0: all)\n"
+    "      --missing        only speech without text\n"
+    "      --with-text      only passages with a text\n"
     "  -l, --language=CODE  only what is said in this language\n"
     "      --speaker=WHO    only what WHO says: a name, or a label ('channel 1')\n"
     "      --json           a JSON object in each line\n"
@@ -39,19 +42,22 @@ static const char help[] =
     "Examples:\n"
     "  nightshift doubts\n"
     "  nightshift doubts /archive/1990 --limit 5\n"
+    "  nightshift doubts --missing --limit 0\n"
     "  nightshift doubts --json --limit 0 | jq -r .play\n";
 
 struct wanted {
     uint32_t limit;
+    enum read_doubts_of of;
+    bool both; /* options that exclude each other */
     const char *speaker, *language;
 };
 
-enum { OPT_SPEAKER = 256 };
+enum { OPT_SPEAKER = 256, OPT_MISSING, OPT_WITH_TEXT };
 
-static const struct option longs[] = {{"limit", required_argument, NULL, 'n'},
-                                      {"language", required_argument, NULL, 'l'},
-                                      {"speaker", required_argument, NULL, OPT_SPEAKER},
-                                      {0}};
+static const struct option longs[] = {
+    {"limit", required_argument, NULL, 'n'},           {"language", required_argument, NULL, 'l'},
+    {"speaker", required_argument, NULL, OPT_SPEAKER}, {"missing", no_argument, NULL, OPT_MISSING},
+    {"with-text", no_argument, NULL, OPT_WITH_TEXT},   {0}};
 
 static int take(void *arg, int option, const char *value, struct err *err)
 {
@@ -59,6 +65,13 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
     if (option == 'n')
         return cli_u32("--limit", value, 0, 1000000, &w->limit, err);
+    if (option == OPT_MISSING || option == OPT_WITH_TEXT) {
+        enum read_doubts_of of = option == OPT_MISSING ? READ_DOUBTS_MISSING : READ_DOUBTS_TEXT;
+
+        w->both |= w->of != READ_DOUBTS_ALL && w->of != of;
+        w->of = of;
+        return 0;
+    }
     *(option == 'l' ? &w->language : &w->speaker) = value;
     return 0;
 }
@@ -67,10 +80,14 @@ struct page {
     const struct cli *cli;
     const char *catalog; /* as --catalog says it; NULL: the one that is found without */
     uint32_t limit, shown;
-    bool more;       /* than the limit */
-    struct buf last; /* the recording whose name was printed last */
+    uint32_t with_text; /* of those shown */
+    bool more;          /* than the limit */
+    struct buf last;    /* the recording whose name was printed last */
     struct err err;
 };
+
+/* Of a passage that has none nothing is there to be corrected. */
+static bool has_text(const struct read_doubt *d) { return d->segment->text[0] != 0; }
 
 /* ------------------------------------------------------------------------------------- commands */
 
@@ -148,11 +165,14 @@ static void print_name(struct page *p, const struct read_segment *s)
 static void print_text(const struct read_segment *s)
 {
     struct buf line = BUF_INIT;
-    char at[CLOCK_HMS_LEN];
+    char at[CLOCK_HMS_LEN], length[TEXT_LEN];
 
     clock_hms(s->start_ms, at);
     printf("%12s  ", at);
-    buf_printf(&line, "%s%s%s", s->speaker, s->speaker[0] ? ": " : "", s->text);
+    buf_printf(&line, "%s%s%s", s->speaker, s->speaker[0] ? ": " : "",
+               s->text[0] ? s->text : "(no text)");
+    if (!s->text[0])
+        buf_printf(&line, ", %s", text_length(s->end_ms - s->start_ms, length));
     print_wrapped(line.data ? (const char *)line.data : "", line.len);
     buf_free(&line);
 }
@@ -178,8 +198,10 @@ static void print_doubt(struct page *p, const struct read_doubt *d)
         print_command(&command);
     else
         print_sentence(NULL, no_play(d));
-    correct_of(p, d, &command);
-    print_command(&command);
+    if (has_text(d)) {
+        correct_of(p, d, &command);
+        print_command(&command);
+    }
     buf_free(&command);
 }
 
@@ -218,8 +240,11 @@ static void put_commands(const struct page *p, const struct read_doubt *d, struc
     else
         buf_printf(b, ", \"play\": null");
     buf_clear(&command);
-    correct_of(p, d, &command);
-    escape_json_text(b, "correct", buf_cstr(&command) ? buf_cstr(&command) : "");
+    if (has_text(d)) {
+        correct_of(p, d, &command);
+        escape_json_text(b, "correct", buf_cstr(&command) ? buf_cstr(&command) : "");
+    } else
+        buf_printf(b, ", \"correct\": null");
     buf_free(&command);
 }
 
@@ -236,6 +261,7 @@ static int print_json(const struct page *p, const struct read_doubt *d, struct e
                (long long)s->end_ms);
     escape_json_text(&b, "language", s->language);
     escape_json_text(&b, "speaker", s->speaker);
+    escape_json_text(&b, "outcome", has_text(d) ? "kept" : "missing");
     escape_json_text(&b, "text", s->text);
     escape_json_text(&b, "reason", s->reason);
     put_why(&b, s->reason);
@@ -265,6 +291,7 @@ static int on_doubt(void *arg, const struct read_doubt *d)
         return 1;
     }
     p->shown++;
+    p->with_text += has_text(d);
     if (p->cli->json)
         return print_json(p, d, &p->err);
     print_doubt(p, d);
@@ -291,8 +318,10 @@ static void print_end(const struct page *p)
         "again.";
     char n[TEXT_LEN];
 
-    putchar('\n');
-    cli_wrap(stdout, how, 0, 0);
+    if (p->with_text > 0 || p->more)
+        putchar('\n');
+    if (p->with_text > 0)
+        cli_wrap(stdout, how, 0, 0);
     if (p->more)
         printf("... the first %s%s; --limit 0 shows all of them.\n",
                p->shown == 1 ? "" : text_count(p->shown, n),
@@ -331,7 +360,8 @@ static int check(struct store *st, const struct wanted *w, char **paths, size_t 
 static int doubts_in(struct page *p, struct store *st, const struct wanted *w, char **paths,
                      size_t n)
 {
-    const struct read_doubts which = {.paths = (const char *const *)paths,
+    const struct read_doubts which = {.of = w->of,
+                                      .paths = (const char *const *)paths,
                                       .path_count = n,
                                       .speaker = w->speaker,
                                       .language = w->language,
@@ -345,7 +375,7 @@ static int doubts_in(struct page *p, struct store *st, const struct wanted *w, c
         if (p->shown > 0)
             print_end(p);
         else
-            rc = print_nothing(st, n > 0 || w->speaker || w->language, &p->err);
+            rc = print_nothing(st, n > 0 || w->of || w->speaker || w->language, &p->err);
     }
     buf_free(&p->last);
     return rc < 0 ? cli_fail("look for doubts", &p->err, NULL) : EX_OK;
@@ -377,6 +407,8 @@ int cmd_doubts(struct cli *cli, int argc, char **argv)
 
     if (status >= 0)
         return status;
+    if (w.both)
+        return cli_usage(cli, "--missing and --with-text exclude each other");
     n = (size_t)(argc - optind);
     if (n > PATHS)
         return cli_usage(cli, "%zu paths are too many; %u may be, or a folder above them", n,

@@ -434,6 +434,10 @@ static void print_known(const struct after *all)
     if (all->speechless > 0)
         printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
                text_count(all->speechless, n), text_plural(all->speechless, "it has", "they have"));
+    if (all->totals.account.missing_ms > 0)
+        printf("%s of speech has no text in the recordings done so far: nightshift doubts "
+               "--missing\n",
+               text_length(all->totals.account.missing_ms, n));
     if (all->left_out > 0)
         printf("%s of the recordings %s tracks or channels that were not heard: nightshift show.\n",
                text_count(all->left_out, n), text_plural(all->left_out, "has", "have"));

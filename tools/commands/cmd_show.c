@@ -12,6 +12,7 @@
 #include "store/read/corrections.h"
 #include "store/read/read.h"
 #include "store/store.h"
+#include "tools/cli/account.h"
 #include "tools/cli/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/export/format_args.h"
@@ -95,7 +96,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
 struct page {
     struct store *store;
     struct wanted w;
-    uint64_t segments, dropped;
+    uint64_t segments, dropped, missing; /* missing: speech without text */
     int time_width;
     bool unsure; /* a mark was set */
     bool color;
@@ -131,7 +132,8 @@ static const char *color_of(struct page *p, const char *speaker)
 static int print_row(void *arg, const struct read_segment *row)
 {
     struct page *p = arg;
-    char at[CLOCK_HMS_LEN], *text = utf8_display(row->text, strlen(row->text));
+    const char *said = row->text[0] ? row->text : "(no text)";
+    char at[CLOCK_HMS_LEN], *text = utf8_display(said, strlen(said));
     const bool doubted = row->avg_logprob < UNSURE || document_doubted(row->reason);
     const char *mark = p->w.dropped                     ? ""
                        : row->avg_logprob < VERY_UNSURE ? "??"
@@ -169,10 +171,11 @@ static int print_row(void *arg, const struct read_segment *row)
     return 0;
 }
 
-static int count_row(void *arg, const struct read_segment *row)
+static int count_dropped(void *arg, const struct read_segment *row)
 {
-    (void)row;
-    ++*(uint64_t *)arg;
+    struct page *p = arg;
+
+    ++*(row->text[0] ? &p->dropped : &p->missing);
     return 0;
 }
 
@@ -186,6 +189,22 @@ static void print_remark(const char *label, const char *what)
         cli_wrap(stdout, shown, strlen(label), strlen(label));
     }
     free(shown);
+}
+
+/* How much of its speech has a text, where that is not all of it. */
+static int print_account(struct page *p, const struct read_recording *r)
+{
+    struct result_account a;
+    struct buf b = BUF_INIT;
+
+    if (read_account(p->store, r->media_id, &a, &p->err) != 0)
+        return 1;
+    if (account_known(&a) && account_without(&a) > 0) {
+        account_say(&a, "show --dropped", &b);
+        print_remark("Speech: ", buf_cstr(&b) ? buf_cstr(&b) : "");
+    }
+    buf_free(&b);
+    return 0;
 }
 
 #define COPIES_SHOWN 3
@@ -329,8 +348,9 @@ static void print_nothing(const struct page *p, const struct read_recording *r)
     else if (p->w.dropped)
         puts("Nothing was left out.");
     else if (strcmp(r->transcript, "done") == 0)
-        puts(p->dropped > 0 ? "Nobody speaks in it, as far as was believed."
-                            : "Nobody speaks in it.");
+        puts(p->missing > 0   ? "Somebody speaks in it, and no text came."
+             : p->dropped > 0 ? "Nobody speaks in it, as far as was believed."
+                              : "Nobody speaks in it.");
     else
         puts(strcmp(r->transcript, "failed") == 0
                  ? "There is no transcript. `nightshift retry` tries it again."
@@ -438,11 +458,12 @@ static int page_for_people(struct page *p, const struct read_recording *r)
     char n[TEXT_LEN];
 
     print_head(p, r);
-    if (print_copies(p->store, r, &p->err) != 0 || print_known(p, r) != 0)
+    if (print_account(p, r) != 0 || print_copies(p->store, r, &p->err) != 0 ||
+        print_known(p, r) != 0)
         return 1;
     puts("");
     if (read_texts(p, r, print_row) != 0 ||
-        read_dropped(p->store, r->media_id, 0, count_row, &p->dropped, &p->err) != 0)
+        read_dropped(p->store, r->media_id, 0, count_dropped, p, &p->err) != 0)
         return 1;
     if (p->segments == 0)
         print_nothing(p, r);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "scheduler/plan/progress.h"
+#include "tools/cli/account.h"
 #include "tools/report/report.h"
 #include "tools/cli/text.h"
 
@@ -307,6 +308,16 @@ static void put_left(const struct report *r, struct buf *out)
         buf_printf(out, "<p>%s gone from the disk.</p>\n", text_count(a->absent, n));
 }
 
+/* It needs no escapes. */
+static void put_account(const struct report *r, struct buf *out)
+{
+    if (!account_known(&r->totals.account))
+        return;
+    buf_printf(out, "<p>");
+    account_say(&r->totals.account, "doubts --missing", out);
+    buf_printf(out, ".</p>\n");
+}
+
 static void put_reasons(const struct report *r, struct buf *out)
 {
     char n[TEXT_LEN];
@@ -364,6 +375,7 @@ void report_html(const struct report *r, struct buf *out)
     put_sights(r, out);
     for (size_t i = 0; i < r->devices; i++)
         put_charts(r, &r->device[i], out);
+    put_account(r, out);
     put_left(r, out);
     put_reasons(r, out);
     put_doubts(r, out);

@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "tools/cli/account_json.h"
 #include "tools/report/report.h"
 
 static json_t *at(int64_t wall_ms)
@@ -106,13 +107,13 @@ void report_json(const struct report *r, struct buf *out)
         json_array_append_new(reasons, reason_json(&r->reason[i]));
     for (size_t i = 0; i < r->doubts; i++)
         json_array_append_new(doubts, doubt_json(&r->doubt[i]));
-    o = json_pack("{s:s, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:I, s:o, s:o}",
+    o = json_pack("{s:s, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:I, s:o, s:o, s:o}",
                   "catalog", r->catalog, "on", (int)r->on, "runs", runs, "recordings_done",
                   (json_int_t)r->done, "recordings_failed", (json_int_t)r->failed, "audio_ms",
                   (json_int_t)r->audio_ms, "work_ms", (json_int_t)r->work_ms, "times_real_time",
                   report_speed(r), "step_ms", (json_int_t)r->step_ms, "devices", devices, "left",
-                  left_json(r), "without_speech", (json_int_t)r->speechless, "failures", reasons,
-                  "doubts", doubts);
+                  left_json(r), "without_speech", (json_int_t)r->speechless, "speech",
+                  account_json(&r->totals.account), "failures", reasons, "doubts", doubts);
     text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
     if (text)
         buf_printf(out, "%s\n", text);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "scheduler/plan/progress.h"
+#include "tools/cli/account.h"
 #include "tools/report/report.h"
 #include "tools/cli/text.h"
 
@@ -174,6 +175,15 @@ static void put_hours(const struct report *r, struct page *p)
     }
 }
 
+static void put_account(const struct report *r, struct page *p)
+{
+    if (!account_known(&r->totals.account))
+        return;
+    p->label = "Speech";
+    account_say(&r->totals.account, "doubts --missing", &p->line);
+    end_line(p);
+}
+
 static void put_left(const struct report *r, struct page *p)
 {
     const struct store_archive *a = &r->totals.archive;
@@ -261,6 +271,7 @@ void report_text(const struct report *r, unsigned columns, struct buf *out)
             line(&p, "(of each stage: what several stages heard counts several times here)");
         put_hours(r, &p);
     }
+    put_account(r, &p);
     put_left(r, &p);
     put_reasons(r, &p);
     put_doubts(r, &p);

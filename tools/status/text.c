@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "scheduler/run/archive.h"
 #include "store/tuning.h"
+#include "tools/cli/account.h"
 #include "tools/cli/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/status/status.h"
@@ -106,6 +107,10 @@ static void put_work(struct page *page, struct buf *b)
         buf_printf(b, "; nobody speaks in %s %s", text_count(s->speechless, n),
                    text_plural(s->speechless, "recording", "recordings"));
     line(page, "Results", b);
+    if (account_known(&t->account)) {
+        account_say(&t->account, "doubts --missing", b);
+        line(page, "Speech", b);
+    }
     if (s->corrections.conflicts > 0) {
         buf_printf(b, "%s %s in conflict with what was heard anew: nightshift correct --conflicts",
                    text_count(s->corrections.conflicts, n),

@@ -23,6 +23,21 @@ static char *read_all(const char *path)
     return text;
 }
 
+/* Speech is where a text is, was, or is missing. */
+static struct result_account account_of(const struct result_segment *s, size_t n)
+{
+    struct result_account a = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        const int64_t ms = s[i].end_ms - s[i].start_ms;
+
+        a.speech_ms += ms;
+        a.dropped_ms += s[i].dropped && s[i].text[0] ? ms : 0;
+        a.missing_ms += s[i].text[0] ? 0 : ms;
+    }
+    return a;
+}
+
 static void put(struct store *st, int64_t task, uint32_t seq, const char *language,
                 const struct result_segment *s, size_t n)
 {
@@ -39,7 +54,8 @@ static void put(struct store *st, int64_t task, uint32_t seq, const char *langua
                                                             .wall_ms = 900,
                                                             .device = "cpu",
                                                             .segments = s,
-                                                            .segment_count = n},
+                                                            .segment_count = n,
+                                                            .account = account_of(s, n)},
                                &e),
               e);
 }
@@ -103,7 +119,8 @@ static void fill(void)
         {6000, 9000, "It was raining.", "en", -1.3, 0.1, 1.0, 0.4, 3, 0.8,
          .reason = "tried again: unlikely; too unlikely"},
         {9000, 29000, "Thanks for watching!", "en", -0.9, 0.7, 0.8, 0, 1, 0.03, .dropped = true,
-         .reason = "no speech; no voice; silence phrase"}};
+         .reason = "no speech; no voice; silence phrase"},
+        {29000, 29800, "", "en", 0, 0, 0, 0, 1, 0.9, .dropped = true, .reason = RESULT_MISSING}};
     static const struct result_segment spanish[] = {
         {0, 4000, "El puerto estaba lleno.", "es", -0.4, 0.02, 1.2, 0, 1, -1, false, NULL, NULL, 0,
          0},
@@ -130,7 +147,7 @@ static void fill(void)
     job_end(st, job, "/archive");
     job = job_begin(st, &stage_nano);
     job_end(st, job, "/archive/1992/gone.wav");
-    put(st, 1, 0, "en", interview, 4);
+    put(st, 1, 0, "en", interview, 5);
     put(st, 2, 0, "es", spanish, 2);
     put(st, 3, 0, "", NULL, 0);
     for (int64_t id = 1; id <= 3; id++) {

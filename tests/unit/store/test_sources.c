@@ -201,7 +201,7 @@ TEST(neighbours_make_passages)
     shard_put(st, 1, 0,
               (const char *[]){" \xC3\xBC"
                                "ber",
-                               "", "zwei ", "three"},
+                               " ", "zwei ", "three"},
               4);
     shard_put(st, 1, 1, (const char *[]){"after a pause", "end"}, 2);
     assert_ok(store_task_total(st, 1, 2, &e), e);

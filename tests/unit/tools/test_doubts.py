@@ -45,7 +45,8 @@ if [ "${!#}" = - ]; then wc -c; else wc -c <"${!#}"; fi
         """Segments of a recording: text, reason, avg_logprob and the seconds where it begins."""
         media, task = self.media[name]
         connection = sqlite3.connect(self.catalog)
-        connection.execute("INSERT INTO shard VALUES (?, 0, 0, 3600000, 'en', 0.9, 1, 12, 'cpu', '2026')", (task,))
+        connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                           "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 3600000, 'en', 0.9, 1, 12, 'cpu', '2026')", (task,))
         connection.executemany(
             "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, avg_logprob, "
             "no_speech_prob, attempts, reason) VALUES (?, 0, ?, ?, ?, ?, ?, ?, 0.25, 1, ?)",
@@ -88,7 +89,7 @@ if [ "${!#}" = - ]; then wc -c; else wc -c <"${!#}"; fi
     def recipe(self):
         page = os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "docs", "transcription.md")
         with open(page, encoding="utf-8") as file:
-            part = file.read().split("`nightshift doubts`", 1)[1]
+            part = file.read().split("`nightshift doubts --with-text`", 1)[1]
         return part.split("```sql\n", 1)[1].split("```", 1)[0]
 
     def test_the_page_for_people(self):
@@ -129,6 +130,45 @@ if [ "${!#}" = - ]; then wc -c; else wc -c <"${!#}"; fi
             text = "<--><-odd>" if name == odd else "<It's $HOME\n`id`.>"
             self.assertIn(f"<correct><{number}><--at><", words[0])
             self.assertTrue("\n".join(words).endswith(">" + text), words)
+
+    def missing(self, name, *stretches):
+        """Speech of a recording that said something already and has no text: seconds from, to, language."""
+        media, task = self.media[name]
+        connection = sqlite3.connect(self.catalog)
+        connection.executemany(
+            "INSERT INTO dropped (task_id, seq, idx, start_ms, end_ms, text, language, reason, speech_prob) "
+            "VALUES (?, 0, ?, ?, ?, '', ?, 'speech without text', 0.9)",
+            [(task, i, int(start * 1000), int(end * 1000), language)
+             for i, (start, end, language) in enumerate(stretches)])
+        connection.commit()
+        connection.close()
+
+    def test_speech_without_text_comes_first(self):
+        self.say("it's $5.wav", ("One.", "loop", -0.5, 10))
+        self.say("b c.wav", ("Fine.", "", -0.1, 10))
+        self.missing("it's $5.wav", (20, 21.5, "en"))
+        self.missing("b c.wav", (3, 9.25, "es"), (30, 31, "en"))
+        found = self.doubts()
+        self.assertEqual([("missing", "", 3000), ("missing", "", 20000), ("missing", "", 30000), ("kept", "One.", 10000)],
+                         [(d["outcome"], d["text"], d["start_ms"]) for d in found])
+        self.assertEqual(["-ss 2.0 -t 8.3 -autoexit", str(len(wav(0, 401)))], self.shell(found[0]["play"]))
+        self.assertIsNone(found[0]["correct"])
+        self.assertEqual(["Voice activity hears speech here, and no text came."], found[0]["why"])
+        self.assertEqual([3000, 20000, 30000], [d["start_ms"] for d in self.doubts("--missing")])
+        self.assertEqual([3000], [d["start_ms"] for d in self.doubts("--missing", "-n", "1")])
+        self.assertEqual([20000, 30000], [d["start_ms"] for d in self.doubts("--missing", "-l", "en")])
+        self.assertEqual([3000, 30000], [d["start_ms"] for d in self.doubts("--missing", os.path.join(self.archive, "sub"))])
+        self.assertEqual(["One."], [d["text"] for d in self.doubts("--with-text")])
+        self.run_it("doubts", "--missing", "--with-text", status=64)
+        lines = self.run_it("doubts", "--missing", status=0).out.splitlines()
+        self.assertEqual("    0:03.000  (no text), 6.2 s", lines[1])
+        self.assertEqual("              Voice activity hears speech here, and no text came.", lines[2])
+        self.assertTrue(lines[3].lstrip().startswith("ffplay "), lines)
+        self.assertNotIn("correct", "\n".join(lines))
+        self.assertNotIn("--as-heard", "\n".join(lines))
+        self.assertIn("--as-heard", self.run_it("doubts", status=0).out)
+        self.assertEqual("Nothing of that is in doubt.", self.run_it(
+            "doubts", "--missing", os.path.join(self.archive, "box.zip"), status=0).out.split(" 3 ")[0].strip())
 
     def test_members_of_archives(self):
         self.say("-take [1].wav", ("One.", "loop", -0.5, 10))

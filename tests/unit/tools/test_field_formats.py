@@ -58,7 +58,8 @@ class FieldFormats(ProgramTest):
             file.write(wav(1))
         self.run_it("enqueue", "-m", "whisper-nano", self.archive, status=0)
         connection = sqlite3.connect(self.catalog)
-        connection.execute("INSERT INTO shard VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026')")
+        connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                           "language_prob, windows, wall_ms, device, done_at) VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026')")
         connection.executemany("INSERT INTO speaker (task_id, media_id, label, name, speech_ms) VALUES (1, 1, ?, ?, 9)",
                                [(f"SPEAKER_{i:02}", name) for i, name in enumerate(NAMES)])
         self.said = []

@@ -983,7 +983,8 @@ class Output(Program):
         self.put("a.wav", wav(1))
         self.enqueue()
         connection = sqlite3.connect(self.catalog)
-        connection.execute("INSERT INTO shard VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026')")
+        connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                           "language_prob, windows, wall_ms, device, done_at) VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026')")
         count_shards(connection)
         connection.executemany(
             "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, language, "
@@ -1021,6 +1022,8 @@ class Output(Program):
         self.assertEqual(["no speech; no voice; silence phrase", "no speech"],
                          [s["reason"] for s in whole["dropped"]])
         self.assertNotIn("segments", whole)
+        self.assertNotIn("Speech", self.run_it("status", status=0).out)
+        self.assertIsNone(json.loads(self.run_it("status", "--json", status=0).out)["speech"])
         self.assertIn("\nNOTE ", self.run_it("show", "-d", "-f", "vtt", "a.wav", status=0).out)
         for format in ("txt", "srt", "tsv"):
             self.assertIn("this is no transcript",
@@ -1028,6 +1031,32 @@ class Output(Program):
         self.put("b.wav", wav(2))
         self.enqueue()
         self.assertIn("Nothing was left out.", self.run_it("show", "b.wav", "-d", status=0).out)
+
+    def test_speech_without_text_is_told(self):
+        self.talk()
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE task SET speech_ms = 20000, dropped_ms = 3000, missing_ms = 1500, "
+                           "shards_done = shards_done WHERE task_id = 1")
+        connection.execute("INSERT INTO dropped (task_id, seq, idx, start_ms, end_ms, text, language, reason) "
+                           "VALUES (1, 0, 2, 28000, 29500, '', 'en', 'speech without text')")
+        connection.commit()
+        connection.close()
+        share = "77.5 % of 20 s of speech has text; 1.5 s has none (nightshift "
+        believed = "), and the text of 3.0 s was not believed"
+        shown = " ".join(self.run_it("show", "a.wav", status=0).out.split())
+        self.assertIn(f"Speech: {share}show --dropped{believed} 0:00.000 Good", shown)
+        self.assertIn("2 texts were not believed and left out", shown)
+        self.assertEqual(["   0:28.000    (no text)", "               speech without text"],
+                         self.run_it("show", "--dropped", "a.wav", status=0).out.splitlines()[-2:])
+        self.assertEqual(("", "speech without text"), tuple(
+            json.loads(self.run_it("show", "--dropped", "--json", "a.wav", status=0).out)["dropped"][2][k]
+            for k in ("text", "reason")))
+        self.assertIn("00:00:28.000 --> 00:00:29.500\n[speech without text]\n",
+                      self.run_it("show", "-d", "-f", "vtt", "a.wav", status=0).out)
+        status = " ".join(self.run_it("status", status=0).out.split())
+        self.assertIn(f"Speech {share}doubts --missing{believed}", status)
+        told = json.loads(self.run_it("status", "--json", status=0).out)["speech"]
+        self.assertEqual({"speech_ms": 20000, "dropped_ms": 3000, "missing_ms": 1500, "text_share": 0.775}, told)
 
     def test_words_in_json_and_vtt(self):
         self.talk()

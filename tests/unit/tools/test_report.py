@@ -242,7 +242,8 @@ class Report(ProgramTest):
 
     def test_why_something_is_doubted(self):
         self.two_nights()
-        self.change("INSERT INTO shard VALUES (5, 0, 0, 3600000, 'en', 0.9, 1, 12, 'cpu', '2026')",
+        self.change("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                    "language_prob, windows, wall_ms, device, done_at) VALUES (5, 0, 0, 3600000, 'en', 0.9, 1, 12, 'cpu', '2026')",
                     "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, attempts, reason) "
                     "VALUES (5, 0, 0, 1000, 2000, 'six nine.', 'en', 1, 'loop; odd words; sung')",
                     "UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = 5")
@@ -252,6 +253,23 @@ class Report(ProgramTest):
         self.assertIn(why, self.page()[1].text)
         o = json.loads(self.run_it("report", "--json", status=0).out)
         self.assertEqual(["loop; odd words; sung"], [doubt["reason"] for doubt in o["doubts"]])
+
+    def test_how_much_speech_has_a_text(self):
+        self.two_nights()
+        self.assertNotIn("Speech", self.text())
+        self.assertIsNone(json.loads(self.run_it("report", "--json", status=0).out)["speech"])
+        # 99.996 %: never more than there is
+        self.change("UPDATE task SET speech_ms = 45296000, missing_ms = 1700, shards_done = shards_done WHERE task_id = 5")
+        said = "99.9 % of 12 h 34 min of speech has text; 1.7 s has none (nightshift doubts --missing)"
+        self.assertIn("Speech " + said + " Left", re.sub(r"\s+", " ", self.text()))
+        self.assertIn(said + ".", self.page()[1].text)
+        self.assertEqual({"speech_ms": 45296000, "dropped_ms": 0, "missing_ms": 1700, "text_share": 0.9999},
+                         json.loads(self.run_it("report", "--json", status=0).out)["speech"])
+        self.change("UPDATE task SET missing_ms = 0, dropped_ms = 9000, shards_done = shards_done WHERE task_id = 5")
+        self.assertIn("99.9 % of 12 h 34 min of speech has text; the text of 9.0 s was not believed Left",
+                      re.sub(r"\s+", " ", self.text()))
+        self.change("UPDATE task SET dropped_ms = 0, shards_done = shards_done WHERE task_id = 5")
+        self.assertIn("100 % of 12 h 34 min of speech has text Left", re.sub(r"\s+", " ", self.text()))
 
     def test_what_is_wrong_is_said(self):
         self.run_it("report", "--html", os.path.join(self.dir, "none/x.html"), status=66)

@@ -55,7 +55,8 @@ class Searching(ProgramTest):
                                   (media, stage)).fetchone()[0]
 
     def shard(self, connection, task, language):
-        connection.execute("INSERT INTO shard VALUES (?, 0, 0, 300000, ?, 0.9, 1, 12, 'cpu', '2026')",
+        connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                           "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 300000, ?, 0.9, 1, 12, 'cpu', '2026')",
                            (task, language))
 
     def transcripts(self, connection):
@@ -155,7 +156,8 @@ class Crowd(Searching):
 
     def shards(self, connection, task):
         """Of five minutes, in which fifteen passages begin."""
-        connection.executemany("INSERT INTO shard VALUES (?, ?, ?, ?, 'en', 0.9, 1, 12, 'cpu', '2026')",
+        connection.executemany("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                               "language_prob, windows, wall_ms, device, done_at) VALUES (?, ?, ?, ?, 'en', 0.9, 1, 12, 'cpu', '2026')",
                                [(task, k // 15, k * 20000, (k + 15) * 20000) for k in range(0, self.PASSAGES, 15)])
 
     def stage_of(self, connection, name, model, source=None):

@@ -89,7 +89,8 @@ class Subtitles(ProgramTest):
         for i, (_, (language, segments)) in enumerate(speeches):
             task, = connection.execute("SELECT task_id FROM task JOIN place USING (media_id) WHERE path LIKE ?",
                                        (f"%{i:02}.wav",)).fetchone()
-            connection.execute("INSERT INTO shard VALUES (?, 0, 0, 30000, ?, 0.9, 1, 12, 'cpu', '2026')", (task, language))
+            connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                               "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 30000, ?, 0.9, 1, 12, 'cpu', '2026')", (task, language))
             names = sorted({s[3] for s in segments if s[3]})
             connection.executemany("INSERT INTO speaker (task_id, media_id, label, name, speech_ms) "
                                    "SELECT task_id, media_id, ?, ?, 1000 FROM task WHERE task_id = ?",
@@ -118,7 +119,8 @@ class Subtitles(ProgramTest):
         task = connection.execute("INSERT INTO task (media_id, stage_id, job_id, language, state, shards_total) SELECT "
                                   "media_id, ?, job_id, '', 'done', 1 FROM task WHERE task_id = ?",
                                   (stage, transcription)).lastrowid
-        connection.execute("INSERT INTO shard VALUES (?, 0, 0, 30000, '', 0.9, 1, 12, 'cpu', '2026')", (task,))
+        connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                           "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 30000, '', 0.9, 1, 12, 'cpu', '2026')", (task,))
         connection.executemany("INSERT INTO sound VALUES (?, 0, ?, ?, ?, 1, ?, 0.9)",
                                [(task, k, *sound) for k, sound in enumerate(sounds)])
 

@@ -23,7 +23,8 @@ class Terminal(ProgramTest):
         tasks = dict(connection.execute("SELECT path, task_id FROM task JOIN place USING (media_id)"))
         self.plain = next(path for path in tasks if "evil" in path)
         for task in tasks.values():
-            connection.execute("INSERT INTO shard VALUES (?, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026')", (task,))
+            connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                               "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026')", (task,))
             for i, name in enumerate(("Ana", "Tom")):
                 connection.execute("INSERT INTO speaker (task_id, media_id, label, name, speech_ms) SELECT task_id, media_id, "
                                    "?, ?, 1 FROM task WHERE task_id = ?", (f"SPEAKER_{i:02}", name, task))

@@ -59,7 +59,8 @@ def make(catalog, archive, env):
         for media in range(1, 21):
             task, = db.execute("INSERT INTO task (media_id, stage_id, job_id, language, state) "
                                "VALUES (?, ?, 1, '', 'done') RETURNING task_id", (media, number)).fetchone()
-            db.execute("INSERT INTO shard VALUES (?, 0, 0, 9000, '', 0, 1, 1, 'cpu', '2026')", (task,))
+            db.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
+                       "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 9000, '', 0, 1, 1, 'cpu', '2026')", (task,))
             for k in range(3):
                 if stage == "diarize":
                     db.execute("INSERT INTO speaker (task_id, media_id, label, speech_ms, vector) "

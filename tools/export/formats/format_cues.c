@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "workers/results.h"
+
 /* WebVTT's times inside a cue: each later than the one before, and inside the cue. */
 static void put_timed_words(struct buf *out, const struct document_segment *s, int64_t start)
 {
@@ -48,7 +50,7 @@ static void put_cue(struct buf *out, bool vtt, uint64_t number, const struct doc
     if (vtt && time_words && document_words_are_text(s))
         put_timed_words(out, s, start);
     else
-        escape_line(out, s->text, how);
+        escape_line(out, s->text[0] ? s->text : "[" RESULT_MISSING "]", how);
     escape_put(out, "\n\n");
 }
 

@@ -220,6 +220,7 @@ static const struct name {
     {DOUBT_WORDS, "odd words",
      "Half of its words, or more, are improbable or oddly long or short."},
     {DOUBT_BESIDE_SILENCE, "beside silence", "Its words are odd, and stand between silences."},
+    {0, RESULT_MISSING, "Voice activity hears speech here, and no text came."}, /* of no text */
 };
 static const char again[] = "tried again";
 /* Behind it, by what the attempt was refused for. */
