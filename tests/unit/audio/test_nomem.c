@@ -5,11 +5,11 @@
 #include "workers/audio/pack.h"
 #include "workers/audio/speech.h"
 
-/* Forty stretches and a window of them. */
+/* Forty stretches, a window of them, and a part of it. */
 static int work(void *arg, struct err *err)
 {
     static const struct speech_params p = {.threshold = 0.5f, .neg_threshold = -1.0f};
-    struct pack pack = {0};
+    struct pack pack = {0}, part = {0};
     struct speech_span span;
     struct speech *s = NULL;
     float prob[400];
@@ -27,7 +27,12 @@ static int work(void *arg, struct err *err)
         rc = pack_add(&pack, &span, err);
     if (rc == 0 && pack.count != 40)
         rc = ERR_EMPTY;
+    if (rc == 0)
+        rc = pack_slice(&pack, pack.samples / 4, pack.samples, &part, err);
+    if (rc != 0 && part.count)
+        rc = ERR_EMPTY; /* what failed left something */
     pack_free(&pack);
+    pack_free(&part);
     speech_free(s);
     return rc;
 }

@@ -159,4 +159,77 @@ TEST(runs)
     pack_free(&p);
 }
 
+static void slice_is(const struct pack *of, int64_t from, int64_t to, const int64_t *want,
+                     uint32_t n)
+{
+    struct pack p = {0};
+    int64_t samples = 0;
+    struct err e;
+
+    assert_ok(pack_slice(of, from, to, &p, &e), e);
+    assert_int_equal(p.count, n);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(p.spans[i].start, want[2 * i]);
+        assert_int_equal(p.spans[i].end, want[2 * i + 1]);
+        assert_true(p.spans[i].prob == 0.5f);
+        samples += want[2 * i + 1] - want[2 * i];
+    }
+    assert_int_equal(p.samples, samples);
+    pack_free(&p);
+}
+
+/* A part of a window is where those samples are. */
+TEST(slices)
+{
+    struct pack p = {0};
+
+    slice_is(&p, 0, 10, NULL, 0);
+    add(&p, 100, 200);
+    add(&p, 300, 350);
+    add(&p, 1000, 1001);
+    slice_is(&p, 0, 151, (int64_t[]){100, 200, 300, 350, 1000, 1001}, 3);
+    slice_is(&p, 0, 100, (int64_t[]){100, 200}, 1);
+    slice_is(&p, 100, 150, (int64_t[]){300, 350}, 1);
+    slice_is(&p, 99, 101, (int64_t[]){199, 200, 300, 301}, 2);
+    slice_is(&p, 20, 30, (int64_t[]){120, 130}, 1);
+    slice_is(&p, 140, 151, (int64_t[]){340, 350, 1000, 1001}, 2);
+    slice_is(&p, 150, 151, (int64_t[]){1000, 1001}, 1);
+    slice_is(&p, -5, 1000, (int64_t[]){100, 200, 300, 350, 1000, 1001}, 3);
+    slice_is(&p, 50, 50, NULL, 0);
+    slice_is(&p, 151, 200, NULL, 0);
+    pack_free(&p);
+}
+
+/* Cut anywhere, two parts have each sample of the window once, in its place. */
+TEST(slices_at_random)
+{
+    uint64_t seed = 7;
+
+    for (int round = 0; round < 300; round++) {
+        struct pack p = {0}, first = {0}, second = {0};
+        int64_t at = 0, cut;
+        struct err e;
+
+        for (uint32_t i = 0, n = 1 + random_below(&seed, 6); i < n; i++) {
+            int64_t start = at + 1 + random_below(&seed, 50);
+
+            at = start + 1 + random_below(&seed, 50);
+            add(&p, start, at);
+        }
+        cut = random_below(&seed, (uint32_t)p.samples + 1);
+        assert_ok(pack_slice(&p, 0, cut, &first, &e), e);
+        assert_ok(pack_slice(&p, cut, p.samples, &second, &e), e);
+        assert_int_equal(first.samples, cut);
+        assert_int_equal(second.samples, p.samples - cut);
+        for (int64_t i = 0; i < p.samples; i++) {
+            const struct pack *of = i < cut ? &first : &second;
+
+            assert_int_equal(pack_time(of, i < cut ? i : i - cut, false), pack_time(&p, i, false));
+        }
+        pack_free(&p);
+        pack_free(&first);
+        pack_free(&second);
+    }
+}
+
 TEST_MAIN(NULL, NULL)

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "tests/common/nano.h"
+#include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 #include "workers/stages/transcribe/yield.h"
 
@@ -326,6 +327,131 @@ TEST(test_pauses_dropped)
     assert_int_equal(y.count, 1);
     assert_true(y.segments[0].dropped);
     is_segment(&y, 0, 109000, 161000, "one");
+    yield_free(&y);
+}
+
+/* ---- speech and text */
+
+/* The text of a window that is silent is not believed, whatever the mean of all its tokens is. */
+TEST(test_silent)
+{
+    const struct decoding_result silent = {.language = EN,
+                                           .attempts = 1,
+                                           .silent = true,
+                                           .no_speech_prob = 0.7f,
+                                           .avg_logprob = -0.5f,
+                                           .text_logprob = -1.5f};
+    struct yield y;
+
+    memset(voice, 0, sizeof(voice));
+    speak(0, 22, 0.9f);
+    draft(0, 0, 9, 0, 0);
+    yield_packed(1, 0, &silent, &y);
+    assert_int_equal(y.count, 1);
+    is_segment(&y, 0, 100000, 109000, "one");
+    assert_true(y.segments[0].dropped);
+    assert_non_null(strstr(y.segments[0].reason, "no speech"));
+    assert_non_null(strstr(y.segments[0].reason, "too unlikely"));
+    yield_free(&y);
+}
+
+static struct coverage coverage; /* of the packed window */
+
+/* A window of the packed one's audio from `offset` on has a text, dropped or not. */
+static void cover(int64_t offset, double from, double to, bool dropped)
+{
+    struct lane_window w = {.offset = offset, .samples = SECONDS(21.9) - offset};
+    struct outcome o = {.drafts = drafts, .count = 2};
+
+    draft(0, from, to, 0, 0);
+    drafts[0].dropped = dropped;
+    draft(1, 0, 21.9, 0, 0);
+    drafts[1].text = NULL; /* nothing was read here */
+    outcome_cover(&o, &w, &coverage);
+}
+
+static void missing(uint32_t least, struct yield *ret)
+{
+    struct lane_policy policy = {.params = &params, .vocab = nano, .packed = true};
+    struct lane lane = {.policy = &policy};
+    struct lane_window w = {
+        .lane = &lane, .at = SECONDS(100), .voice = voice, .coverage = &coverage};
+    struct err e;
+
+    packed = (struct pack){0};
+    pack(100, 110);
+    pack(160, 166);
+    pack(166.1, 170);
+    pack(300, 302);
+    w.pack = packed;
+    w.samples = packed.samples;
+    *ret = (struct yield){0};
+    assert_ok(outcome_missing(&w, least, ret, &e), e);
+    pack_free(&packed);
+    for (uint32_t i = 0; i < ret->count; i++) {
+        assert_true(ret->segments[i].dropped);
+        assert_string_equal(ret->segments[i].reason, RESULT_MISSING);
+        assert_string_equal(ret->segments[i].language, "");
+        assert_int_equal(ret->segments[i].word_count, 0);
+        assert_true(ret->segments[i].speech_prob > 0.8f);
+    }
+}
+
+/* What no text covers is told on each side of a pause; a tenth of a second left out is none. */
+TEST(test_missing)
+{
+    struct yield y;
+
+    memset(voice, 0, sizeof(voice));
+    speak(0, 22, 0.9f);
+    coverage_begin(&coverage, voice, SECONDS(21.9), 0.5f);
+    missing(1, &y);
+    assert_int_equal(y.count, 3);
+    is_segment(&y, 0, 100000, 110000, "");
+    is_segment(&y, 1, 160000, 170000, "");
+    is_segment(&y, 2, 300000, 302000, "");
+    yield_free(&y);
+    cover(0, 0, 4, false);
+    missing(1, &y);
+    assert_int_equal(y.count, 3);
+    is_segment(&y, 0, 104224, 110000, "");
+    yield_free(&y);
+    /* A piece: its second 1 is the window's 11th. */
+    cover(SECONDS(10), 1, 11.9, true);
+    missing(1, &y);
+    assert_int_equal(y.count, 2);
+    is_segment(&y, 0, 104224, 110000, "");
+    assert_int_equal(y.segments[1].start_ms, 160000);
+    assert_true(llabs(y.segments[1].end_ms - 160800) <= 32);
+    yield_free(&y);
+    missing(1000, &y);
+    assert_int_equal(y.count, 0);
+    yield_free(&y);
+}
+
+/* By their begin; what began together stays in order. */
+TEST(test_sorted)
+{
+    static const struct {
+        int64_t start_ms;
+        const char *text;
+    } all[] = {{5, "f"}, {1, "b"}, {3, "c"}, {3, "d"}, {0, "a"}, {4, "e"}, {5, "g"}};
+    struct yield y = {0};
+    struct err e;
+
+    yield_sort(&y);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        struct result_segment s = {.start_ms = all[i].start_ms,
+                                   .end_ms = all[i].start_ms,
+                                   .text = all[i].text,
+                                   .language = "",
+                                   .reason = ""};
+
+        assert_ok(yield_add(&y, &s, &e), e);
+    }
+    yield_sort(&y);
+    for (uint32_t i = 0; i < y.count; i++)
+        assert_int_equal(y.segments[i].text[0], 'a' + (int)i);
     yield_free(&y);
 }
 

@@ -87,17 +87,53 @@ TEST_SETUP(test_sequential, setup)
 /* A segment lasts over a pause, and is parted there: by words, and by voice. */
 TEST_SETUP(test_parted, setup)
 {
-    SAY(0, T(0), FARMER, TUESDAY, FARMER, TUESDAY, FARMER, T(5));
+    SAY(0, T(0), FARMER, TUESDAY, FARMER, TUESDAY, FARMER, T(7));
     for (int words = 0; words < 2; words++) {
         params.word_timestamps = words;
         for (int i = 0; i < 2; i++)
             first[i] = (struct recording){
                 .parts = {{SECONDS(1), 0}, {SECONDS(20), SILENCE}, {SECONDS(4), 0}}};
         each_allocation(60);
+        assert_true(first[0].segment[0].end_ms < 2000);
+        assert_true(first[0].segment[first[0].segments - 1].start_ms > 20000);
+        if (words) /* which end before the voice does: the rest is heard again */
+            continue;
         assert_int_equal(first[0].windows, 1);
         assert_int_equal(first[0].segments, 2);
-        assert_true(first[0].segment[0].end_ms < 2000 && first[0].segment[1].start_ms > 20000);
     }
+}
+
+/* Speech without text is heard again; the second recording's stays without. */
+TEST_SETUP(test_heard_again, setup)
+{
+    params.word_timestamps = false;
+    params.beam_size = params.best_of = 1;
+    SAY(0, T(0), FARMER, T(4));
+    SAY(1, T(0));
+    fake.scripts[1].attempt[0].unsure = false;
+    first[1].parts[2].script = 1;
+    each_allocation(60);
+    assert_true(first[0].windows > 4 && first[1].windows > 4);
+    assert_true(first[1].account.missing_ms > 30000);
+}
+
+/* A window in two languages is asked stretch by stretch, and parted. */
+TEST_SETUP(test_languages, setup)
+{
+    params.word_timestamps = false;
+    params.beam_size = params.best_of = 1;
+    params.multilingual = true;
+    SAY(0, T(0), FARMER, T(30));
+    SAY(1, T(0), TUESDAY, T(30));
+    fake.scripts[1].attempt[0].unsure = false;
+    fake.scripts[1].language = ES;
+    for (int i = 0; i < 2; i++)
+        first[i] = (struct recording){
+            .parts = {{SECONDS(10), 0}, {SECONDS(3), SILENCE}, {SECONDS(10), 1}}};
+    each_allocation(60);
+    assert_int_equal(first[0].segments, 2);
+    assert_string_equal(first[0].segment[0].language, "en");
+    assert_string_equal(first[0].segment[1].language, "es");
 }
 
 TEST_MAIN(nano_open, nano_close)

@@ -36,6 +36,34 @@ TEST(test_spec)
     token_rules_free(r);
 }
 
+/* Of several languages the model is asked among these alone; of one it was never in question. */
+TEST(test_languages)
+{
+    static const struct {
+        const char *list;
+        uint32_t count;
+        int32_t first;
+    } cases[] = {{"", 2, 642},      {"es", 2, 642},          {"en,es", 2, 642},
+                 {"de,es", 1, 643}, {"de,en,fr,nl", 1, 642}, {"de,fr", 0, 0}};
+    struct transcribe_params p = params;
+    struct token_rules *r;
+    struct err e;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const struct rules_spec *s;
+
+        strcpy(p.language, cases[i].list);
+        assert_ok(token_rules_new(nano, 2200, &p, &r, &e), e);
+        s = token_rules_spec(r);
+        assert_int_equal(s->language_count, cases[i].count);
+        if (s->language_count)
+            assert_int_equal(s->languages[0], cases[i].first);
+        if (s->language_count > 1)
+            assert_int_equal(s->languages[1], 643);
+        token_rules_free(r);
+    }
+}
+
 TEST(test_model_of_another_size)
 {
     struct token_rules *r = NULL;

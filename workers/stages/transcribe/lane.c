@@ -19,6 +19,7 @@ int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, 
     l->seed = seed;
     l->begin = l->end = l->counted = l->speech_end = begin;
     l->language = language;
+    l->is_given = language >= 0;
     l->language_prob = 1;
     l->account.speech_ms = policy->packed ? 0 : -1;
     rc = policy->packed ? packed_begin(l, err) : sequential_begin(l, err);
@@ -184,6 +185,9 @@ int lane_language(struct lane_window *w, int32_t heard, float heard_prob, float 
         sequential_language(w, heard, heard_prob, language, prob);
         return 0;
     }
+    /* Its lane may never have a language, and may have one by now or not: it waits for nobody. */
+    if (w->whole && w->whole->unasked && !l->is_given)
+        return 0;
     if (l->language >= 0 && !l->policy->params->multilingual) {
         *language = l->language;
         *prob = 1;

@@ -62,6 +62,7 @@ struct lane_window {
     float language_prob;
     bool mute;  /* asked, and nobody speaks in it for all the model hears: it has no say in that */
     bool spoke; /* SETTLED */
+    bool unasked; /* SETTLED: silent beyond doubt before anybody asked: its pieces speak their own */
     bool is_probe;  /* it is asked for its language alone */
     bool is_asked;  /* its stretches are, or were, asked for their languages */
     bool is_known;  /* its language is settled */
@@ -101,6 +102,7 @@ struct lane {
     int64_t end;      /* audio before it is done with */
     int64_t counted;  /* lane_count has told of the audio before it */
     int32_t language; /* id, -1 unknown */
+    bool is_given;    /* it was said which it is */
     float language_prob;
     bool spoke;                       /* some window held speech */
     struct language_tally spoken;     /* what windows spoke */

@@ -439,6 +439,7 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
         w->language = -1;
         lane_note_word(w);
     }
+    w->unasked = r->silent && !r->attempts;
     w->language = r->language;
     w->language_prob = r->language_prob;
     if ((rc = cover(w, o, err)))
