@@ -104,6 +104,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def give(self, name, data):
         hub = self.hub
+        piece = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        if piece and not hub.no_ranges:
+            first, last = map(int, piece.groups())
+            return self.answer(206, data[first:last + 1],
+                               [("Content-Range", f"bytes {first}-{last}/{len(data)}")])
         tag = hub.etags.get(name, etag(name, data))
         own = [("X-Repo-Commit", hub.commit)]
         if LARGE.search(name) and not self.elsewhere and hub.elsewhere:

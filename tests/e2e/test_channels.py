@@ -121,7 +121,7 @@ class Chosen(night.Night):
     def test_a_channel_is_as_its_own_file(self):
         write_wav(self.at("both.wav"), self.left, self.right)
         write_wav(self.at("right.wav"), self.right, self.right)
-        self.enqueue("--channels=2", "--diarize", self.archive)
+        self.enqueue("--channels=2", "--diarize=diarization-nano", self.archive)
         self.assertIn("2 of the recordings have tracks or channels that were not heard", self.run_to_end().out)
         texts = self.texts()
         self.assertTrue(texts["right.wav"])
@@ -138,7 +138,7 @@ class Chosen(night.Night):
         self.run_to_end()
         self.assertEqual([(3,)], self.sql("SELECT count(*) FROM recordings WHERE left_out = 'channel 1'"))
         # Mixed again, for both: a diarization of one channel would name other people.
-        self.enqueue("--again", "--vad=off", "--channels=mix", "--diarize", self.archive)
+        self.enqueue("--again", "--vad=off", "--channels=mix", "--diarize=diarization-nano", self.archive)
         self.assertEqual([(4,)], self.sql("SELECT count(*) FROM stage"))
         self.assertNotIn("not heard", self.run_to_end().out)
         self.assertEqual([(None,)] * 3, self.sql("SELECT left_out FROM recordings"))
@@ -197,7 +197,7 @@ class Apart(night.Night):
         write_wav(os.path.join(self.archive, "mono.wav"), left)
         write_wav(os.path.join(self.archive, "dual.wav"), left, left)
         write_wav(os.path.join(self.archive, "silent.wav"), left, left[:1])
-        self.enqueue("--diarize", "--word-timestamps", self.archive)
+        self.enqueue("--diarize=diarization-nano", "--word-timestamps", self.archive)
         self.run_to_end()
         self.assertEqual([("channel 1", 2), ("channel 2", 2)],
                          self.sql("SELECT label, count(*) FROM source GROUP BY label"))
@@ -268,7 +268,7 @@ class Apart(night.Night):
     def test_tracks_have_their_own_language(self):
         os.remove(os.path.join(self.archive, "interview.wav"))
         truth = bilingual(os.path.join(self.archive, "video.mkv"))
-        self.enqueue("--tracks=all", "--diarize", self.archive)
+        self.enqueue("--tracks=all", "--diarize=diarization-nano", self.archive)
         self.run_to_end()
         self.assertEqual([("track 1", "en"), ("track 2", "es")],
                          self.sql("SELECT DISTINCT source, language FROM transcript ORDER BY 1"))
@@ -278,7 +278,7 @@ class Apart(night.Night):
         self.healthy()
 
     def test_killed_and_with_two_workers_it_is_the_same(self):
-        options = ("--channels=auto", "--diarize", "--vad=off")
+        options = ("--channels=auto", "--diarize=diarization-nano", "--vad=off")
         self.enqueue(*options, self.archive)
         self.run_to_end("--shard=30s")
         want = self.rows()

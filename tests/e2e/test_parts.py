@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import night
 
 TEXT = ("--model", night.MODEL, "--word-timestamps", "--vad=off")
-OPTIONS = (*TEXT, "--diarize")
+OPTIONS = (*TEXT, "--diarize=diarization-nano")
 SHARDS = "SELECT count(*) FROM shard"
 RESULTS = "SELECT * FROM results"
 TASKS = ("SELECT p.path, p.member, s.name, t.state, t.shards_total, t.shards_done, t.error_code, "

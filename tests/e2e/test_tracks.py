@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.dirname(__file__))
 import night
 import test_stages
 
-STAGES = ("--diarize", "--sounds", "--vad=off")
+STAGES = ("--diarize=diarization-nano", "--sounds", "--vad=off")
 
 
 class Tracks(test_stages.Stages):

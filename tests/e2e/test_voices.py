@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--diarize without a name: the user's own model, else the one that comes with the program, from the
+"""--diarize without a name: the user's own model, else the one that was pulled; and the one that comes with the program, from the
 build tree and from where it was installed."""
 import json
 import os
@@ -49,28 +49,32 @@ class Usual(night.Night):
     def models_of_voices(self):
         return [row[0] for row in self.sql("SELECT model FROM stage WHERE name = 'diarize' ORDER BY stage_id")]
 
-    def test_what_is_taken_is_said(self):
-        dry = flat(self.enqueue("--dry-run", "--diarize", self.archive).out)
-        self.assertIn("--diarize takes diarization-nano", dry)
-        said = self.enqueue("--diarize", self.archive).out
-        self.assertIn("1 to diarize with diarization-nano", said)
-        self.assertIn("trained on synthetic voices", flat(said))
-        self.assertIn("no general diarizer", flat(said))
-        self.assertIn(f"a folder 'diarization' in {self.models} one is taken", flat(said))
-        # Once, and not to whoever named it.
-        self.assertNotIn("synthetic", self.enqueue("--diarize", self.archive).out)
+    def pulled(self):
+        return tiny_models.diarization(os.path.join(self.models, "diarization-ge2e"))
+
+    def test_the_one_of_the_demo_is_never_taken_by_itself(self):
+        self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG),
+                          "`nightshift model pull diarization-ge2e` fetches a free one")
+        self.one_sentence(self.enqueue("--dry-run", "--diarize", self.archive, status=night.CONFIG), "model pull")
+        self.one_sentence(self.enqueue("--diarize=diarization-ge2e", self.archive, status=night.CONFIG),
+                          "`nightshift model pull diarization-ge2e` fetches it")
+        self.assertFalse(os.path.exists(self.catalog))
         named = self.enqueue("--diarize=diarization-nano", "--num-speakers=2", self.archive).out
         self.assertIn("1 to diarize with diarization-nano", named)
-        self.assertNotIn("synthetic", named)
+        # What it told apart is no reason to keep to it.
+        self.pulled()
+        self.bring("13_es_long_45s.ogg")
+        self.enqueue("--again", "--diarize", self.archive)
+        self.assertEqual(["diarization-nano", "diarization-ge2e"], self.models_of_voices())
 
     def test_the_users_own_comes_first(self):
         self.own_model()
         said = self.enqueue("--diarize", self.archive).out
         self.assertIn("1 to diarize with diarization.", said)
-        self.assertNotIn("synthetic", said)
         self.assertEqual(["diarization"], self.models_of_voices())
 
-    def test_a_better_one_is_not_replaced_unasked(self):
+    def test_another_one_is_not_replaced_unasked(self):
+        self.pulled()
         folder = self.own_model()
         self.enqueue("--diarize", self.archive)
         os.rename(folder, folder + ".away")
@@ -78,11 +82,11 @@ class Usual(night.Night):
         self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG),
                           "the model 'diarization' of last time is not here any more", "--again")
         self.one_sentence(self.enqueue("--again", "--diarize", self.archive, status=night.CONFIG),
-                          "there is no 'diarization'", "--diarize=diarization-nano")
+                          "there is no 'diarization'", "--diarize=diarization-ge2e")
         self.assertEqual(["diarization"], self.models_of_voices())
         self.assertEqual([(1,)], self.sql("SELECT count(*) FROM media"))
-        self.enqueue("--diarize=diarization-nano", self.archive)
-        self.assertEqual(["diarization", "diarization-nano"], self.models_of_voices())
+        self.enqueue("--diarize=diarization-ge2e", self.archive)
+        self.assertEqual(["diarization", "diarization-ge2e"], self.models_of_voices())
         self.enqueue("--diarize", self.archive)
 
     def test_a_folder_that_is_not_whole_is_no_reason_to_take_another(self):
@@ -97,7 +101,9 @@ class Usual(night.Night):
         def marked():
             return re.findall(r"(\S+)  \(used by --diarize when none is named\)",
                               self.nightshift("model", "list", status=0).out)
-        self.assertEqual(["diarization-nano"], marked())
+        self.assertEqual([], marked())
+        self.pulled()
+        self.assertEqual(["diarization-ge2e"], marked())
         self.own_model()
         self.assertEqual(["diarization"], marked())
 
@@ -106,10 +112,9 @@ class Embedded(night.Night):
     """The model that comes with the program, on the demo's recording of three voices."""
 
     def heard(self):
-        """Who speaks when, as RTTM, by whatever model --diarize takes."""
+        """Who speaks when, as RTTM."""
         self.catalog = os.path.join(self.dir, "another.db" if os.path.exists(self.catalog) else "catalog.db")
-        said = self.enqueue("--no-transcribe", "--diarize", self.archive).out
-        self.assertIn("--diarize takes diarization-nano", flat(said))
+        self.enqueue("--no-transcribe", "--diarize=diarization-nano", self.archive)
         self.run_to_end()
         return self.nightshift("show", "three-voices.opus", "--format=rttm", status=0).out
 

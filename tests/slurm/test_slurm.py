@@ -16,7 +16,7 @@ import cluster
 import night
 
 WHY_NOT = cluster.missing()
-OPTIONS = ("--model", night.MODEL, "--word-timestamps", "--vad=off", "--diarize")
+OPTIONS = ("--model", night.MODEL, "--word-timestamps", "--vad=off", "--diarize=diarization-nano")
 ROWS = ("SELECT * FROM results",
         "SELECT p.path, p.member, s.name, t.state, t.shards_total, t.error_code FROM task t "
         "JOIN stage s USING (stage_id) JOIN media m USING (media_id) "

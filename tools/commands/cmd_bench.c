@@ -224,17 +224,14 @@ static int bench_models(const struct wanted *w, const char *device, struct backe
 
 /* ---- the stages beside it */
 
-/* Looks for the models, so that none is missed after an hour; a note for people on standard error
- * where one that is for the demo is taken. *doing as of enqueue_stages_find. */
-static int find_stages(struct wanted *w, bool quiet, char doing[200], struct err *err)
+/* Looks for the models, so that none is missed after an hour. *doing as of enqueue_stages_find. */
+static int find_stages(struct wanted *w, char doing[200], struct err *err)
 {
     for (size_t i = 0; i < STAGE_COUNT; i++) {
         int rc = w->stages[i] ? enqueue_stages_one(i, w->stages[i], &w->found[i], doing, err) : 0;
 
         if (rc != 0)
             return rc;
-        if (!quiet && w->found[i].model_note[0] != 0)
-            cli_note("%s", w->found[i].model_note);
     }
     return 0;
 }
@@ -455,7 +452,7 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
         w.models[w.model_count++] = "base";
     }
     status = EX_OK;
-    if (find_stages(&w, cli->quiet || cli->json, doing, &err) != 0)
+    if (find_stages(&w, doing, &err) != 0)
         status = cli_fail(doing, &err, NULL);
     else if (bench_all(cli, &w, &err) != 0)
         status = cli_fail("measure", &err, NULL);

@@ -70,9 +70,9 @@ static const char *taken_by(const char *name)
     const struct stage_kind *k = stage_kind_taking(name);
     struct err none = {0};
     char *dir = NULL;
-    bool other; /* the user's own goes before what comes with the program */
+    bool other; /* the user's own goes before what was pulled */
 
-    if (!k)
+    if (!k || strcmp(name, k->embedded) == 0)
         return NULL;
     other = strcmp(name, k->model) != 0 && model_dir_find(k->model, &dir, &none) == 0;
     free(dir);

@@ -144,22 +144,6 @@ static bool is_there(const char *name, struct err *err)
     return found;
 }
 
-/* What its option takes where none is named comes with the program, if not from the user. */
-static void check_taken(struct doctor *d, const struct stage_kind *k)
-{
-    char wanted[100], todo[200];
-    struct err err = {0};
-
-    if (!k->embedded || is_there(k->model, &err) || is_there(k->embedded, &err))
-        return;
-    snprintf(wanted, sizeof(wanted), "the model that --%s uses when none is named", k->option);
-    snprintf(todo, sizeof(todo),
-             "name one with `nightshift enqueue --%s=MODEL`, put one into the models "
-             "directory (docs/models.md), or set NIGHTSHIFT_MODELS",
-             k->option);
-    doctor_finding(d, FINDING_WARNING, "model", wanted, todo, "%s", err.msg);
-}
-
 /* Voice activity is one file, and nobody is told to have it. */
 static void check_voice_activity(struct doctor *d)
 {
@@ -188,8 +172,6 @@ void doctor_models(struct doctor *d)
         doctor_finding(d, FINDING_WARNING, "model", "the model that is used when none is named",
                        "name one with `nightshift enqueue --model`, or set NIGHTSHIFT_MODELS", "%s",
                        err.msg);
-    for (size_t i = 0; i < STAGE_COUNT; i++)
-        check_taken(d, stage_kinds[i]);
     if (model_dir_list(check_model, d, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model", "readable model folders",
                        "look at their permissions", "%s", err.msg);

@@ -274,7 +274,7 @@ static void print_whole(const struct groups *g)
 static void print_notes(const struct summary *s)
 {
     const struct enqueue_stages *found = &s->groups->found;
-    uint64_t transcribed = 0, embedded = s->dry_run;
+    uint64_t transcribed = 0;
     struct buf b = BUF_INIT;
 
     for (uint32_t i = 0; i < s->groups->count; i++)
@@ -284,14 +284,9 @@ static void print_notes(const struct summary *s)
 
             if (!k->kept && kind == &stage_transcribe)
                 transcribed += k->tasks;
-            if (!k->kept && kind && kind->embedded)
-                embedded += k->tasks;
         }
     if (transcribed > 0 && found->note[0] != 0)
         buf_printf(&b, "%s", found->note);
-    print_wrapped(&b);
-    if (embedded > 0 && found->model_note[0] != 0)
-        buf_printf(&b, "%s", found->model_note);
     print_wrapped(&b);
     buf_free(&b);
 }

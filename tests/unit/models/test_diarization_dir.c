@@ -128,6 +128,49 @@ TEST(ours)
     diarization_dir_free(&d);
 }
 
+/* One network of ours beside one of pyannote's, either way round, with our config and without. */
+TEST(mixed)
+{
+    struct diarization_dir d;
+    struct err e;
+
+    empty_folder();
+    put("config.json", OURS(", \"threshold\": 0.5"));
+    put("segmentation/pytorch_model.bin", "");
+    refused("embedding.safetensors is missing, and so is embedding/pytorch_model.bin");
+    put("embedding.safetensors", "");
+    assert_ok(diarization_dir_open(DIR, &d, &e), e);
+    assert_string_equal(d.segmentation, DIR "/segmentation/pytorch_model.bin");
+    assert_string_equal(d.embedding, DIR "/embedding.safetensors");
+    assert_float_equal(d.threshold, 0.5f, 0);
+    diarization_dir_free(&d);
+    unlink(path_of("config.json"));
+    assert_ok(diarization_dir_open(DIR, &d, &e), e);
+    assert_string_equal(d.segmentation, DIR "/segmentation/pytorch_model.bin");
+    assert_string_equal(d.embedding, DIR "/embedding.safetensors");
+    assert_float_equal(d.threshold, 0.70456549f, 1e-7);
+    diarization_dir_free(&d);
+
+    /* Where one is there in both forms, that of the folder's own layout. */
+    put("segmentation.safetensors", "");
+    assert_ok(diarization_dir_open(DIR, &d, &e), e);
+    assert_string_equal(d.segmentation, DIR "/segmentation/pytorch_model.bin");
+    diarization_dir_free(&d);
+    put("config.json", OURS(", \"clustering\": \"vbx\""));
+    refused("plda.safetensors is missing, and so is plda/plda.npz");
+    put("plda/plda.npz", "");
+    refused("plda/xvec_transform.npz is missing");
+    put("plda/xvec_transform.npz", "");
+    unlink(path_of("embedding.safetensors"));
+    put("embedding/pytorch_model.bin", "");
+    assert_ok(diarization_dir_open(DIR, &d, &e), e);
+    assert_string_equal(d.segmentation, DIR "/segmentation.safetensors");
+    assert_string_equal(d.embedding, DIR "/embedding/pytorch_model.bin");
+    assert_string_equal(d.plda, DIR "/plda");
+    diarization_dir_free(&d);
+    empty_folder();
+}
+
 TEST(configs)
 {
     static const char *const wrong[][2] = {

@@ -23,7 +23,7 @@ class Bench(Program):
             self.assertGreater(row["times_real_time"], 0)
             self.assertAlmostEqual(1, row["items_per_second"] / row["times_real_time"], 6)
             self.assertGreaterEqual(row["vectors_per_item"], 1)  # what it measures with is heard as voices
-        done = self.run_it("bench", "--devices=cpu", "--diarize", "--rounds=1", status=0)
+        done = self.run_it("bench", "--devices=cpu", "--diarize=diarization-nano", "--rounds=1", status=0)
         self.assertRegex(done.out, r"(?m)^diarize +diarization-nano +fp32 +[\d.]+ +[\d.]+ +[\d.]+ +\d+ +[\d.]+$")
         self.assertEqual([], [line for line in done.out.splitlines() if len(line) > 80])
         self.assertIn("the small model that comes with Nightshift", " ".join(done.err.split()))
@@ -56,7 +56,7 @@ class Bench(Program):
                 (78, "cannot use the model '/nowhere' for --embed", ["--embed=/nowhere"]),
                 (64, "behind a '='", ["--sounds="]),
                 (64, "it takes no '/somewhere'", ["--sounds", "/somewhere"]),
-                (64, "sim:7", ["--devices=sim:7", "--diarize"])):
+                (64, "sim:7", ["--devices=sim:7", "--diarize=diarization-nano"])):
             with self.subTest(options=options):
                 done = self.run_it("bench", *options)
                 self.assertIn(says, " ".join(done.err.split()))

@@ -1255,12 +1255,12 @@ class Output(Program):
         for folder in folders:
             os.mkdir(folder)
             shutil.copy(os.path.join(self.archive, "a.wav"), folder)
-        self.enqueue("--diarize", "--include=*.wav", *folders)
+        self.enqueue("--diarize=diarization-nano", "--include=*.wav", *folders)
         self.enqueue(self.archive)
         lines = self.run_it("status", status=0).out.splitlines()
         at = next(i for i, line in enumerate(lines) if line.startswith("Jobs        #1 "))
         self.assertRegex(lines[at], r" \d+ of \d+ done$")
-        self.assertRegex(lines[at + 1], r"^ {16}--json --diarize --include=\*\.wav( |$)")
+        self.assertRegex(lines[at + 1], r"^ {16}--json --diarize=diarization-nano --include=\*\.wav( |$)")
         self.assertRegex(lines[at + 2], r"^ {16}\.\.\. .*recordings of the year 1999$")
         self.assertRegex(lines[at + 3], r"^ {12}#2 .* done  \(command of #1\)$")
         self.assertRegex(lines[at + 4], r"^ {12}#3 .* done(  |$)")
@@ -1277,7 +1277,7 @@ class Output(Program):
         self.assertEqual([], [line for line in lines if len(line) > 80])
         jobs = json.loads(self.run_it("status", "--json", status=0).out)["jobs"]
         for job in jobs[:2]:
-            self.assertIn(" ".join(["--diarize", "--include=*.wav", *folders]), job["command"])
+            self.assertIn(" ".join(["--diarize=diarization-nano", "--include=*.wav", *folders]), job["command"])
         # With ten of them, their numbers end in one column.
         for _ in range(7):
             self.enqueue(self.archive)
@@ -1289,11 +1289,11 @@ class Output(Program):
     def test_shards_that_are_too_long_for_a_stage(self):
         """What is more than two hours would keep a catalog from being diarized for ever."""
         self.fill()
-        self.enqueue("--no-transcribe", "--diarize", self.archive)
+        self.enqueue("--no-transcribe", "--diarize=diarization-nano", self.archive)
         self.assertIn("--shard", self.run_it("run", "--devices=cpu", "--shard=121m", status=64).err)
         self.run_it("cancel", status=0)  # nothing is computed: its length alone is asked about
         self.run_it("run", "--devices=cpu", "--shard=2h", status=0)
-        self.run_it("enqueue", "--no-transcribe", "--diarize", "--num-speakers=2", self.archive, status=0)
+        self.run_it("enqueue", "--no-transcribe", "--diarize=diarization-nano", "--num-speakers=2", self.archive, status=0)
         self.run_it("run", "--devices=cpu", status=0)
         self.assertNotIn("put aside", self.run_it("status", status=0).out)
 
@@ -1320,7 +1320,7 @@ class Output(Program):
     def test_requests_count_recordings(self):
         """As all else does, however many stages they have."""
         self.fill()
-        self.enqueue("--diarize", self.archive)
+        self.enqueue("--diarize=diarization-nano", self.archive)
         deep = os.path.join(self.archive, "deep")
         for command, said in ((["cancel"], "4 recordings cancelled"), (["retry"], "4 recordings will be tried again"),
                               (["pause", deep], "1 recording paused"), (["resume", deep], "1 recording goes on"),

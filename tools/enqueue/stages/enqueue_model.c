@@ -31,6 +31,10 @@ static int not_found(const struct stage_kind *k, const char *model, struct err *
         return err_set(err, ERR_MODEL, "there is no folder '%.300s'", model);
     if (k->hub && strstr(err->msg, "`nightshift model pull "))
         return err->code;
+    if (k->hub && strcmp(k->hub, model) == 0)
+        return err_set(err, ERR_MODEL,
+                       "there is no '%s' here: `nightshift model pull %s` fetches it", model,
+                       model);
     if (model_dir_own(&own, &ignored) != 0)
         own = NULL;
     rc = err_set(err, ERR_MODEL,

@@ -314,19 +314,15 @@ static int params_of(size_t which, const struct enqueue_wish *w, const struct en
 /* Its folder, and whether a worker can open it: what would put the stage aside in the night is said
  * now. */
 static int check_other(const struct stage_kind *k, const char *given, struct store *known,
-                       struct enqueue_stages *all, struct enqueue_stage *own, const char **model,
-                       struct err *err)
+                       struct enqueue_stage *own, const char **model, struct err *err)
 {
-    char note[sizeof(all->model_note)] = "";
     int rc;
 
     *model = given;
     if (given[0] != 0)
         rc = enqueue_model_find(k, given, &own->dir, err);
     else
-        rc = enqueue_usual_find(k, known, &own->dir, model, note, sizeof(note), err);
-    if (rc == 0 && note[0] != 0)
-        memcpy(all->model_note, note, sizeof(note));
+        rc = enqueue_usual_find(k, known, &own->dir, model, err);
     if (rc == 0)
         rc = stage_model_hash(k->name, own->dir, own->hash, err);
     return rc == 0 ? model_opens(k->name, own->dir, own->params, err) : rc;
@@ -345,7 +341,7 @@ static int add_other(size_t which, const struct enqueue_wish *w, struct store *k
     else
         snprintf(doing, 200, "take the usual model for --%s", k->option);
     if (rc == 0)
-        rc = check_other(k, w->other[which], known, ret, own, &model, err);
+        rc = check_other(k, w->other[which], known, own, &model, err);
     if (rc != 0)
         return rc;
     ret->stages[ret->count++] = (struct store_stage){.name = k->name,

@@ -14,7 +14,6 @@ struct enqueue_stages {
     struct store_stage stages[STAGE_COUNT];
     uint32_t count;
     char note[700];                /* for people: what they may not have expected; "" nothing */
-    char model_note[700];          /* that a model which comes with the program was taken; "" no */
     struct store_stage transcribe; /* also when it is only the source of another */
     struct enqueue_stage own[STAGE_COUNT];
     char *model; /* of a transcription that the catalog has */

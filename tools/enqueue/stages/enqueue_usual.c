@@ -22,21 +22,13 @@ static char *own_place(void)
 
 static int nothing_here(const struct stage_kind *k, const char *own, struct err *err)
 {
-    char also[160] = "";
-
-    if (k->embedded)
-        snprintf(also, sizeof(also),
-                 ", and '%s', which comes with Nightshift, is not where it was installed",
-                 k->embedded);
     if (k->hub)
         return err_set(err, ERR_MODEL,
-                       "there is no '%s' here: `nightshift model pull %s` fetches it; or try "
+                       "there is no '%s' here: `nightshift model pull %s` fetches %s; or try "
                        "--%s=FOLDER",
-                       k->model, k->hub, k->option);
-    return err_set(err, ERR_MODEL,
-                   "there is no '%s'%s. To get one, %s (%.300s), or try "
-                   "--%s=FOLDER",
-                   k->model, also, k->get, own ? own : "NIGHTSHIFT_MODELS", k->option);
+                       k->model, k->hub, k->embedded ? "a free one" : "it", k->option);
+    return err_set(err, ERR_MODEL, "there is no '%s'. To get one, %s (%.300s), or try --%s=FOLDER",
+                   k->model, k->get, own ? own : "NIGHTSHIFT_MODELS", k->option);
 }
 
 /* A folder that the user made for it, and that holds no model (model_dir_find found none): to take
@@ -69,73 +61,49 @@ static int keep_last(void *arg, const struct read_progress *row)
     return 0;
 }
 
-static int refuse_a_lesser_one(const struct stage_kind *k, struct store *known, struct err *err)
+/* What the model of `model pull` says would count in place of what another one has said, unless
+ * that is the one of the demo. */
+static int refuse_another(const struct stage_kind *k, struct store *known, struct err *err)
 {
     struct last last = {.stage = k->name};
-    int rc = known ? read_progress(known, keep_last, &last, err) : 0;
+    int rc = known && k->told_by ? read_progress(known, keep_last, &last, err) : 0;
 
-    if (rc < 0 || last.model[0] == 0 || strcmp(last.model, k->embedded) == 0)
+    if (rc < 0 || last.model[0] == 0 || strcmp(last.model, k->hub) == 0 ||
+        (k->embedded && strcmp(last.model, k->embedded) == 0))
         return rc < 0 ? rc : 0;
     return err_set(err, ERR_MODEL,
-                   "there is no '%s' here, and %s '%.150s': "
-                   "what the small model that comes with Nightshift says would count in place of "
+                   "there is no '%s' here, and %s '%.150s': what '%s' says would count in place of "
                    "that. Name the one that is meant: --%s=%.150s or --%s=%s",
-                   k->model, k->told_by, last.model, k->option, last.model, k->option, k->embedded);
+                   k->model, k->told_by, last.model, k->hub, k->option, last.model, k->option,
+                   k->hub);
 }
 
-static void say_embedded(const struct stage_kind *k, const char *own, char *note, size_t size)
-{
-    int n = snprintf(note, size,
-                     "--%s takes %s, the small model that comes with Nightshift: %s. "
-                     "docs/models.md names better ones",
-                     k->option, k->embedded, k->embedded_is);
-
-    if (own && n > 0 && (size_t)n < size)
-        snprintf(note + n, size - (size_t)n, "; as a folder '%s' in %.300s one is taken by itself.",
-                 k->model, own);
-    else if (n > 0 && (size_t)n + 1 < size)
-        memcpy(note + n, ".", 2);
-}
-
-static int find_embedded(const struct stage_kind *k, struct store *known, const char *own,
-                         char **ret_dir, struct err *err)
+static int find_pulled(const struct stage_kind *k, struct store *known, const char *own,
+                       char **ret_dir, struct err *err)
 {
     int rc = refuse_half_made(k, own, err);
 
     if (rc != 0)
         return rc;
-    rc = enqueue_model_find(k, k->embedded, ret_dir, err);
+    rc = k->hub ? enqueue_model_find(k, k->hub, ret_dir, err) : ERR_MODEL;
     if (rc == ERR_MODEL && !*ret_dir)
         return nothing_here(k, own, err);
-    return rc == 0 ? refuse_a_lesser_one(k, known, err) : rc;
+    return rc == 0 ? refuse_another(k, known, err) : rc;
 }
 
 int enqueue_usual_find(const struct stage_kind *k, struct store *known, char **ret_dir,
-                       const char **ret_name, char *note, size_t note_size, struct err *err)
+                       const char **ret_name, struct err *err)
 {
-    struct err first = {0};
     char *own;
-    int rc = enqueue_model_find(k, k->model, ret_dir, &first);
+    int rc = enqueue_model_find(k, k->model, ret_dir, err);
 
-    note[0] = 0;
     *ret_name = k->model;
-    if (rc == ERR_MODEL && !*ret_dir && k->hub && strcmp(k->hub, k->model) != 0) {
-        *ret_name = k->hub;
-        rc = enqueue_model_find(k, k->hub, ret_dir, &first);
-    }
-    if (rc != ERR_MODEL || *ret_dir) {
-        if (rc != 0)
-            *err = first;
+    if (rc != ERR_MODEL || *ret_dir)
         return rc;
-    }
     own = own_place();
-    if (k->embedded) {
-        *ret_name = k->embedded;
-        rc = find_embedded(k, known, own, ret_dir, err);
-    } else
-        rc = nothing_here(k, own, err);
-    if (rc == 0)
-        say_embedded(k, own, note, note_size);
+    if (k->hub)
+        *ret_name = k->hub;
+    rc = find_pulled(k, known, own, ret_dir, err);
     free(own);
     return rc;
 }

@@ -9,11 +9,11 @@
 #include "store/store.h"
 #include "workers/stages/stage_kind.h"
 
-/* Its folder, newly allocated, and its name, borrowed from k. Where it is the one that comes with
- * the program, note says so to people; else it is "". ERR_MODEL, with what to do, when there is
- * none, and when the catalog's speakers were told apart with another model that is not named now:
- * the results of a lesser one would count in place of those. known: the catalog, or NULL. */
+/* Its folder, newly allocated, and its name, borrowed from k: the user's own, or else what `model
+ * pull` brings; never what comes with the program. ERR_MODEL, with what to do, when there is none,
+ * and when the catalog's speakers were told apart with another model that is not named now: the
+ * results of this one would count in place of those. known: the catalog, or NULL. */
 int enqueue_usual_find(const struct stage_kind *k, struct store *known, char **ret_dir,
-                       const char **ret_name, char *note, size_t note_size, struct err *err);
+                       const char **ret_name, struct err *err);
 
 #endif

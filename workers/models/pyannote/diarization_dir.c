@@ -40,40 +40,56 @@ static int set_path(const char *dir, const char *name, char **ret, struct err *e
     return 0;
 }
 
-/* One that must be there. */
-static int find_file(const char *dir, const char *name, char **ret, struct err *err)
+/* One that must be there, in either of two forms: the first that is, in that order. */
+static int find_file(const char *dir, const char *first, const char *second, char **ret,
+                     struct err *err)
 {
-    if (!is_there(dir, name))
-        return err_set(err, ERR_MODEL, "'%.200s' is no diarization model: %s is missing", dir,
-                       name);
-    return set_path(dir, name, ret, err);
+    if (is_there(dir, first))
+        return set_path(dir, first, ret, err);
+    if (is_there(dir, second))
+        return set_path(dir, second, ret, err);
+    return err_set(err, ERR_MODEL, "'%.200s' is no diarization model: %s is missing, and so is %s",
+                   dir, first, second);
 }
 
-static int find_networks(const char *dir, const char *segmentation, const char *embedding,
-                         struct diarization_dir *ret, struct err *err)
+/* Each network in the form in which it is there: a folder may hold one of ours and one of
+ * pyannote's. */
+static int find_networks(const char *dir, bool ours, struct diarization_dir *ret, struct err *err)
 {
-    int rc = find_file(dir, segmentation, &ret->segmentation, err);
+    static const char *const segmentation[] = {"segmentation.safetensors",
+                                               "segmentation/pytorch_model.bin"};
+    static const char *const embedding[] = {"embedding.safetensors", "embedding/pytorch_model.bin"};
+    int rc = find_file(dir, segmentation[!ours], segmentation[ours], &ret->segmentation, err);
 
-    return rc != 0 ? rc : find_file(dir, embedding, &ret->embedding, err);
+    return rc != 0 ? rc : find_file(dir, embedding[!ours], embedding[ours], &ret->embedding, err);
+}
+
+/* pyannote's two archives. */
+static int find_archives(const char *dir, char **ret, struct err *err)
+{
+    static const char *const names[] = {"plda/plda.npz", "plda/xvec_transform.npz"};
+
+    for (int i = 0; i < 2; i++)
+        if (!is_there(dir, names[i]))
+            return err_set(err, ERR_MODEL, "'%.200s' is no diarization model: %s is missing", dir,
+                           names[i]);
+    return set_path(dir, "plda", ret, err);
+}
+
+static bool has_archives(const char *dir)
+{
+    return is_there(dir, "plda/plda.npz") || is_there(dir, "plda/xvec_transform.npz");
 }
 
 /* pyannote's: community-1 brings its PLDA along, 3.1 knows none. */
 static int open_pyannote(const char *dir, struct diarization_dir *ret, struct err *err)
 {
-    bool vbx = is_there(dir, "plda/plda.npz") || is_there(dir, "plda/xvec_transform.npz");
+    bool vbx = has_archives(dir);
     int rc;
 
     *ret = vbx ? by_vbx : by_ahc;
-    rc = find_networks(dir, "segmentation/pytorch_model.bin", "embedding/pytorch_model.bin", ret,
-                       err);
-    for (int i = 0; rc == 0 && vbx && i < 2; i++) {
-        const char *name = i ? "plda/xvec_transform.npz" : "plda/plda.npz";
-
-        if (!is_there(dir, name))
-            return err_set(err, ERR_MODEL, "'%.200s' is no diarization model: %s is missing", dir,
-                           name);
-    }
-    return rc == 0 && vbx ? set_path(dir, "plda", &ret->plda, err) : rc;
+    rc = find_networks(dir, false, ret, err);
+    return rc == 0 && vbx ? find_archives(dir, &ret->plda, err) : rc;
 }
 
 /* ---- ours */
@@ -142,8 +158,12 @@ static int open_ours(const char *dir, struct diarization_dir *ret, struct err *e
     json_decref(config);
     if (rc != 0)
         return err_prefix(err, "'%.200s'", dir);
-    rc = find_networks(dir, "segmentation.safetensors", "embedding.safetensors", ret, err);
-    return rc == 0 && ret->vbx ? find_file(dir, "plda.safetensors", &ret->plda, err) : rc;
+    rc = find_networks(dir, true, ret, err);
+    if (rc != 0 || !ret->vbx)
+        return rc;
+    if (!is_there(dir, "plda.safetensors") && has_archives(dir))
+        return find_archives(dir, &ret->plda, err);
+    return find_file(dir, "plda.safetensors", "plda/plda.npz", &ret->plda, err);
 }
 
 int diarization_dir_open(const char *dir, struct diarization_dir *ret, struct err *err)

@@ -4,7 +4,10 @@
  *   ours:      config.json {"model_type": "nightshift-diarization", ...}, segmentation.safetensors,
  *              embedding.safetensors, plda.safetensors where the clustering is VBx
  *   pyannote's (a downloaded community-1 or a folder put together of 3.1's parts): config.yaml is
- * not read; segmentation/pytorch_model.bin, embedding/pytorch_model.bin, plda/ */
+ * not read; segmentation/pytorch_model.bin, embedding/pytorch_model.bin, plda/
+ *
+ * A folder may mix them: each network, and the PLDA, is taken in the form in which it is there, and
+ * in the form of the folder's own layout (ours where config.json is) where it is there in both. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_DIARIZATION_DIR_H
 #define NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_DIARIZATION_DIR_H
 
