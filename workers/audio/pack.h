@@ -23,7 +23,8 @@ void pack_free(struct pack *p); /* back to {0} */
 /* Whether span fits a window of `max` samples beside what is there (an empty window takes any). */
 bool pack_fits(const struct pack *p, const struct speech_span *span, int64_t max);
 int pack_add(struct pack *p, const struct speech_span *span, struct err *err);
-/* Samples [from, to) of `of`, as a window of their own. ret: {0}; the caller frees it. ERR_NOMEM. */
+/* Samples [from, to) of `of`, as a window of their own. ret: {0}; the caller frees it. ERR_NOMEM.
+ */
 int pack_slice(const struct pack *of, int64_t from, int64_t to, struct pack *ret, struct err *err);
 
 /* Sample `at` of the window (0 .. samples) in the recording. At a seam a beginning belongs to the

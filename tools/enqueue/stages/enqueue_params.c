@@ -164,8 +164,7 @@ bool enqueue_params_older(const struct enqueue_params *p, uint32_t which,
     if ((which & ENQUEUE_OLDER_CHANNELS && given(p, "channels")) ||
         (which & ENQUEUE_OLDER_SEARCH &&
          (given(p, "quality") || given(p, "beam-size") || given(p, "best-of"))) ||
-        (which & ENQUEUE_OLDER_LANGUAGES &&
-         (given(p, "multilingual") || !p->params.multilingual)))
+        (which & ENQUEUE_OLDER_LANGUAGES && (given(p, "multilingual") || !p->params.multilingual)))
         return false;
     if (which & ENQUEUE_OLDER_CHANNELS)
         memcpy(ret->hearing.channels, first.hearing.channels, sizeof(first.hearing.channels));
@@ -227,8 +226,7 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
          "--hallucination-silence-threshold does nothing without --word-timestamps"},
         {given(p, "multilingual") && (said || p->one_language),
          "--multilingual excludes --one-language, and --language with one language"},
-        {p->one_language && q->language[0],
-         "--one-language does nothing with --language"},
+        {p->one_language && q->language[0], "--one-language does nothing with --language"},
         {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
              said,
          "--language-detection-segments and -threshold do nothing with --language"},

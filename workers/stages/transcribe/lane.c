@@ -95,7 +95,8 @@ void lane_window_free(struct lane_window *w)
     free(w);
 }
 
-/* The window's place (a piece may begin where its whole does), not its number: a lane's windows do not depend on how it was cut into calls.
+/* The window's place (a piece may begin where its whole does), not its number: a lane's windows do
+ * not depend on how it was cut into calls.
  */
 uint64_t lane_window_seed(const struct lane_window *w)
 {

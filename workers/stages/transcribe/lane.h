@@ -62,10 +62,11 @@ struct lane_window {
     float language_prob;
     bool mute;  /* asked, and nobody speaks in it for all the model hears: it has no say in that */
     bool spoke; /* SETTLED */
-    bool unasked; /* SETTLED: silent beyond doubt before anybody asked: its pieces speak their own */
-    bool is_probe;  /* it is asked for its language alone */
-    bool is_asked;  /* its stretches are, or were, asked for their languages */
-    bool is_known;  /* its language is settled */
+    bool
+        unasked; /* SETTLED: silent beyond doubt before anybody asked: its pieces speak their own */
+    bool is_probe; /* it is asked for its language alone */
+    bool is_asked; /* its stretches are, or were, asked for their languages */
+    bool is_known; /* its language is settled */
     struct yield yield;
 
     /* A window may be a piece of another one, which is heard again by itself. It stands behind that
@@ -104,15 +105,15 @@ struct lane {
     int32_t language; /* id, -1 unknown */
     bool is_given;    /* it was said which it is */
     float language_prob;
-    bool spoke;                       /* some window held speech */
-    struct language_tally spoken;     /* what windows spoke */
+    bool spoke;                   /* some window held speech */
+    struct language_tally spoken; /* what windows spoke */
     struct lane_word words[LANE_WORDS];
     uint32_t numbered;                /* whole windows so far */
     struct lane_window *first_window; /* owned, in order; a sequential lane has at most one */
     struct yield yield;
     struct result_account account; /* of windows that are done with */
     uint32_t windows;              /* that it has had */
-    int failed;       /* 0, or the code in err */
+    int failed;                    /* 0, or the code in err */
     struct err err;
 
     /* Sequential */

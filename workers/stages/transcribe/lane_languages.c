@@ -2,11 +2,11 @@
  *
  * A window is asked for its language when it begins (DECODING_LANGUAGE). Where one language is
  * expected of a lane, its first windows agree on it, and the others wait for that. Where the
- * language may change (`multilingual`), a window that is sure of its own goes on with it; Whisper is
- * sure of a window in one language, and unsure of one in two. An unsure window waits while its
- * stretches of speech are asked one by one, as *probes*; then they are smoothed (decode/language.h).
- * Where they agree, the window goes on; where not, it is cut at the changes, and its pieces are
- * decoded instead, each in its language. */
+ * language may change (`multilingual`), a window that is sure of its own goes on with it; Whisper
+ * is sure of a window in one language, and unsure of one in two. An unsure window waits while its
+ * stretches of speech are asked one by one, as *probes*; then they are smoothed
+ * (decode/language.h). Where they agree, the window goes on; where not, it is cut at the changes,
+ * and its pieces are decoded instead, each in its language. */
 #include <stdlib.h>
 
 #include "workers/audio/speech.h"
@@ -149,13 +149,18 @@ void lane_probe_answered(struct lane_window *w, int32_t language, float prob)
 /* Takes the probes out of the list. Returns how many there were. */
 static uint32_t take_probes(struct lane_window *w, struct language_stretch *ret)
 {
+    int64_t end = w->at;
     uint32_t n = 0;
 
     while (w->next && w->next->whole == w && n < STRETCHES_MAX) {
         struct lane_window *probe = w->next;
 
-        ret[n++] = (struct language_stretch){probe->offset, probe->offset + probe->samples,
-                                             probe->language, probe->language_prob};
+        ret[n++] = (struct language_stretch){.start = probe->offset,
+                                             .end = probe->offset + probe->samples,
+                                             .pause = probe->at - end,
+                                             .language = probe->language,
+                                             .prob = probe->language_prob};
+        end = pack_time(&probe->pack, probe->samples, true);
         w->next = probe->next;
         lane_window_free(probe);
     }
@@ -210,8 +215,8 @@ static enum lane_hearing go(const struct lane_window *w, int32_t *language, floa
 }
 
 /* In a lane of many languages. */
-static int hear_many(struct lane_window *w, int32_t heard, float heard_prob,
-                     enum lane_hearing *ret, struct err *err)
+static int hear_many(struct lane_window *w, int32_t heard, float heard_prob, enum lane_hearing *ret,
+                     struct err *err)
 {
     struct lane *l = w->lane;
     bool asked = false;
@@ -241,8 +246,8 @@ static int hear_many(struct lane_window *w, int32_t heard, float heard_prob,
         *ret = w->place == WINDOW_SETTLED ? LANE_IS_DONE : LANE_GOES;
         return rc;
     }
-    /* One stretch, and unsure: as its lane, unless it is likelier than all others together, and long
-     * enough for that to mean something. */
+    /* One stretch, and unsure: as its lane, unless it is likelier than all others together, and
+     * long enough for that to mean something. */
     *ret = LANE_GOES;
     if (heard_prob < 0.5f || w->samples < STRETCH_LEAST) {
         w->language = l->language;

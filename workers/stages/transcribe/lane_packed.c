@@ -16,12 +16,12 @@
 #define VOICE_STEPS ((WHISPER_WINDOW_SAMPLES + SPEECH_STEP - 1) / SPEECH_STEP)
 #define MAX_SPEECH_MS 30000
 
-/* Speech without text is heard again by itself, from so many steps on (0.64 s); what is left then is
- * told from half a second on. */
+/* Speech without text is heard again by itself, from so many steps on (0.64 s); what is left then
+ * is told from half a second on. */
 #define GAP_LEAST 20
 #define MISSING_LEAST 16
 #define GAP_PAD (4 * (int64_t)SPEECH_STEP) /* kept on both sides of it */
-#define SPLIT_LEAST 128000                 /* samples: without any text, a longer window is halved */
+#define SPLIT_LEAST 128000 /* samples: without any text, a longer window is halved */
 #define DEPTH_MAX 3
 #define PIECES_MAX 16
 

@@ -54,7 +54,8 @@ struct decoding {
     uint32_t result_count;
     uint32_t attempts; /* made so far */
     struct measures now;
-    struct token_run kept; /* owned: [max_tokens]: the likeliest of the attempts that were refused */
+    struct token_run
+        kept; /* owned: [max_tokens]: the likeliest of the attempts that were refused */
     uint32_t kept_count;
     struct measures kept_is;
     bool has_kept;
@@ -448,8 +449,7 @@ static int judge(struct decoding *d, double logprob, bool *failed, struct err *e
         return rc;
     d->silent = d->no_speech_prob > p->no_speech_threshold &&
                 fminf(m->avg_logprob, m->text_logprob) <= p->logprob_threshold;
-    *failed =
-        !d->silent && (is_repetitive(d, m) || m->avg_logprob < p->logprob_threshold);
+    *failed = !d->silent && (is_repetitive(d, m) || m->avg_logprob < p->logprob_threshold);
     return 0;
 }
 

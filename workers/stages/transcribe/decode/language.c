@@ -51,10 +51,13 @@ bool language_ask(struct language_tally *t, const struct language_rule *rule, in
 /* ---- changes */
 
 #define STRETCHES_MAX 64
-#define CHANGE_PRICE 1.5f    /* nats: four and a half times likelier, to change and back 20 times */
-#define SHORT_SAMPLES 24000  /* a stretch of less speaks for its language by its share of this */
-#define OTHER_LEAST 1e-4f    /* even where the model is certain, it may err */
-#define OTHERS 3.0f          /* languages that share what the heard one leaves */
+#define CHANGE_PRICE 2.5f /* nats: twelve times likelier; to change and back 150 times */
+#define PAUSE_PRICE 1.5f  /* after a pause, when somebody else may speak */
+#define PAUSE_SAMPLES 16000
+#define STRETCH_SAMPLES 32000 /* a stretch counts by its length in these, at most LONG of them */
+#define LONG 3.0f
+#define OTHER_LEAST 1e-4f /* even where the model is certain, it may err */
+#define OTHERS 3.0f       /* languages that share what the heard one leaves */
 
 struct choice_way {
     float cost;
@@ -64,9 +67,14 @@ struct choice_way {
 static float cost_of(const struct language_stretch *s, int32_t language)
 {
     float prob = language == s->language ? s->prob : (1 - s->prob) / OTHERS;
-    float share = (float)(s->end - s->start) / SHORT_SAMPLES;
+    float share = (float)(s->end - s->start) / STRETCH_SAMPLES;
 
-    return -logf(fmaxf(prob, OTHER_LEAST)) * fminf(share, 1);
+    return -logf(fmaxf(prob, OTHER_LEAST)) * fminf(share, LONG);
+}
+
+static float price_of(const struct language_stretch *s)
+{
+    return s->pause >= PAUSE_SAMPLES ? PAUSE_PRICE : CHANGE_PRICE;
 }
 
 static uint32_t find_languages(const struct language_stretch *s, uint32_t n, int32_t usual,
@@ -105,8 +113,8 @@ void language_smooth(struct language_stretch *s, uint32_t n, int32_t usual)
 
             *w = (struct choice_way){way[i - 1][k].cost, k};
             for (uint32_t from = 0; from < count; from++)
-                if (way[i - 1][from].cost + CHANGE_PRICE < w->cost)
-                    *w = (struct choice_way){way[i - 1][from].cost + CHANGE_PRICE, from};
+                if (way[i - 1][from].cost + price_of(&s[i]) < w->cost)
+                    *w = (struct choice_way){way[i - 1][from].cost + price_of(&s[i]), from};
             w->cost += cost_of(&s[i], languages[k]);
         }
     for (uint32_t k = 1; k < count; k++)

@@ -10,7 +10,7 @@
 
 #define PER_MS (WHISPER_RATE_HZ / 1000)
 #define MISSING_VOICE 0.1f /* mean: less is the quiet at a pause's edge */
-#define VOICE_LEAST 4800 /* samples: with less voice of it no part of a text is said in a run */
+#define VOICE_LEAST 4800   /* samples: with less voice of it no part of a text is said in a run */
 
 float pauses_voice(const struct lane_window *w, int64_t start, int64_t end)
 {
@@ -332,11 +332,8 @@ int pauses_missing(const struct lane_window *w, int64_t start, int64_t end, stru
     while (!rc && pack_next_run(&w->pack, least_gap(w), &run)) {
         int64_t from = start > run.at ? start : run.at;
         int64_t to = end < run.at + run.samples ? end : run.at + run.samples;
-        struct result_segment s = {.text = "",
-                                   .language = "",
-                                   .attempts = 1,
-                                   .dropped = true,
-                                   .reason = RESULT_MISSING};
+        struct result_segment s = {
+            .text = "", .language = "", .attempts = 1, .dropped = true, .reason = RESULT_MISSING};
 
         s.speech_prob = from < to ? pauses_voice(w, from, to) : 0;
         s.start_ms = pack_time(&w->pack, from, false) / PER_MS;
