@@ -77,6 +77,19 @@ TEST(test_by_hand)
     }
 }
 
+/* After a pause somebody else may speak: what is too unsure between words is a change there. */
+TEST(test_after_a_pause)
+{
+    for (int paused = 0; paused < 2; paused++) {
+        struct language_stretch s[] = {{0, 32000, EN, 0.99f, 0},
+                                       {32000, 64000, ES, 0.85f, paused ? 16000 : 15999}};
+
+        language_smooth(s, 2, EN);
+        assert_int_equal(s[0].language, EN);
+        assert_int_equal(s[1].language, paused ? ES : EN);
+    }
+}
+
 /* None, one, as many as there may be, and more: those stay. */
 TEST(test_counts)
 {

@@ -36,9 +36,9 @@ bool language_ask(struct language_tally *t, const struct language_rule *rule, in
 /* Where a recording changes its language: stretches of speech, one behind the other. */
 struct language_stretch {
     int64_t start, end; /* samples of the window */
-    int64_t pause;      /* samples of the recording that were left out before it */
     int32_t language;   /* that the model heard in it alone, and how sure it is of it */
     float prob;
+    int64_t pause; /* samples of the recording that were left out before it */
 };
 
 /* From here on a window speaks one language: of 19 clips in one language 18 are surer, of windows
