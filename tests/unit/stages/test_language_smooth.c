@@ -82,7 +82,7 @@ TEST(test_after_a_pause)
 {
     for (int paused = 0; paused < 2; paused++) {
         struct language_stretch s[] = {{0, 32000, EN, 0.99f, 0},
-                                       {32000, 64000, ES, 0.85f, paused ? 16000 : 15999}};
+                                       {32000, 64000, ES, 0.7f, paused ? 16000 : 15999}};
 
         language_smooth(s, 2, EN);
         assert_int_equal(s[0].language, EN);
