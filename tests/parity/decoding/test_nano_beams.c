@@ -131,6 +131,8 @@ static int run_case(size_t number, const json_t *c, const float *pcm, size_t n)
     int differences;
 
     set_params(c, &p);
+    if (language) /* no other is tried */
+        snprintf(p.language, sizeof(p.language), "%s", language);
     policy.branches = p.beam_size;
     s = open_session(&p);
     assert_ok(decoding_new(&policy, &d, &e), e);
