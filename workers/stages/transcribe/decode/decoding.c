@@ -212,6 +212,7 @@ static void begin_language(struct decoding *d, int32_t language, float prob)
     d->language_prob = prob;
     memset(d->prompted, 0, sizeof(d->prompted));
     d->prompted[0] = true;
+    d->move_count = 0;
     make_prompt(d);
     d->prompt_pos = d->previous_len + 1;
     if (d->prompt_pos + 1 < d->prompt_len)
