@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workers/audio/steady.h"
+
 #define SILENT_DB 120   /* below full scale: what is kept of digital silence */
 #define SOUND_DB 50     /* a frame has sound where a channel is above this */
 #define FAINT_DB 55     /* a voice's loud frames are above this, */
@@ -18,12 +20,22 @@
 #define BETWEEN 0.06    /* of the frames with sound have the same, loud, in both channels */
 #define FOLLOWS 0.75    /* correlation of levels, the one so many frames later or sooner: */
 #define LAG_FRAMES 10
+#define OTHER 0.4 /* with less of each sign two channels have nothing of one another: */
+#define OTHER_SOUND 0.25
+#define OTHER_BETWEEN 0.02
+#define SPEAKS 0.25    /* of its blocks are speech */
+#define SPEAKS_DB 60   /* and its loud frames are above this */
+#define ODD_BLOCKS 8   /* one in so many of a noise may be something else */
+#define HARMLESS_DB 30 /* a noise so far below a voice does no harm in the mix, */
+#define MIXES_WELL 2   /*   nor does the mix of so many channels make a voice much softer */
 
 struct channel_choice {
     uint32_t channels, frames, sounding;
     double dot[HEARING_SOURCES_MAX][HEARING_SOURCES_MAX];   /* sums of products; squares */
     uint8_t level[CHANNEL_FRAMES_MAX][HEARING_SOURCES_MAX]; /* dB below full scale */
     uint32_t same[CHANNEL_FRAMES_MAX]; /* bit pair_of(a, b): one sound is in both */
+    struct bands bands[HEARING_SOURCES_MAX];
+    uint8_t octave[HEARING_SOURCES_MAX][CHANNEL_FRAMES_MAX][BANDS];
 };
 
 int channel_choice_new(uint32_t channels, struct channel_choice **ret, struct err *err)
@@ -81,6 +93,7 @@ void channel_choice_feed(struct channel_choice *c, const int16_t *const *pcm)
         }
         level[i] = level_of(squares[i], CHANNEL_FRAME);
         sounds |= level[i] < SOUND_DB;
+        bands_feed(&c->bands[i], pcm[i], c->octave[i][c->frames]);
     }
     c->frames++;
     c->sounding += sounds;
@@ -109,9 +122,69 @@ uint8_t channel_choice_loud(const struct channel_choice *c, uint32_t channel)
     return (uint8_t)level_at(c, channel, 0.05);
 }
 
+/* How many of a channel's blocks are of this kind. A short rest is judged with the last one. */
+static uint32_t blocks_of(const struct channel_choice *c, uint32_t channel, enum steady kind,
+                          uint32_t *all)
+{
+    uint32_t n = 0, count = 0;
+
+    for (uint32_t f = 0, take; f < c->frames; f += take, count++) {
+        const uint32_t left = c->frames - f;
+
+        take = left < STEADY_BLOCK * 3 / 2 ? left : STEADY_BLOCK;
+        n += steady_judge(&c->octave[channel][f], take) == kind;
+    }
+    *all = count;
+    return n;
+}
+
+/* share: of its blocks. */
+static bool speaks(const struct channel_choice *c, uint32_t channel, double share)
+{
+    uint32_t all, n = blocks_of(c, channel, STEADY_SPEECH, &all);
+
+    return n > 0 && n >= share * all && level_at(c, channel, 0.05) < SPEAKS_DB;
+}
+
+static bool is_noise(const struct channel_choice *c, uint32_t channel)
+{
+    uint32_t all, n = blocks_of(c, channel, STEADY_NOISE, &all);
+
+    return n > 0 && n + all / ODD_BLOCKS >= all;
+}
+
+/* Bit i: channel i is noise, beside one in which somebody speaks. */
+static uint32_t noises(const struct channel_choice *c)
+{
+    uint32_t noise = 0;
+    bool any = false;
+
+    for (uint32_t i = 0; i < c->channels; i++) {
+        noise |= (uint32_t)is_noise(c, i) << i;
+        any |= speaks(c, i, SPEAKS);
+    }
+    return any ? noise : 0;
+}
+
+uint32_t channel_choice_noises(const struct channel_choice *c)
+{
+    const uint32_t noise = noises(c);
+    double power = 0, voice = SILENT_DB;
+
+    for (uint32_t i = 0; i < c->channels; i++)
+        if (noise >> i & 1)
+            power += c->dot[i][i] / (32768.0 * 32768.0 * CHANNEL_FRAME * c->frames);
+        else if (speaks(c, i, SPEAKS))
+            voice = fmin(voice, level_at(c, i, 0.05));
+    if (c->channels <= MIXES_WELL && power < pow(10, -(voice + HARMLESS_DB) / 10))
+        return 0;
+    return noise;
+}
+
 /* Of each channel the level of its loud frames; -1: it is no voice by that alone. */
 static void find_loud(const struct channel_choice *c, int ret[HEARING_SOURCES_MAX])
 {
+    const uint32_t noise = noises(c);
     int most = SILENT_DB;
 
     for (uint32_t i = 0; i < c->channels; i++) {
@@ -119,7 +192,7 @@ static void find_loud(const struct channel_choice *c, int ret[HEARING_SOURCES_MA
         most = ret[i] < most ? ret[i] : most;
     }
     for (uint32_t i = 0; i < c->channels; i++)
-        if (ret[i] > FAINT_DB || ret[i] > most + BELOW_DB ||
+        if ((noise >> i & 1) || ret[i] > FAINT_DB || ret[i] > most + BELOW_DB ||
             level_at(c, i, 0.9) - ret[i] < MOVES_DB)
             ret[i] = -1;
 }
@@ -204,6 +277,32 @@ static bool is_one_sound(const struct channel_choice *c, uint32_t a, uint32_t b,
            echoes(c, a, b, loud) >= FOLLOWS;
 }
 
+/* Frames in which it is near its own loudness. */
+static uint32_t loud_frames(const struct channel_choice *c, uint32_t channel, const int *loud)
+{
+    uint32_t n = 0;
+
+    for (uint32_t f = 0; f < c->frames; f++)
+        n += c->level[f][channel] - loud[channel] <= NEAR_DB;
+    return n;
+}
+
+/* Does it speak for as long as a voice that leads, and has it nothing of any other voice? Whoever
+ * is spoken over all the time never leads. */
+static bool is_apart(const struct channel_choice *c, uint32_t channel, const int *loud)
+{
+    bool ret = loud_frames(c, channel, loud) >= LEAD_FRAMES && speaks(c, channel, 0);
+
+    for (uint32_t i = 0; ret && i < c->channels; i++) {
+        const uint32_t a = i > channel ? i : channel, b = i > channel ? channel : i;
+
+        ret = i == channel || loud[i] < 0 ||
+              (correlation(c, a, b) < OTHER_SOUND && between(c, a, b, loud) < OTHER_BETWEEN &&
+               echoes(c, a, b, loud) < OTHER);
+    }
+    return ret;
+}
+
 uint32_t channel_choice_voices(const struct channel_choice *c)
 {
     uint32_t least = (uint32_t)ceil(LEAD_SHARE * c->sounding), voices = 0, count = 0;
@@ -212,7 +311,7 @@ uint32_t channel_choice_voices(const struct channel_choice *c)
     least = least < LEAD_FRAMES ? LEAD_FRAMES : least;
     find_loud(c, loud);
     for (uint32_t i = 0; i < c->channels; i++)
-        if (loud[i] >= 0 && leads(c, i, loud) >= least) {
+        if (loud[i] >= 0 && (leads(c, i, loud) >= least || is_apart(c, i, loud))) {
             voices |= UINT32_C(1) << i;
             count++;
         }

@@ -8,7 +8,9 @@
  *  - it leads: for 3 s and for 2 % of the time in which there is sound, its level is at least 12 dB
  *    above that of every other such channel, each measured by its own 95th percentile, so that a
  *    microphone which was turned down is none the less one.
- * Channels hold different speech when two of them at least are voices, and no two of these are one
+ *  - or it never leads, but has speech (steady.h), is loud for 3 s, and has nothing of any other
+ *    voice by the signs below: somebody speaks over it all the time.
+ * A channel of noise beside one with speech is no voice. Channels hold different speech when two of them at least are voices, and no two of these are one
  * sound, by any of three signs:
  *  - they correlate by 0.6 or more at lag 0, all in all: dual mono, a panned voice;
  *  - in 6 % of the frames with sound they correlate by 0.8, each within 15 dB of its 95th
@@ -45,6 +47,10 @@ void channel_choice_feed(struct channel_choice *c, const int16_t *const *pcm);
 bool channel_choice_has_enough(const struct channel_choice *c);
 /* Bit i: channel i is a voice of its own; 0: they are to be mixed. Never one bit alone. */
 uint32_t channel_choice_voices(const struct channel_choice *c);
+/* Bit i: channel i is to be left out of the mix, for it is noise, hum, tones, clicks or time code
+ * while somebody speaks in another; never all of them, and none that would do no harm there. What
+ * comes after enough was seen is not known: noise_gate.h listens on. */
+uint32_t channel_choice_noises(const struct channel_choice *c);
 /* Of two that cancel out when they are mixed (one is inverted), the louder, from 1 on: the mix has
  * less than a tenth of its power. 0: they do not. */
 uint32_t channel_choice_alone(const struct channel_choice *c);

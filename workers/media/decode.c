@@ -111,8 +111,7 @@ static int say_info(struct decode *d, struct decoder_info *info, struct err *err
     info->source_count = d->sources ? sources_count(d->sources, &list) : 0;
     info->sources = sources;
     for (uint32_t i = 0; d->sources && i < d->media.ear_count; i++)
-        if (sources_alone(d->sources, i))
-            d->ears[i].heard.heard = UINT64_C(1) << (sources_alone(d->sources, i) - 1);
+        d->ears[i].heard.heard &= sources_mixed(d->sources, i);
     say_left_out(d, info->mix_left_out, sizeof(info->mix_left_out));
     note_heard(d, list, info->source_count);
     for (uint32_t i = 0; i < info->source_count; i++) {

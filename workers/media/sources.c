@@ -5,6 +5,7 @@
 
 #include "workers/audio/channel_choice.h"
 #include "workers/audio/crosstalk.h"
+#include "workers/audio/noise_gate.h"
 
 #define RATE_HZ 16000
 #define LAG_SAMPLES ((size_t)60 * RATE_HZ)
@@ -21,11 +22,13 @@ struct track {
     uint32_t channels; /* that are kept apart while it is open whether they are sources; or are */
     uint32_t voices;   /* bit i: channel i is a source; 0: it is one, mixed */
     uint32_t alone;    /* from 1 on: no mix, but this channel, for the two cancel out; 0: the mix */
+    uint32_t noises;   /* bit i: channel i is left out of the mix */
     struct queue mix, apart[HEARING_SOURCES_MAX];
     struct channel_choice *choice; /* NULL: nothing is to be chosen */
-    size_t looked;                 /* samples that the choice has seen */
-    struct crosstalk crosstalk;    /* between its voices; channels 0: none */
-    uint32_t ahead;                /* frames that it has looked at beyond what was given */
+    size_t looked;              /* samples in the queues that the choice, or the gate, has seen */
+    struct noise_gate *gate;    /* makes the mix from `apart`; NULL: there are no noises */
+    struct crosstalk crosstalk; /* between its voices; channels 0: none */
+    uint32_t ahead;             /* frames that it has looked at beyond what was given */
 };
 
 struct sources {
@@ -124,6 +127,7 @@ void sources_free(struct sources *s)
         queue_free(&s->tracks[i].mix);
         drop_channels(&s->tracks[i]);
         channel_choice_free(s->tracks[i].choice);
+        noise_gate_free(s->tracks[i].gate);
     }
     free(s);
 }
@@ -134,7 +138,12 @@ uint32_t sources_count(const struct sources *s, const struct sources_one **ret)
     return s->count;
 }
 
-uint32_t sources_alone(const struct sources *s, uint32_t track) { return s->tracks[track].alone; }
+uint64_t sources_mixed(const struct sources *s, uint32_t track)
+{
+    const struct track *t = &s->tracks[track];
+
+    return t->alone ? UINT64_C(1) << (t->alone - 1) : ~(uint64_t)t->noises;
+}
 
 uint32_t sources_stride(const struct sources *s) { return s->count ? s->count + 1 : 1; }
 
@@ -158,15 +167,27 @@ static void decide(struct track *t, uint32_t voices)
     t->choice = NULL;
     t->decided = true;
     t->voices = voices;
-    if (!voices && !t->alone)
+    if (!voices && !t->alone && !t->gate)
         drop_channels(t);
     if (!voices)
         t->crosstalk.channels = 0;
 }
 
-static void choose(struct track *t, uint32_t voices)
+/* The mix is made anew, from the channels that there are, without noises. */
+static int leave_out(struct track *t, uint32_t noises, struct err *err)
+{
+    if (noises == 0)
+        return 0;
+    queue_free(&t->mix);
+    t->noises = noises;
+    t->looked = 0;
+    return noise_gate_new(t->channels, noises, &t->gate, err);
+}
+
+static int choose(struct track *t, uint32_t voices, struct err *err)
 {
     struct crosstalk *x = &t->crosstalk;
+    int rc = 0;
 
     for (uint32_t c = 0; c < t->channels; c++)
         if (voices >> c & 1)
@@ -174,25 +195,63 @@ static void choose(struct track *t, uint32_t voices)
     t->alone = voices ? 0 : channel_choice_alone(t->choice);
     if (t->alone)
         queue_free(&t->mix);
+    else if (!voices)
+        rc = leave_out(t, channel_choice_noises(t->choice), err);
     decide(t, voices);
+    return rc;
+}
+
+static void channels_at(const struct track *t, size_t at, const int16_t *ret[HEARING_SOURCES_MAX])
+{
+    for (uint32_t c = 0; c < t->channels; c++)
+        ret[c] = t->apart[c].data + t->apart[c].head + at;
 }
 
 /* Shows the choice what has come. at_end: decides in any case. */
-static void look(struct track *t, bool at_end)
+static int look(struct track *t, bool at_end, struct err *err)
 {
     const int16_t *frame[HEARING_SOURCES_MAX];
+    int rc = 0;
 
     while (t->choice && t->looked + CHANNEL_FRAME <= t->apart[0].count &&
            !channel_choice_has_enough(t->choice)) {
-        for (uint32_t i = 0; i < t->channels; i++)
-            frame[i] = t->apart[i].data + t->apart[i].head + t->looked;
+        channels_at(t, t->looked, frame);
         channel_choice_feed(t->choice, frame);
         t->looked += CHANNEL_FRAME;
     }
     if (t->choice && (at_end || channel_choice_has_enough(t->choice)))
-        choose(t, channel_choice_voices(t->choice));
+        rc = choose(t, channel_choice_voices(t->choice), err);
     if (at_end && !t->begun)
         decide(t, 0);
+    return rc;
+}
+
+/* Without noises: what can be mixed yet. */
+static int mix_through_gate(struct track *t, bool ended, struct err *err)
+{
+    const int16_t *frame[HEARING_SOURCES_MAX];
+    int16_t out[CHANNEL_FRAME];
+    int rc = 0;
+
+    if (!t->gate)
+        return 0;
+    for (; t->looked + CHANNEL_FRAME <= t->apart[0].count; t->looked += CHANNEL_FRAME) {
+        channels_at(t, t->looked, frame);
+        noise_gate_look(t->gate, frame);
+    }
+    if (ended)
+        noise_gate_end(t->gate);
+    while (rc == 0 && t->apart[0].count > 0 && noise_gate_ready(t->gate)) {
+        const size_t n = t->apart[0].count < CHANNEL_FRAME ? t->apart[0].count : CHANNEL_FRAME;
+
+        channels_at(t, 0, frame);
+        noise_gate_mix(t->gate, frame, n, out);
+        rc = push(&t->mix, out, 1, n, err);
+        for (uint32_t c = 0; c < t->channels; c++)
+            drop(&t->apart[c], n);
+        t->looked -= t->looked < n ? t->looked : n;
+    }
+    return rc;
 }
 
 static uint32_t bits(uint32_t v)
@@ -218,7 +277,7 @@ static void list_sources(struct sources *s)
         for (uint32_t c = 0; c < t->channels; c++)
             if (t->voices >> c & 1)
                 s->list[s->count++] = (struct sources_one){i, c + 1};
-            else if (c + 1 != t->alone)
+            else if (c + 1 != t->alone && !t->gate)
                 queue_free(&t->apart[c]);
     }
     if (s->count == 1)
@@ -450,33 +509,44 @@ static int give(struct sources *s, size_t least, size_t n, struct err *err)
     return rc;
 }
 
+static int gate_tracks(struct sources *s, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < s->track_count; i++)
+        rc = mix_through_gate(&s->tracks[i], s->ended, err);
+    return rc;
+}
+
 static int settle(struct sources *s, struct err *err)
 {
     size_t most = 0;
     bool open = false;
+    int rc = 0;
 
-    for (uint32_t i = 0; i < s->track_count; i++) {
-        look(&s->tracks[i], s->ended);
+    for (uint32_t i = 0; rc == 0 && i < s->track_count; i++) {
+        rc = look(&s->tracks[i], s->ended, err);
         open |= !s->tracks[i].decided;
         most = mix_of(&s->tracks[i])->count > most ? mix_of(&s->tracks[i])->count : most;
     }
     /* A track of which nothing comes, or nothing more, is not waited for. */
-    for (uint32_t i = 0; open && i < s->track_count; i++)
+    for (uint32_t i = 0; rc == 0 && open && i < s->track_count; i++)
         if (most >
             LAG_SAMPLES + (s->tracks[i].begun ? (size_t)CHANNEL_FRAMES_MAX * CHANNEL_FRAME : 0))
-            look(&s->tracks[i], true);
+            rc = look(&s->tracks[i], true, err);
     for (uint32_t i = 0; i < s->track_count; i++)
-        if (!s->tracks[i].decided)
-            return 0;
+        if (rc != 0 || !s->tracks[i].decided)
+            return rc;
     list_sources(s);
     s->settled = true;
-    return align(s, err);
+    rc = gate_tracks(s, err);
+    return rc == 0 ? align(s, err) : rc;
 }
 
 static int go_on(struct sources *s, struct err *err)
 {
     size_t least = 0, most;
-    int rc = s->settled ? 0 : settle(s, err);
+    int rc = s->settled ? gate_tracks(s, err) : settle(s, err);
 
     if (rc == 0 && s->settled) {
         rc = fill_up(s, err);
@@ -489,7 +559,8 @@ static int go_on(struct sources *s, struct err *err)
 
 int sources_mix(struct sources *s, uint32_t track, const int16_t *pcm, size_t n, struct err *err)
 {
-    int rc = s->tracks[track].alone ? 0 : push(&s->tracks[track].mix, pcm, 1, n, err);
+    struct track *t = &s->tracks[track];
+    int rc = t->alone || t->gate ? 0 : push(&t->mix, pcm, 1, n, err);
 
     return rc == 0 ? go_on(s, err) : rc;
 }
@@ -502,7 +573,7 @@ int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size
     int rc = 0;
 
     for (uint32_t c = 0; rc == 0 && c < stride; c++)
-        if (!t->decided || t->voices >> c & 1 || c + 1 == t->alone)
+        if (!t->decided || t->voices >> c & 1 || c + 1 == t->alone || t->gate)
             rc = push(&t->apart[c], pcm + c, stride, n, err);
     return rc == 0 ? go_on(s, err) : rc;
 }

@@ -1,7 +1,8 @@
 /* workers/media/sources.h - the tracks and channels of one recording that are heard apart, put side
  * by side: sample by sample the mix of all, and then each source (workers/audio/hearing.h).
  *
- * What a track has is kept until it is known which of its channels are sources (channel_choice.h:
+ * A channel of noise is left out of its track's mix (noise_gate.h), which comes up to 20 s later for
+ * it. What a track has is kept until it is known which of its channels are sources (channel_choice.h:
  * at most ten minutes of it, and a minute more for a track of which no more comes), and until the
  * other tracks are as far. A track that begins later than others has silence before, by the time
  * that its first frame says; one that ends earlier has it behind; and one that lags by more than a
@@ -50,9 +51,9 @@ int sources_end(struct sources *s, struct err *err);
 
 /* What is heard, once anything was given, or after the end: 0, or the sources' number. */
 uint32_t sources_count(const struct sources *s, const struct sources_one **ret);
-/* The only channel of a track that is heard, from 1 on, for mixed the two cancel out; 0: there is
- * none. */
-uint32_t sources_alone(const struct sources *s, uint32_t track);
+/* Bit i: channel i + 1 of a track is in its mix: all of them, but for noises, and for the softer
+ * one of two that cancel out. */
+uint64_t sources_mixed(const struct sources *s, uint32_t track);
 uint32_t sources_stride(const struct sources *s); /* 1, or one more than there are sources */
 
 #endif

@@ -1,6 +1,7 @@
 /* Which of a file's tracks and channels are decoded, sample for sample as the ffmpeg tool takes
  * them out, and what is said of the others. */
 #include "tests/unit/media/media_util.h"
+#include "workers/audio/babble.h"
 #include "workers/media/sources.h"
 
 static void assert_as_tool(const struct outcome *o, const char *input, const char *how)
@@ -193,6 +194,63 @@ static void of_two_that_cancel_out_one_is_heard(void **state)
     outcome_free(&o);
 }
 
+/* A voice, and a channel of hum that is louder; the length is no whole number of frames. */
+static void write_beside_hum(const char *path, bool hum_first)
+{
+    enum { SAMPLES = 24 * 16000 + 333 };
+    static float voice[SAMPLES];
+    FILE *f = fopen("beside.raw", "wb");
+
+    assert_non_null(f);
+    babble_fill(voice, SAMPLES);
+    for (size_t i = 0; i < SAMPLES; i++) {
+        const int16_t said = (int16_t)(voice[i] * 60000), hum = i / 160 % 2 ? 12000 : -12000;
+        const int16_t both[2] = {hum_first ? hum : said, hum_first ? said : hum};
+
+        assert_int_equal(fwrite(both, sizeof(both), 1, f), 1);
+    }
+    assert_int_equal(fclose(f), 0);
+    sh("ffmpeg -v error -nostdin -y -f s16le -ar 16000 -ac 2 -i beside.raw '%s'", path);
+}
+
+static void noise_beside_a_voice_is_left_out(void **state)
+{
+    (void)state;
+    need_tools("ffmpeg");
+    for (int first = 0; first < 2; first++) {
+        struct outcome o;
+
+        write_beside_hum("beside.wav", first);
+        o = apart("beside.wav", HEARING_AUTO, 0);
+        assert_int_equal(o.info.source_count, 0);
+        assert_string_equal(o.info.left_out, first ? "channel 1" : "channel 2");
+        assert_string_equal(o.info.mix_left_out, o.info.left_out);
+        assert_as_tool(&o, "beside.wav", first ? "-af 'pan=mono|c0=c1'" : "-af 'pan=mono|c0=c0'");
+        outcome_free(&o);
+        o = apart("beside.wav", HEARING_MIX, 0);
+        assert_string_equal(o.info.left_out, "");
+        assert_as_tool(&o, "beside.wav", "");
+        outcome_free(&o);
+    }
+}
+
+/* Of two tracks, one of which has a noise: they stay beside each other to the end. */
+static void a_noise_is_left_out_of_one_track(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    write_beside_hum("beside.wav", true);
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i sine=500:d=20:r=16000 -i beside.wav -map 0 -map 1 "
+       "-c:a pcm_s16le beside.mkv");
+    o = apart("beside.mkv", HEARING_AUTO, HEARING_ALL);
+    assert_int_equal(o.info.source_count, 2);
+    assert_string_equal(o.info.left_out, "track 2 channel 1");
+    assert_source(&o, 2, "beside.wav", "-af 'pan=mono|c0=c1'");
+    outcome_free(&o);
+}
+
 static void tracks_side_by_side(void **state)
 {
     struct outcome o;
@@ -355,6 +413,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(channels_side_by_side),
     cmocka_unit_test(the_mix_has_what_no_source_has),
     cmocka_unit_test(of_two_that_cancel_out_one_is_heard),
+    cmocka_unit_test(noise_beside_a_voice_is_left_out),
+    cmocka_unit_test(a_noise_is_left_out_of_one_track),
     cmocka_unit_test(tracks_side_by_side),
     cmocka_unit_test(one_channel_of_all_tracks),
     cmocka_unit_test(a_later_track_is_where_it_belongs),

@@ -1,0 +1,143 @@
+#include "workers/audio/steady.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+/* In half decibels, as the levels. */
+#define QUIETEST (2 * 84) /* below full scale: what is quieter is silence */
+#define FLOOR_SHARE 0.2   /* of a band's frames are no louder than its floor */
+#define STANDS_OUT (2 * 6)
+#define MASKED (2 * 30)
+#define ONE_SPECTRUM (2 * 4)
+#define MANY_SPECTRA (2 * 8)
+
+#define RISEN_FRAMES 6    /* fewer are nobody: a cough, a knock */
+#define SPEECH_FRAMES 20  /* a second */
+#define SPEECH_PAIRS 3    /* of bands whose difference changes */
+#define LASTS 0.22        /* correlation of a frame's level with the next one's, of a whole block */
+#define LASTS_MOST 0.35   /* of fewer frames, which correlate by chance */
+#define LEAST_TOGETHER 12 /* frames in which both of a pair stand out */
+
+/* How far steady noise comes out of its own floor, by band: the narrower, the further. */
+static const int rises[BANDS] = {2 * 3, 2 * 3, 2 * 4, 2 * 4, 2 * 8};
+
+struct counts {
+    uint32_t of[2 * BANDS_SILENT + 1], all;
+};
+
+static int share_of(const struct counts *c, double share)
+{
+    uint32_t seen = 0;
+    int i = 0;
+
+    while (i < 2 * BANDS_SILENT && (seen += c->of[i]) < share * c->all)
+        i++;
+    return i;
+}
+
+/* Half decibels above QUIETEST. */
+static int loud(const uint8_t (*level)[BANDS], size_t f, int band)
+{
+    return level[f][band] < QUIETEST ? QUIETEST - level[f][band] : 0;
+}
+
+/* What lasts: the least of three frames. */
+static int lasting(const uint8_t (*level)[BANDS], size_t f, int band)
+{
+    const int a = loud(level, f - 1, band), b = loud(level, f, band), c = loud(level, f + 1, band);
+    const int ab = a < b ? a : b;
+
+    return ab < c ? ab : c;
+}
+
+static int floor_of(const uint8_t (*level)[BANDS], size_t n, int band)
+{
+    struct counts c = {.all = (uint32_t)n - 2};
+
+    for (size_t f = 1; f + 1 < n; f++)
+        c.of[lasting(level, f, band)]++;
+    return share_of(&c, FLOOR_SHARE);
+}
+
+/* Far below the loudest band's floor nobody would be heard. */
+static uint32_t risen_frames(const uint8_t (*level)[BANDS], size_t n, const int *floors)
+{
+    uint32_t risen = 0;
+    int loudest = 0;
+
+    for (int b = 0; b < BANDS; b++)
+        loudest = floors[b] > loudest ? floors[b] : loudest;
+
+    for (size_t f = 1; f + 1 < n; f++) {
+        bool any = false;
+
+        for (int b = 0; b < BANDS; b++)
+            any |= lasting(level, f, b) > floors[b] + rises[b] &&
+                   lasting(level, f, b) > loudest - MASKED;
+        risen += any;
+    }
+    return risen;
+}
+
+/* How much the difference of two bands changes while both stand out: half decibels between its 10th
+ * and 90th percentile. -1: they hardly ever do. */
+static int changes(const uint8_t (*level)[BANDS], size_t n, const int *floors, int a, int b)
+{
+    struct counts c = {.all = 0};
+
+    for (size_t f = 0; f < n; f++) {
+        const int x = loud(level, f, a), y = loud(level, f, b);
+
+        if (x > floors[a] + STANDS_OUT && y > floors[b] + STANDS_OUT) {
+            c.of[x - y + BANDS_SILENT]++;
+            c.all++;
+        }
+    }
+    return c.all < LEAST_TOGETHER ? -1 : share_of(&c, 0.9) - share_of(&c, 0.1);
+}
+
+/* In crackle a frame says nothing of the next one. */
+static bool lasts(const uint8_t (*level)[BANDS], size_t n)
+{
+    const double least = fmin(LASTS_MOST, LASTS * sqrt(STEADY_BLOCK / (double)n));
+    bool ret = false;
+
+    for (int b = 0; b < BANDS; b++) {
+        double mean = 0, all = 0, next = 0;
+
+        for (size_t f = 0; f < n; f++)
+            mean += loud(level, f, b) / (double)n;
+        for (size_t f = 0; f < n; f++) {
+            const double x = loud(level, f, b) - mean;
+
+            all += x * x;
+            if (f + 1 < n)
+                next += x * (loud(level, f + 1, b) - mean);
+        }
+        ret |= next > least * all;
+    }
+    return ret;
+}
+
+enum steady steady_judge(const uint8_t (*level)[BANDS], size_t n)
+{
+    int floors[BANDS], pairs = 0, many = 0, most = 0;
+    uint32_t risen;
+
+    if (n < STEADY_LEAST)
+        return STEADY_UNCLEAR;
+    for (int b = 0; b < BANDS; b++)
+        floors[b] = floor_of(level, n, b);
+    risen = risen_frames(level, n, floors);
+    for (int a = 0; a < BANDS; a++)
+        for (int b = 0; b < a; b++) {
+            const int by = changes(level, n, floors, a, b);
+
+            pairs += by >= 0;
+            many += by >= MANY_SPECTRA;
+            most = by > most ? by : most;
+        }
+    if (risen < RISEN_FRAMES || (pairs > 0 && most < ONE_SPECTRUM) || !lasts(level, n))
+        return STEADY_NOISE;
+    return risen >= SPEECH_FRAMES && many >= SPEECH_PAIRS ? STEADY_SPEECH : STEADY_UNCLEAR;
+}
