@@ -10,8 +10,8 @@
  *    microphone which was turned down is none the less one.
  *  - or it never leads, but has speech (steady.h), is loud for 3 s, and has nothing of any other
  *    voice by the signs below: somebody speaks over it all the time.
- * A channel of noise beside one with speech is no voice. Channels hold different speech when two of them at least are voices, and no two of these are one
- * sound, by any of three signs:
+ * A channel of noise beside one with speech is no voice. Channels hold different speech when two of
+ * them at least are voices, and no two of these are one sound, by any of three signs:
  *  - they correlate by 0.6 or more at lag 0, all in all: dual mono, a panned voice;
  *  - in 6 % of the frames with sound they correlate by 0.8, each within 15 dB of its 95th
  * percentile and within 12 dB of the other: somebody stands in the middle, whatever plays to the

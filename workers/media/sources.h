@@ -1,13 +1,13 @@
 /* workers/media/sources.h - the tracks and channels of one recording that are heard apart, put side
  * by side: sample by sample the mix of all, and then each source (workers/audio/hearing.h).
  *
- * A channel of noise is left out of its track's mix (noise_gate.h), which comes up to 20 s later for
- * it. What a track has is kept until it is known which of its channels are sources (channel_choice.h:
- * at most ten minutes of it, and a minute more for a track of which no more comes), and until the
- * other tracks are as far. A track that begins later than others has silence before, by the time
- * that its first frame says; one that ends earlier has it behind; and one that lags by more than a
- * minute in the file gets it in between. What is missing within a track is not filled. All of that
- * depends on the file alone. One thread. */
+ * A channel of noise is left out of its track's mix (noise_gate.h), which comes up to 20 s later
+ * for it. What a track has is kept until it is known which of its channels are sources
+ * (channel_choice.h: at most ten minutes of it, and a minute more for a track of which no more
+ * comes), and until the other tracks are as far. A track that begins later than others has silence
+ * before, by the time that its first frame says; one that ends earlier has it behind; and one that
+ * lags by more than a minute in the file gets it in between. What is missing within a track is not
+ * filled. All of that depends on the file alone. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_SOURCES_H
 #define NIGHTSHIFT_WORKERS_MEDIA_SOURCES_H
 
