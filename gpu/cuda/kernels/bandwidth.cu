@@ -20,9 +20,10 @@ __global__ __launch_bounds__(THREADS) void read_all(const pack<uint32_t, 4> *p, 
         pack<uint32_t, 4> v[DEEP] = {};
 
 #pragma unroll
-        for (int j = 0; j < DEEP; j++)
+        for (int j = 0; j < DEEP; j++) {
             if (i + j * step < n)
                 v[j] = p[i + j * step];
+        }
 #pragma unroll
         for (int j = 0; j < DEEP; j++)
             sum += (v[j].v[0] + v[j].v[1]) + (v[j].v[2] + v[j].v[3]);

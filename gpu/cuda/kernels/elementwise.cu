@@ -21,9 +21,10 @@ __global__ __launch_bounds__(256) void copy_rows(struct tensor dst, struct tenso
     pack<T, N> x[TILE_DEPTH] = {};
 
 #pragma unroll
-    for (int i = 0; i < TILE_DEPTH; i++)
+    for (int i = 0; i < TILE_DEPTH; i++) {
         if (tile_pack(i) < packs)
             x[i] = in[tile_pack(i)];
+    }
 #pragma unroll
     for (int i = 0; i < TILE_DEPTH; i++) {
         pack<U, N> y;
@@ -48,9 +49,10 @@ template <class T, int N> __global__ __launch_bounds__(256) void zero_rows(struc
     for (int j = 0; j < N; j++)
         zero.v[j] = number<T>::from(0.0f);
 #pragma unroll
-    for (int i = 0; i < TILE_DEPTH; i++)
+    for (int i = 0; i < TILE_DEPTH; i++) {
         if (tile_pack(i) < packs)
             reinterpret_cast<pack<T, N> *>(row_of<T>(x, row))[tile_pack(i)] = zero;
+    }
 }
 
 template <class T, int N>
