@@ -131,8 +131,7 @@ bool enqueue_params_older(const struct enqueue_params *p, uint32_t which,
     if ((which & ENQUEUE_OLDER_CHANNELS && given(p, "channels")) ||
         (which & ENQUEUE_OLDER_SEARCH &&
          (given(p, "quality") || given(p, "beam-size") || given(p, "best-of"))) ||
-        (which & ENQUEUE_OLDER_LANGUAGES &&
-         (given(p, "multilingual") || !p->params.multilingual)))
+        (which & ENQUEUE_OLDER_LANGUAGES && (given(p, "multilingual") || !p->params.multilingual)))
         return false;
     if (which & ENQUEUE_OLDER_CHANNELS)
         memcpy(ret->hearing.channels, first.hearing.channels, sizeof(first.hearing.channels));
