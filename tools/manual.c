@@ -1,6 +1,6 @@
 /* The manual pages, made when the program is built: standard input (docs/nightshift.1.in) with what
- * the stages' tables (workers/stages/stage_kind.h) say of options, in mdoc(7), where a line of it
- * has a mark.
+ * the stages' tables (workers/stages/stage_kind.h) say of options, and the other words for some
+ * (tools/enqueue/stages/other_words.h), in mdoc(7), where a line of it has a mark.
  *
  *   manual          nightshift.1, the whole
  *   manual COMMAND  nightshift-COMMAND.1: that command's section as a page */
@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "tools/cli/param_option.h"
+#include "tools/enqueue/stages/other_words.h"
 #include "workers/stages/stage_kind.h"
+#include "workers/stages/transcribe/transcribe_params.h"
 
 /* ---------------------------------------------------------------------------------- texts */
 
@@ -92,22 +94,28 @@ static void put_field(const struct param_field *f, const char *before)
 }
 
 /* Of which nothing is said stand beside the next. */
+static const char *put_item(const struct param_field *f, const char *before)
+{
+    if (!f->help)
+        return before;
+    if (f->title)
+        printf(".El\n.Pp\n%s:\n.Bl -tag -width Ds\n", f->title);
+    put_field(f, before);
+    if (f->help[0] == 0 && !f->manual)
+        return " ,";
+    putchar('\n');
+    put_words(f->manual, f->help);
+    return ".It";
+}
+
 static void put_fields(const struct param_table *t)
 {
     const char *before = ".It";
 
     for (const struct param_field *f = t->fields; f < t->fields + t->count; f++) {
-        if (!f->help)
-            continue;
-        if (f->title)
-            printf(".El\n.Pp\n%s:\n.Bl -tag -width Ds\n", f->title);
-        put_field(f, before);
-        before = " ,";
-        if (f->help[0] == 0 && !f->manual)
-            continue;
-        putchar('\n');
-        put_words(f->manual, f->help);
-        before = ".It";
+        before = put_item(f, before);
+        if (t == &transcribe_table && other_words_behind(f))
+            before = put_item(other_words_behind(f), before);
     }
 }
 

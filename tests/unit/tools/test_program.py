@@ -521,6 +521,7 @@ class Requests(Program):
 
 DEFAULTS = ('{"compression_ratio_threshold":2.4,"language":"","logprob_threshold":-1,"max_tokens":0,'
             '"no_speech_threshold":0.6,"temperatures":[0,0.2,0.4,0.6,0.8,1],"translate":false}')
+FIRST = ("--quality=fast", "--one-language", "--channels=mix")  # what was usual in the first catalogs
 SILERO = os.path.join(os.environ.get("NIGHTSHIFT_SHARED", ""), "models/silero-vad")
 
 
@@ -540,14 +541,77 @@ class Options(Program):
 
     def test_the_stage_of_the_first_catalogs(self):
         self.fill()
-        self.assertEqual(DEFAULTS, self.params("--channels=mix"))
-        for same in (["--vad=off"], ["--vad", "auto"], ["--beam-size=1", "--best-of=1"],
+        self.assertEqual(DEFAULTS, self.params(*FIRST))
+        self.assertEqual(DEFAULTS, self.params("--beam-size=1", "--best-of=1", *FIRST[1:]))
+        for same in (["--vad=off"], ["--vad", "auto"], ["--beam-size=1", "--best-of=1"], list(FIRST[:2]),
                      ["--suppress-tokens=-1"], ["--initial-prompt="], ["--language=auto"],
                      ["--initial-prompt= ", "--hotwords=\t "], ["--max-initial-timestamp=1.0"],
                      ["--no-speech-threshold=0.60"], ["--hallucination-silence-threshold=-0"]):
             with self.subTest(options=same):
                 self.assertEqual(DEFAULTS, self.params("--channels=mix", *same))
+        elsewhere = os.path.join(self.dir, "elsewhere")  # without a word in a folder that is new
+        os.mkdir(elsewhere)
+        with open(os.path.join(elsewhere, "e.wav"), "wb") as file:
+            file.write(wav(9))
+        self.run_it("enqueue", elsewhere, status=0)
+        self.assertEqual([(1, 5)], self.sql("SELECT count(DISTINCT stage_id), count(*) FROM task"))
         self.assertEqual([(1,)], self.sql("SELECT count(*) FROM stage"))
+        self.run_it("enqueue", "--quality=best", elsewhere, "--again", status=0)
+        found = json.loads(self.sql("SELECT params FROM stage ORDER BY stage_id DESC LIMIT 1")[0][0])
+        self.assertEqual((5, 5), (found["beam_size"], found["best_of"]), "what was asked for is kept no more")
+
+    def test_quality(self):
+        self.fill()
+        for options, beams, best in (([], 5, 5), (["--quality=best"], 5, 5), (["--quality=fast"], 1, 1),
+                                     (["--quality=fast", "--beam-size=3"], 3, 1),
+                                     (["--beam-size=3", "--quality=fast"], 3, 1),
+                                     (["--best-of=2", "--quality=best"], 5, 2)):
+            with self.subTest(options=options):
+                found = json.loads(self.params("--again", *options))
+                self.assertEqual((beams, best), (found.get("beam_size", 1), found.get("best_of", 1)))
+                os.remove(self.catalog)
+        self.refused(64, "best or fast", "--quality=slow")
+
+    def test_languages_of_a_recording(self):
+        self.fill()
+        for options, many in (([], True), (["--language=en,es"], True), (["--language=auto"], True),
+                              (["--multilingual", "--language=en,es"], True), (["--one-language"], False),
+                              (["--one-language", "--language=en,es"], False), (["--language=Spanish"], False)):
+            with self.subTest(options=options):
+                self.assertEqual(many, json.loads(self.params(*options)).get("multilingual", False))
+                os.remove(self.catalog)
+
+    @unittest.skipUnless(os.path.isdir(SILERO), "no ../shared/models/silero-vad")
+    def test_voice_activity_that_comes_later(self):
+        here, here_now = {"NIGHTSHIFT_MODELS": os.path.dirname(SILERO)}, "Voice activity's model is here now"
+        stages = ("SELECT s.params LIKE '%silero-vad%', group_concat(DISTINCT t.state), count(*) FROM task t "
+                  "JOIN stage s USING (stage_id) GROUP BY 1 ORDER BY 1")
+        self.fill()
+        self.run_it("enqueue", "--language=es", self.archive, status=0)
+        self.put("new.wav", wav(20))
+        off = self.run_it("enqueue", self.archive, status=0)
+        self.assertNotIn(here_now, " ".join(off.out.split()))
+        self.assertEqual([(0, "pending", 5)], self.sql(stages))
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE task SET state = 'done'")
+        connection.commit()
+        connection.close()
+        self.put("newer.wav", wav(21))
+        said = self.run_it("enqueue", self.archive, status=0, **here)
+        self.assertIn(here_now, " ".join(said.out.split()))
+        self.assertEqual([(0, "done", 5), (1, "pending", 1)], self.sql(stages))
+        self.assertEqual([("es",), ("es",)], self.sql("SELECT json_extract(params, '$.language') FROM stage"))
+        self.run_it("enqueue", self.archive, status=0, **here)
+        self.assertEqual([(0, "done", 5), (1, "pending", 1)], self.sql(stages))
+
+    @unittest.skipUnless(os.path.isdir(SILERO), "no ../shared/models/silero-vad")
+    def test_voice_activity_that_was_refused_does_not_come_later(self):
+        self.fill()
+        self.run_it("enqueue", "--vad=off", self.archive, status=0)
+        self.put("new.wav", wav(20))
+        self.run_it("enqueue", self.archive, status=0, NIGHTSHIFT_MODELS=os.path.dirname(SILERO))
+        self.assertEqual([(None, 5)], self.sql("SELECT json_extract(params, '$.vad_model'), count(*) FROM task "
+                                               "JOIN stage USING (stage_id) GROUP BY 1"))
 
     def test_off_is_said_once_and_only_unasked(self):
         self.fill()
@@ -569,7 +633,7 @@ class Options(Program):
             '"condition_on_previous_text":true,"hallucination_silence_threshold":2,'
             '"hotwords":"tape \\"a\\"","initial_prompt":"\u00e9t\u00e9","language":"",'
             '"length_penalty":0.5,'
-            '"logprob_threshold":-0.5,"max_initial_timestamp":2,"max_tokens":99,'
+            '"logprob_threshold":-0.5,"max_initial_timestamp":2,"max_tokens":99,"multilingual":true,'
             '"no_speech_threshold":0.5,"patience":1.5,"prompt_reset_on_temperature":0.2,'
             '"suppress_tokens":[-1,3,7],"temperatures":[0,0.3],"translate":true,'
             '"word_timestamps":true}',
@@ -584,6 +648,7 @@ class Options(Program):
         whole = json.loads(self.params("--multilingual", "--without-timestamps", "--suppress-tokens="))
         self.assertEqual([True, True, []], [whole[k] for k in ("multilingual", "without_timestamps",
                                                                "suppress_tokens")])
+        self.assertNotIn("multilingual", json.loads(self.params("--one-language")))
 
     def test_run_takes_the_options_of_enqueue(self):
         """All in one call: `run` looks for an option it does not know first, and `enqueue` at the values."""
@@ -635,20 +700,27 @@ class Options(Program):
     def test_contradictions_are_said(self):
         self.fill()
         for options, says in (
-                (["--patience=2"], "--patience does nothing without --beam-size"),
-                (["--length-penalty=1"], "does nothing without --beam-size or --best-of"),
+                (["--patience=2", "--quality=fast"], "--patience does nothing without --beam-size"),
+                (["--patience=2", "--beam-size=1"], "--patience does nothing without --beam-size"),
+                (["--length-penalty=1", "--quality=fast"], "does nothing without --beam-size or --best-of"),
                 (["--best-of=5", "--temperature=0"], "no --temperature is above 0"),
                 (["--beam-size=5", "--temperature=0.2"], "--temperature has no 0"),
                 (["--prompt-reset-on-temperature=0.3"], "without --condition-on-previous-text"),
                 (["--max-initial-timestamp=1", "--without-timestamps"], "exclude each other"),
                 (["--hallucination-silence-threshold=2"], "without --word-timestamps"),
                 (["--multilingual", "--language=en"], "exclude each other"),
+                (["--multilingual", "--one-language"], "exclude each other"),
+                (["--one-language", "--language=en"], "--one-language does nothing with --language"),
                 (["--translate", "--task=transcribe"], "exclude each other"),
                 (["--task=transcribe", "--translate"], "exclude each other"),
                 (["--language-detection-threshold=0.9", "-l", "en"], "do nothing with --language"),
                 (["--vad=off", "--language-detection-segments=2"], "do nothing without voice"),
                 (["--vad=off", "--vad-threshold=0.4"], "--vad-threshold does nothing without voice")):
             self.refused(64, says, *options)
+        # Of what nobody said nothing is a contradiction.
+        for options in (["--temperature=0"], ["--temperature=0.2"], ["--patience=2"], ["--length-penalty=1"]):
+            with self.subTest(options=options):
+                self.run_it("enqueue", "--dry-run", *options, self.archive, status=0)
 
     def test_what_this_model_cannot_do(self):
         self.fill()
@@ -685,7 +757,7 @@ class Options(Program):
         self.assertEqual((os.path.realpath(os.path.join(SILERO, "silero_vad_16k.safetensors")), 2000,
                           whole["vad_hash"]),
                          (by_path["vad_model"], by_path["vad_min_silence_duration_ms"], by_path["vad_hash"]))
-        self.assertEqual(DEFAULTS, self.params("--vad=off", "--channels=mix", **here))
+        self.assertEqual(DEFAULTS, self.params("--vad=off", *FIRST, **here))
         said = self.run_it("enqueue", "--json", "--language=en", self.archive, status=0, **here)
         self.assertTrue(json.loads(said.out)["voice_activity"])
         os.symlink(SILERO, os.path.join(self.dir, "silero-vad"))  # not found from elsewhere
@@ -1374,7 +1446,9 @@ class Output(Program):
         for expected in (".It Fl l , Fl Fl language Ns = Ns Ar CODE\n",
                          ".It Fl Fl min-speakers Ns = Ns Ar N , Fl Fl max-speakers Ns = Ns Ar N\n",
                          "Into English; the same as\n.Fl Fl task Ns = Ns Cm translate .\n",
-                         "How text is searched for:\n.Bl -tag -width Ds\n.It Fl Fl beam-size Ns = Ns Ar N\n"):
+                         "How text is searched for:\n.Bl -tag -width Ds\n.It Fl Fl beam-size Ns = Ns Ar N\n",
+                         ".It Fl Fl quality Ns = Ns Ar WORD\n", ".It Fl Fl one-language\n",
+                         ".It Fl Fl task Ns = Ns Ar TASK\n"):
             self.assertIn(expected, text)
         self.assertNotRegex(text, "(?m)^@")
         self.assertNotRegex(text, r"(?m)^\.It .*\bOp\b.* ,", "brackets that end with the line alone")

@@ -3,36 +3,7 @@
 #include <string.h>
 
 #include "tools/enqueue/stages/enqueue_language.h"
-
-/* Another word for --translate. */
-static const char *const tasks[] = {"transcribe", "translate", NULL};
-static const struct param_field task = {.name = "task",
-                                        .kind = PARAM_CHOICE,
-                                        PARAM_AT(enqueue_params, task),
-                                        .choices = tasks,
-                                        .value = "TASK",
-                                        .help = "transcribe (default) or translate"};
-
-/* In other words than the parameters are. */
-static const char *const qualities[] = {"best", "fast", NULL};
-static const struct param_field quality = {
-    .name = "quality",
-    .kind = PARAM_CHOICE,
-    PARAM_AT(enqueue_params, quality),
-    .choices = qualities,
-    .value = "WORD",
-    .title = "How text is searched for",
-    .help = "best (default) or fast: one hypothesis instead of five",
-    .manual = "One of best, the default, which is --beam-size=5 --best-of=5, as other programs "
-              "have it, and fast, which is 1 and 1: some words are worse, and the decoder has a "
-              "fifth of the work."};
-static const struct param_field one_language = {
-    .name = "one_language",
-    .kind = PARAM_BOOL,
-    PARAM_AT(enqueue_params, one_language),
-    .help = "a recording's language does not change",
-    .manual = "Each stretch of some five minutes is taken to be in one language, which its first "
-              "speech tells. Without it, languages are detected for each stretch of speech."};
+#include "tools/enqueue/stages/other_words.h"
 
 static void add_row(struct enqueue_params *p, const struct param_field *f)
 {
@@ -52,14 +23,10 @@ void enqueue_params_init(struct enqueue_params *p)
     memset(p, 0, sizeof(*p));
     transcribe_params_default(&p->params);
     for (const struct param_field *f = t->fields; f < t->fields + t->count; f++) {
-        if (strcmp(f->name, "beam_size") == 0)
-            add_row(p, &quality);
         if (f->help)
             add_row(p, f);
-        if (strcmp(f->name, "translate") == 0)
-            add_row(p, &task);
-        if (strcmp(f->name, "multilingual") == 0)
-            add_row(p, &one_language);
+        if (other_words_behind(f))
+            add_row(p, other_words_behind(f));
     }
 }
 
@@ -86,7 +53,7 @@ size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret
 
 static int take_task(const char *value, struct enqueue_params *p, struct err *err)
 {
-    int rc = param_option_take(&task, value, p, err);
+    int rc = param_option_take(&other_words_task, value, p, err);
 
     p->params.translate = p->task == 1;
     return rc;
@@ -96,7 +63,7 @@ static bool given(const struct enqueue_params *p, const char *name);
 
 static int take_quality(const char *value, struct enqueue_params *p, struct err *err)
 {
-    int rc = param_option_take(&quality, value, p, err);
+    int rc = param_option_take(&other_words_quality, value, p, err);
     uint32_t beams = p->quality == 1 ? 1 : ENQUEUE_BEAMS;
 
     if (!given(p, "beam-size"))
@@ -118,11 +85,11 @@ int enqueue_params_take(struct enqueue_params *p, int option, const char *value,
     o->value = value;
     if (strcmp(o->name, "language") == 0)
         return enqueue_language_take(value, &p->params, err);
-    if (o->field == &task)
+    if (o->field == &other_words_task)
         return take_task(value, p, err);
-    if (o->field == &quality)
+    if (o->field == &other_words_quality)
         return take_quality(value, p, err);
-    if (o->field == &one_language)
+    if (o->field == &other_words_one_language)
         return param_option_take(o->field, value, p, err);
     if (strcmp(o->name, "vad") == 0)
         return enqueue_vad_take(o->name, value, &p->vad, err);
@@ -225,8 +192,9 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
         {q->hallucination_silence_threshold > 0 && !q->word_timestamps,
          "--hallucination-silence-threshold does nothing without --word-timestamps"},
         {given(p, "multilingual") && (said || p->one_language),
-         "--multilingual excludes --one-language, and --language with one language"},
-        {p->one_language && q->language[0], "--one-language does nothing with --language"},
+         "--multilingual and --one-language, or --language with one language, exclude each other"},
+        {p->one_language && said,
+         "--one-language does nothing with --language, unless that names several"},
         {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
              said,
          "--language-detection-segments and -threshold do nothing with --language"},

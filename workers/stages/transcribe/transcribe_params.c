@@ -59,8 +59,9 @@ static const struct param_field fields[] = {
      .help = "kept before and after speech (400; at most 10000)"},
 
     {FIELD(multilingual, BOOL), .title = "Languages",
-     .help = "each window's language is heard anew",
-     .manual = "Each window's language is heard anew, for recordings in which it changes."},
+     .help = "a recording's language may change (default)",
+     .manual = "A recording's language may change, and is detected for each stretch of speech: the "
+               "default, unless --language names one language, or the model knows one."},
     {FIELD(language_detection_segments, U32), .low = 1, .high = 16, .value = "N",
      .help = "windows to ask, until one is sure (4; at most 16)",
      .manual = "Windows with speech to ask until one is sure (4; at most 16); else the most "
@@ -70,10 +71,10 @@ static const struct param_field fields[] = {
      .help = "as sure as this will do (0.5)"},
 
     {FIELD(beam_size, U32), .low = 1, .high = 16, .value = "N", .title = "How text is searched for",
-     .help = "hypotheses at temperature 0 (1: greedy)"},
+     .help = "hypotheses at temperature 0 (5; 1: greedy)"},
     {FIELD(best_of, U32), .low = 1, .high = 16, .value = "N",
-     .help = "candidates at temperatures above 0 (1)",
-     .manual = "Candidates at temperatures above 0, of which the likeliest is taken (1)."},
+     .help = "candidates at temperatures above 0 (5)",
+     .manual = "Candidates at temperatures above 0, of which the likeliest is taken (5)."},
     {FIELD(patience, FLOAT), .low = 0.1, .high = 10, .value = "X",
      .help = "above 1, beams search on for longer (1)",
      .manual = "The search ends when X times the beam size hypotheses have ended (1)."},

@@ -1,0 +1,48 @@
+#include "tools/enqueue/stages/other_words.h"
+
+#include <string.h>
+
+#include "tools/enqueue/stages/enqueue_params.h"
+
+static const char *const tasks[] = {"transcribe", "translate", NULL};
+const struct param_field other_words_task = {.name = "task",
+                                             .kind = PARAM_CHOICE,
+                                             PARAM_AT(enqueue_params, task),
+                                             .choices = tasks,
+                                             .value = "TASK",
+                                             .help = "transcribe (default) or translate"};
+
+const struct param_field other_words_one_language = {
+    .name = "one_language",
+    .kind = PARAM_BOOL,
+    PARAM_AT(enqueue_params, one_language),
+    .help = "a recording's language does not change",
+    .manual = "Each stretch of some five minutes is taken to be in one language, which its first "
+              "speech tells. Without it, languages are detected for each stretch of speech."};
+
+static const char *const qualities[] = {"best", "fast", NULL};
+const struct param_field other_words_quality = {
+    .name = "quality",
+    .kind = PARAM_CHOICE,
+    PARAM_AT(enqueue_params, quality),
+    .choices = qualities,
+    .value = "WORD",
+    .help = "best (default) or fast: one hypothesis instead of five",
+    .manual = "One of best, the default, which is --beam-size=5 and --best-of=5, as other programs "
+              "have it, and fast, which is 1 and 1: some words are worse, and the decoder has a "
+              "fifth of the work."};
+
+const struct param_field *other_words_behind(const struct param_field *f)
+{
+    static const struct {
+        const char *name;
+        const struct param_field *other;
+    } all[] = {{"translate", &other_words_task},
+               {"multilingual", &other_words_one_language},
+               {"best_of", &other_words_quality}};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (strcmp(f->name, all[i].name) == 0)
+            return all[i].other;
+    return NULL;
+}

@@ -1,0 +1,17 @@
+/* tools/enqueue/stages/other_words.h - options of `enqueue` that say in other words what parameters
+ * of a transcription are to be: of no stage's table, and in --help and the manual beside those that
+ * they stand for. Any thread. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_OTHER_WORDS_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_OTHER_WORDS_H
+
+#include "workers/stages/param_table.h"
+
+/* Fields of struct enqueue_params. */
+extern const struct param_field other_words_task;         /* for --translate */
+extern const struct param_field other_words_one_language; /* for no --multilingual */
+extern const struct param_field other_words_quality;      /* for --beam-size and --best-of */
+
+/* What stands behind this field of transcribe_table; NULL: nothing does. */
+const struct param_field *other_words_behind(const struct param_field *f);
+
+#endif
