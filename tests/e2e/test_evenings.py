@@ -133,7 +133,7 @@ class Seven(Evenings):
         tiny_models.diarization(os.path.join(self.models, "diarization"))
         self.bring(OTHER, "tapes/3.wav")
         said = self.enqueue(self.archive)
-        self.assertIn("As last time: to transcribe with whisper-nano, to diarize with diarization-nano, ",
+        self.assertIn("As last time: to transcribe with whisper-nano (--vad=off), to diarize with diarization-nano, ",
                       " ".join(said.out.split()))
         self.assertEqual([("diarize", "done", 2), ("diarize", "pending", 1),
                           ("embed-text", "done", 2), ("embed-text", "pending", 1),
@@ -179,7 +179,7 @@ class Seven(Evenings):
 
         # Seventh: back again, which costs what came on the sixth alone.
         said = self.refused("--vad=off", self.archive)
-        self.assertRegex(said, r"beam_size 1 instead of 2\. That is 1 recording \(25 s\) "
+        self.assertRegex(said, r"beam_size 5 instead of 2\. That is 1 recording \(25 s\) "
                                r"to do again; 3 more have it already\.")
         self.enqueue("--again", "--vad=off", self.archive)
         self.assertEqual(1, self.night())
@@ -230,7 +230,7 @@ class Asked(Evenings):
         self.done()
         self.bring(OTHER, "es/3.wav")
         self.bring("03_en_noisy.ogg")
-        both = [("01_en_short.wav", "transcribe", 1), ("03_en_noisy.ogg", "transcribe", 1),
+        both = [("01_en_short.wav", "transcribe", 5), ("03_en_noisy.ogg", "transcribe", 5),
                 ("es/2.flac", "transcribe", 2), ("es/3.wav", "transcribe", 2)]
         # Of the folder above nothing is asked for that was not before: nothing goes back.
         answer = self.json("enqueue", self.archive)
@@ -248,7 +248,7 @@ class Asked(Evenings):
         self.assertEqual(2, self.json("enqueue", self.archive)["vanished"])
         # Asked for the folder above, what was asked for below holds no more.
         self.assertRegex(self.refused("--beam-size=3", self.archive),
-                         "beam_size 3 instead of 1. That is 1 recording.*beam_size 3 instead of 2. That is 1 rec")
+                         "beam_size 3 instead of 5. That is 1 recording.*beam_size 3 instead of 2. That is 1 rec")
         self.enqueue("--again", "--beam-size=3", self.archive)
         self.assertEqual({3}, {beam for path, _, beam in self.wanted() if "3.wav" not in path and "03" not in path})
         self.assertEqual([(self.archive, '["--beam-size=3"]')], self.sql("SELECT path, options FROM asking"))
@@ -258,7 +258,7 @@ class Asked(Evenings):
         self.enqueue("--beam-size=2", "--embed=" + self.encoder, spanish)
         self.enqueue(os.path.join(self.archive, ENGLISH))
         self.done()
-        both = [("01_en_short.wav", "transcribe", 1), ("es/2.flac", "transcribe", 2)]
+        both = [("01_en_short.wav", "transcribe", 5), ("es/2.flac", "transcribe", 2)]
         # Nothing was ever asked for the folder above; that below goes on with what it has.
         jobs = self.jobs("--sounds", "--embed=" + self.encoder, self.archive)
         self.assertEqual([("embed-text", 1), ("sounds", 1), ("sounds", 1)], sorted(job for job in jobs if job[1]))
@@ -446,8 +446,8 @@ class Asked(Evenings):
         self.enqueue("--again", "--beam-size=2", self.archive)
         # Nothing was done of that yet: back to the results that are there, and to nothing for the new one.
         self.assertIn("2 recordings have results of these options already, and nothing to do again.",
-                      " ".join(self.enqueue("--dry-run", "--beam-size=1", self.archive).out.split()))
-        said = " ".join(self.enqueue("--beam-size=1", self.archive).out.split())
+                      " ".join(self.enqueue("--dry-run", "--beam-size=5", self.archive).out.split()))
+        said = " ".join(self.enqueue("--beam-size=5", self.archive).out.split())
         self.assertIn("Asked to transcribe with whisper-nano: 2 recordings have results of these options already: "
                       "they are current again. 3 recordings were to be done with other options, and are not any "
                       "more. Job 3: 1 to transcribe with whisper-nano.", said)
@@ -459,7 +459,7 @@ class Asked(Evenings):
         said = " ".join(self.enqueue(self.archive).out.split())
         self.assertIn("As last time: to transcribe with whisper-nano (--beam-size=2). --again", said)
         self.assertNotIn("Asked", said)
-        job = self.json("enqueue", "--beam-size=1", self.archive)["jobs"][0]
+        job = self.json("enqueue", "--beam-size=5", self.archive)["jobs"][0]
         self.assertEqual((2, 1, 3), (job["current_again"], job["waiting_again"], job["not_otherwise"]))
 
     def test_what_differs_in_one_folder_alone(self):
@@ -470,7 +470,7 @@ class Asked(Evenings):
         self.enqueue(beside)
         self.done()
         said = " ".join(self.enqueue("--dry-run", "--beam-size=2", self.archive, beside).out.split())
-        self.assertRegex(said, r"Not as last time for \S+/beside, to transcribe with whisper-nano: beam_size 2 instead of 1\. "
+        self.assertRegex(said, r"Not as last time for \S+/beside, to transcribe with whisper-nano: beam_size 2 instead of 5\. "
                          r"That is 1 recording \([^)]*\) to do again\. Only --again does that\. "
                          r"The rest as last time: to transcribe with whisper-nano \(--beam-size=2\)\. A dry run")
 
