@@ -197,7 +197,9 @@ class Apart(night.Night):
         write_wav(os.path.join(self.archive, "mono.wav"), left)
         write_wav(os.path.join(self.archive, "dual.wav"), left, left)
         write_wav(os.path.join(self.archive, "silent.wav"), left, left[:1])
-        self.enqueue("--diarize=diarization-nano", "--word-timestamps", self.archive)
+        # With five beams one word more is wrong, with this model.
+        fast = ("--quality=fast", "--word-timestamps")
+        self.enqueue("--diarize=diarization-nano", *fast, self.archive)
         self.run_to_end()
         self.assertEqual([("channel 1", 2), ("channel 2", 2)],
                          self.sql("SELECT label, count(*) FROM source GROUP BY label"))
@@ -215,7 +217,7 @@ class Apart(night.Night):
         # A mixed one is as without a word on it, bit for bit.
         mixed = self.sql(self.ROWS[0].replace(
             "FROM transcript", "FROM transcript WHERE path NOT LIKE '%interview.wav'"))
-        self.enqueue("--again", "--channels=mix", "--word-timestamps", self.archive)
+        self.enqueue("--again", "--channels=mix", *fast, self.archive)
         self.run_to_end()
         now = self.sql(self.ROWS[0].replace(
             "FROM transcript", "FROM transcript WHERE path NOT LIKE '%interview.wav'"))

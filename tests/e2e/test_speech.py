@@ -93,6 +93,27 @@ class Speech(night.Night):
     def all_errors(self, names):
         return {name: errors(said(name), words(self.text_of("/" + name))) for name in names}
 
+    def speech_is_accounted_for(self, names):
+        """Every second of it has a text or is told: what has none by a row that says where."""
+        sums = [0, 0, 0]
+        for name in names:
+            account = self.sql("SELECT t.speech_ms, t.dropped_ms, t.missing_ms FROM task t "
+                               "JOIN place p USING (media_id) WHERE p.path LIKE ?", "%/" + name)[0]
+            speech, dropped, missing = account
+            sums = [total + ms for total, ms in zip(sums, account)]
+            told = self.sql("SELECT end_ms - start_ms, text, reason FROM doubts "
+                            "WHERE outcome = 'missing' AND path LIKE ?", "%/" + name)
+            self.assertLessEqual(dropped + missing, speech, name)
+            self.assertEqual(bool(said(name)), speech > 1000, name)
+            self.assertEqual(missing > 0, bool(told), name)
+            self.assertLessEqual(missing, sum(row[0] for row in told), name)
+            self.assertEqual({("", "speech without text")} if told else set(),
+                             {row[1:] for row in told}, name)
+        total = self.json("status")["speech"]
+        self.assertEqual(sums, [total[key] for key in ("speech_ms", "dropped_ms", "missing_ms")])
+        self.assertAlmostEqual(1 - (sums[1] + sums[2]) / sums[0], total["text_share"], delta=0.001)
+        print(f"    of {sums[0]} ms of speech {sums[1]} were dropped, {sums[2]} have no text")
+
     @needs_silero
     def test_voice_activity_hears_no_less(self):
         """The words with voice activity are no worse than those of windows one after the other, the
@@ -114,6 +135,7 @@ class Speech(night.Night):
                              "%/" + name)
             self.assertEqual([(spoken,)] if said(name) else [], heard, name)
         self.assertLessEqual(sum(packed.values()), sum(sequential.values()))
+        self.speech_is_accounted_for(names)
         self.assertEqual([], self.sql(
             "SELECT path, start_ms, end_ms FROM transcript t JOIN media m USING (media_id) "
             "WHERE start_ms < 0 OR end_ms > m.duration_ms + 1 OR start_ms >= end_ms"))
