@@ -168,7 +168,7 @@ class Plan(unittest.TestCase):
             (model_hash,) = db.execute("SELECT model_hash FROM stage").fetchone()
             columns = [row[1] for row in db.execute("PRAGMA table_info(tuning)")]
             values = {"device_id": "cpu", "driver": "", "model_hash": model_hash,
-                      "precision": on["precision"], "decoding": "", "slots": 5, "windows": 1, "rate": 123.5,
+                      "precision": on["precision"], "decoding": "beam_size=5 best_of=5", "slots": 5, "windows": 1, "rate": 123.5,
                       "predicted_bytes": 1, "peak_bytes": 1, "oom_count": 0,
                       "at": "2026-11-20T00:00:00.000Z", "ways": b""}
             self.assertEqual(set(), set(columns) - set(values))
@@ -187,8 +187,9 @@ class Plan(unittest.TestCase):
             self.enqueue(1, 1, "--vad=off", *options)
             return self.plan("--slots", "4", devices="cpu")["stages"][0]["devices"][0]
 
-        greedy, beams = of(), of("--beam-size=5")
-        words, both = of("--word-timestamps"), of("--beam-size=5", "--word-timestamps")
+        fast = "--quality=fast"
+        greedy, beams = of(fast), of("--beam-size=5", fast)
+        words, both = of("--word-timestamps", fast), of("--beam-size=5", "--word-timestamps", fast)
         self.assertEqual([4] * 4, [on["slots"] for on in (greedy, beams, words, both)])
         size = {name: on["predicted_bytes"] for name, on in
                 (("greedy", greedy), ("beams", beams), ("words", words), ("both", both))}

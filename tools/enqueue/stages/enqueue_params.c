@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "tools/enqueue/stages/enqueue_language.h"
-#include "tools/enqueue/stages/other_words.h"
 
 static void add_row(struct enqueue_params *p, const struct param_field *f)
 {
@@ -53,9 +52,9 @@ size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret
 
 static int take_task(const char *value, struct enqueue_params *p, struct err *err)
 {
-    int rc = param_option_take(&other_words_task, value, p, err);
+    int rc = param_option_take(&other_words_task, value, &p->other, err);
 
-    p->params.translate = p->task == 1;
+    p->params.translate = p->other.task == 1;
     return rc;
 }
 
@@ -63,8 +62,8 @@ static bool given(const struct enqueue_params *p, const char *name);
 
 static int take_quality(const char *value, struct enqueue_params *p, struct err *err)
 {
-    int rc = param_option_take(&other_words_quality, value, p, err);
-    uint32_t beams = p->quality == 1 ? 1 : ENQUEUE_BEAMS;
+    int rc = param_option_take(&other_words_quality, value, &p->other, err);
+    uint32_t beams = p->other.quality == 1 ? 1 : ENQUEUE_BEAMS;
 
     if (!given(p, "beam-size"))
         p->params.beam_size = beams;
@@ -90,7 +89,7 @@ int enqueue_params_take(struct enqueue_params *p, int option, const char *value,
     if (o->field == &other_words_quality)
         return take_quality(value, p, err);
     if (o->field == &other_words_one_language)
-        return param_option_take(o->field, value, p, err);
+        return param_option_take(o->field, value, &p->other, err);
     if (strcmp(o->name, "vad") == 0)
         return enqueue_vad_take(o->name, value, &p->vad, err);
     return param_option_take(o->field, value, &p->params, err);
@@ -149,7 +148,7 @@ void enqueue_params_settle(struct enqueue_params *p)
     const bool said = p->params.language[0] && !transcribe_many_languages(&p->params);
 
     if (!given(p, "multilingual"))
-        p->params.multilingual = !said && !p->one_language;
+        p->params.multilingual = !said && !p->other.one_language;
 }
 
 const char *enqueue_params_given(const struct enqueue_params *p)
@@ -169,7 +168,7 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
         bool wrong;
         const char *what;
     } rules[] = {
-        {given(p, "translate") && given(p, "task") && p->task == 0,
+        {given(p, "translate") && given(p, "task") && p->other.task == 0,
          "--translate and --task=transcribe exclude each other"},
         {q->initial_prompt[0] && q->hotwords[0] && q->vad_model[0],
          "--hotwords does nothing beside --initial-prompt with voice activity, where the prompt "
@@ -191,9 +190,9 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
          "--max-initial-timestamp and --without-timestamps exclude each other"},
         {q->hallucination_silence_threshold > 0 && !q->word_timestamps,
          "--hallucination-silence-threshold does nothing without --word-timestamps"},
-        {given(p, "multilingual") && (said || p->one_language),
+        {given(p, "multilingual") && (said || p->other.one_language),
          "--multilingual and --one-language, or --language with one language, exclude each other"},
-        {p->one_language && said,
+        {p->other.one_language && said,
          "--one-language does nothing with --language, unless that names several"},
         {(given(p, "language-detection-segments") || given(p, "language-detection-threshold")) &&
              said,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "tools/enqueue/stages/enqueue_vad.h"
+#include "tools/enqueue/stages/other_words.h"
 #include "tools/cli/param_option.h"
 #include "workers/stages/transcribe/transcribe.h"
 
@@ -27,9 +28,7 @@ struct enqueue_option {
 struct enqueue_params {
     struct transcribe_params params;
     struct enqueue_vad vad;
-    uint32_t task;    /* where --task was given: 0 transcribe, 1 translate */
-    uint32_t quality; /* where --quality was given: 0 best, 1 fast */
-    bool one_language;
+    struct other_words other;
     struct enqueue_option options[ENQUEUE_PARAMS_MAX];
     size_t count;
 };

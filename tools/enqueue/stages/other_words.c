@@ -2,12 +2,10 @@
 
 #include <string.h>
 
-#include "tools/enqueue/stages/enqueue_params.h"
-
 static const char *const tasks[] = {"transcribe", "translate", NULL};
 const struct param_field other_words_task = {.name = "task",
                                              .kind = PARAM_CHOICE,
-                                             PARAM_AT(enqueue_params, task),
+                                             PARAM_AT(other_words, task),
                                              .choices = tasks,
                                              .value = "TASK",
                                              .help = "transcribe (default) or translate"};
@@ -15,7 +13,7 @@ const struct param_field other_words_task = {.name = "task",
 const struct param_field other_words_one_language = {
     .name = "one_language",
     .kind = PARAM_BOOL,
-    PARAM_AT(enqueue_params, one_language),
+    PARAM_AT(other_words, one_language),
     .help = "a recording's language does not change",
     .manual = "Each stretch of some five minutes is taken to be in one language, which its first "
               "speech tells. Without it, languages are detected for each stretch of speech."};
@@ -24,7 +22,7 @@ static const char *const qualities[] = {"best", "fast", NULL};
 const struct param_field other_words_quality = {
     .name = "quality",
     .kind = PARAM_CHOICE,
-    PARAM_AT(enqueue_params, quality),
+    PARAM_AT(other_words, quality),
     .choices = qualities,
     .value = "WORD",
     .help = "best (default) or fast: one hypothesis instead of five",

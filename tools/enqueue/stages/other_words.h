@@ -4,9 +4,18 @@
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_OTHER_WORDS_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_OTHER_WORDS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "workers/stages/param_table.h"
 
-/* Fields of struct enqueue_params. */
+struct other_words {
+    uint32_t task;    /* 0 transcribe, 1 translate */
+    uint32_t quality; /* 0 best, 1 fast */
+    bool one_language;
+};
+
+/* Its fields. */
 extern const struct param_field other_words_task;         /* for --translate */
 extern const struct param_field other_words_one_language; /* for no --multilingual */
 extern const struct param_field other_words_quality;      /* for --beam-size and --best-of */
