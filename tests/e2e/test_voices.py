@@ -217,7 +217,7 @@ class Parted(night.Night):
     def test_each_is_found_with_what_they_say(self):
         self.bring(TALK)
         # Segments are as long as windows are.
-        self.enqueue("--diarize", "--without-timestamps", "--vad=off", self.archive)
+        self.enqueue("--diarize=diarization-nano", "--without-timestamps", "--vad=off", self.archive)
         self.run_to_end("--threads=2")
         whole, = self.sql("SELECT text FROM parted")
         parts = self.sql("SELECT speaker, text FROM transcript ORDER BY start_ms")
