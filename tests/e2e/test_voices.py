@@ -217,7 +217,7 @@ class Parted(night.Night):
     def test_each_is_found_with_what_they_say(self):
         self.bring(TALK)
         # Segments are as long as windows are.
-        self.enqueue("--diarize", "--without-timestamps", "--vad=off", self.archive)
+        self.enqueue("--diarize=diarization-nano", "--without-timestamps", "--vad=off", self.archive)
         self.run_to_end("--threads=2")
         whole, = self.sql("SELECT text FROM parted")
         parts = self.sql("SELECT speaker, text FROM transcript ORDER BY start_ms")
@@ -268,7 +268,7 @@ class Known(night.Night):
         night.needs("ffmpeg")
         self.bring_again("first.opus", 2, 1)
         self.bring_again("second.opus", 3, 0.5)
-        self.enqueue("--diarize", self.archive)
+        self.enqueue("--diarize=diarization-nano", self.archive)
         self.run_to_end()
         self.assertEqual([2, 2, 2], self.grouped())
         self.assertEqual([], self.proposed())
@@ -282,7 +282,7 @@ class Known(night.Night):
         # What a run finds is proposed as well, and people decide while it is on.
         self.nightshift("pause", status=0)
         self.bring_again("third.opus", 4, 0.7)
-        self.enqueue("--diarize", self.archive)
+        self.enqueue("--diarize=diarization-nano", self.archive)
         run = self.start_run("--watch")
         self.wait_for("the run listens", lambda: os.path.exists(self.catalog + ".sock"), run)
         self.nightshift("speakers", "confirm", "second.opus/SPEAKER_00", status=0)
@@ -309,7 +309,7 @@ class Known(night.Night):
 
         # Diarized anew, all of that is still known.
         before = self.proposed()
-        self.enqueue("--diarize", "--num-speakers=3", "--again", self.archive)
+        self.enqueue("--diarize=diarization-nano", "--num-speakers=3", "--again", self.archive)
         self.run_to_end()
         self.assertEqual([("first.opus", "Ana"), ("first.opus", "Bea"), ("second.opus", "Ana"), ("third.opus", "Ana")],
                          [(os.path.basename(path), name) for path, name in self.sql(
