@@ -197,7 +197,7 @@ class Apart(night.Night):
         write_wav(os.path.join(self.archive, "mono.wav"), left)
         write_wav(os.path.join(self.archive, "dual.wav"), left, left)
         write_wav(os.path.join(self.archive, "silent.wav"), left, left[:1])
-        # With five beams one word more is wrong, with this model.
+        # With five beams two words more are wrong, with this model.
         fast = ("--quality=fast", "--word-timestamps")
         self.enqueue("--diarize=diarization-nano", *fast, self.archive)
         self.run_to_end()

@@ -9,8 +9,7 @@
 #include "workers/text/clean.h"
 
 #define PER_MS (WHISPER_RATE_HZ / 1000)
-#define MISSING_VOICE 0.1f /* mean: less is the quiet at a pause's edge */
-#define VOICE_LEAST 4800   /* samples: with less voice of it no part of a text is said in a run */
+#define VOICE_LEAST 4800 /* samples: with less voice of it no part of a text is said in a run */
 
 float pauses_voice(const struct lane_window *w, int64_t start, int64_t end)
 {
@@ -323,6 +322,15 @@ int pauses_yield(const struct lane_window *w, const struct span *span,
 
 /* ---- without text */
 
+/* As coverage.h counts it; a piece without is the quiet at a pause's edge. */
+static bool is_spoken(const struct lane_window *w, int64_t from, int64_t to)
+{
+    for (int64_t i = from / SPEECH_STEP; i * SPEECH_STEP < to; i++)
+        if (w->voice[i] >= w->lane->policy->params->vad_threshold)
+            return true;
+    return false;
+}
+
 int pauses_missing(const struct lane_window *w, int64_t start, int64_t end, struct yield *yield,
                    struct err *err)
 {
@@ -338,7 +346,7 @@ int pauses_missing(const struct lane_window *w, int64_t start, int64_t end, stru
         s.speech_prob = from < to ? pauses_voice(w, from, to) : 0;
         s.start_ms = pack_time(&w->pack, from, false) / PER_MS;
         s.end_ms = pack_time(&w->pack, to, true) / PER_MS;
-        if (from < to && s.end_ms > s.start_ms && s.speech_prob >= MISSING_VOICE)
+        if (from < to && s.end_ms > s.start_ms && is_spoken(w, from, to))
             rc = yield_add(yield, &s, err);
     }
     return rc;
