@@ -17,7 +17,7 @@ class Correct(night.Night):
         super().setUp()
         self.bring(LONG + ".mp3")
         self.bring(SHORT + ".wav")
-        self.enqueue()
+        self.enqueue("--quality=fast", self.archive)
         self.run_to_end()
 
     def export(self, form, name=LONG, style="plain"):

@@ -52,10 +52,10 @@ bool language_ask(struct language_tally *t, const struct language_rule *rule, in
 
 #define STRETCHES_MAX 64
 #define CHANGE_PRICE 2.5f /* nats: twelve times likelier; to change and back 150 times */
-#define PAUSE_PRICE 1.5f  /* after a pause, when somebody else may speak */
+#define PAUSE_PRICE 1.7f  /* after a pause, when somebody else may speak */
 #define PAUSE_SAMPLES 16000
 #define STRETCH_SAMPLES 32000 /* a stretch counts by its length in these, at most LONG of them */
-#define LONG 3.0f
+#define LONG 2.0f
 #define OTHER_LEAST 1e-4f /* even where the model is certain, it may err */
 #define OTHERS 3.0f       /* languages that share what the heard one leaves */
 

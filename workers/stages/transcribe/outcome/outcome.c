@@ -269,14 +269,15 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
 
 /* ---- speech and text */
 
+/* By the timestamps, also where words have times of their own: windows must be the same with them.
+ */
 void outcome_cover(const struct outcome *o, const struct lane_window *w, struct coverage *coverage)
 {
     for (uint32_t i = 0; i < o->count; i++) {
         const struct draft *d = &o->drafts[i];
 
         if (d->text)
-            coverage_add(coverage, w->offset + sample_of(w, d->start),
-                         w->offset + sample_of(w, d->end), d->dropped);
+            coverage_add(coverage, w->offset + d->span.start, w->offset + d->span.end, d->dropped);
     }
 }
 
