@@ -287,14 +287,14 @@ class Kept(Correct):
         self.correct("--at", "3.1", LONG, "language Friday april.")
         self.correct("--at", "8.7", LONG, "she closed the orange.")
         self.correct("--at", "10.98", LONG, "red tuesday family Apple.")
-        self.enqueue("--again", "--word-timestamps", self.archive)
+        self.enqueue("--again", "--quality=fast", "--word-timestamps", self.archive)
         self.run_to_end()
         self.assertEqual({"applied"}, {state for _, state in self.states().values()})
         for text in ("language Friday april.", "she closed the orange.", "red tuesday family Apple."):
             self.assertIn(text, self.reads())
         self.assertEqual("There is nothing to decide.\n", self.correct("--conflicts").out)
         # Heard as another language it is not the same any more.
-        self.enqueue("--again", "--language", "es", self.archive)
+        self.enqueue("--again", "--quality=fast", "--language", "es", self.archive)
         self.run_to_end()
         self.assertIn("language Friday april.", self.reads())
         states = self.states()

@@ -26,7 +26,8 @@ class Bench(Program):
         done = self.run_it("bench", "--devices=cpu", "--diarize=diarization-nano", "--rounds=1", status=0)
         self.assertRegex(done.out, r"(?m)^diarize +diarization-nano +fp32 +[\d.]+ +[\d.]+ +[\d.]+ +\d+ +[\d.]+$")
         self.assertEqual([], [line for line in done.out.splitlines() if len(line) > 80])
-        self.assertIn("the small model that comes with Nightshift", " ".join(done.err.split()))
+        done = self.run_it("bench", "--devices=cpu", "--diarize", "--rounds=1", status=78)
+        self.assertIn("nightshift model pull diarization-ge2e", " ".join(done.err.split()))
 
     def test_names_of_enqueue(self):
         done = self.run_it("bench", "--model=whisper-nano", "--model=openai/whisper-tiny", "--rounds=1",
