@@ -85,6 +85,8 @@ static void transcribe(const struct said *s, struct recording *r)
         .parts = {{s->voice ? 512 * 100 : 0, SILENCE}, {SECONDS(5), 0}, {SECONDS(2), SILENCE}}};
     if (s->voice)
         r->parts[1].samples = SECONDS(s->to > 0.8 ? s->to - 0.4 : 0.4);
+    else
+        r->parts[1].samples = SECONDS(s->to);
     recording_rewind(r);
     assert_ok(
         transcriber_new(fake_whisper(), s->voice ? fake_silero() : NULL, nano, &p, 2, 1, &t, &e),
