@@ -304,7 +304,8 @@ TEST(test_text)
           "tried again: unlikely; too unlikely");
     names(DOUBT_WAS_UNLIKELY, "");
     names(UINT32_MAX, "tried again: repetitive, unlikely; no speech; no voice; too unlikely; "
-                      "too repetitive; loop; silence phrase; impossible pace; odd words");
+                      "beyond belief; too repetitive; loop; silence phrase; impossible pace; odd "
+                      "words; beside silence");
     doubt_text(UINT32_MAX, small, sizeof(small));
     assert_string_equal(small, "tried again");
     doubt_text(UINT32_MAX, small, 1);

@@ -133,34 +133,35 @@ static bool is_loud(const float *pcm, int64_t samples, int64_t from)
 /* A single timestamp at a text's end says that nothing follows in the window, and published models
  * write it too early at times: where it is loud behind it, listening goes on from there. The
  * reference goes to the window's end. */
-static int64_t go_on(const struct lane_window *w, const struct outcome *o)
+static int go_on(const struct lane_window *w, const struct outcome *o, int64_t *advance,
+                 struct err *err)
 {
     const struct lane *l = w->lane;
-    int64_t end = o->closed && o->count ? o->drafts[o->count - 1].span.end : w->samples, ret;
+    int64_t end = o->closed && o->count ? o->drafts[o->count - 1].span.end : w->samples;
     float *pcm;
 
+    *advance = o->advance;
     if (o->advance < w->samples || w->samples - end < REST_LEAST)
-        return o->advance;
+        return 0;
     pcm = malloc((size_t)w->samples * sizeof(*pcm));
-    if (!pcm) /* as the reference does */
-        return o->advance;
-    ret = l->source.read(l->source.arg, w->at, (size_t)w->samples, pcm) == w->samples &&
-                  is_loud(pcm, w->samples, end)
-              ? end
-              : o->advance;
+    if (!pcm)
+        return err_set(err, ERR_NOMEM, "no memory for a window's audio");
+    if (l->source.read(l->source.arg, w->at, (size_t)w->samples, pcm) == w->samples &&
+        is_loud(pcm, w->samples, end))
+        *advance = end;
     free(pcm);
-    return ret;
+    return 0;
 }
 
 int sequential_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
                     struct err *err)
 {
     struct lane *l = w->lane;
-    int64_t advance = go_on(w, o);
+    int64_t advance;
     int rc;
 
     l->windows++;
-    if ((rc = outcome_yield(o, w, r, &l->yield, err)))
+    if ((rc = go_on(w, o, &advance, err)) || (rc = outcome_yield(o, w, r, &l->yield, err)))
         return rc;
     take_language(l, w, r, o);
     take_text(l, r, o);
