@@ -72,14 +72,17 @@ TEST(rows_of_8_bits_are_their_own)
 {
     enum { ROWS = 27, IN = 100, OUT = 70, BAD = 5 };
     enum precision p = precision_settle(PRECISION_INT8, be->info.have);
-    float *x = values(ROWS * IN, DTYPE_F32, 1.0f, 1), *w = values(OUT * IN, DTYPE_F32, 0.2f, 2);
-    float *bias = values(OUT, DTYPE_F32, 1.0f, 3), y[ROWS * OUT], alone[OUT];
-    struct tensor tx, ty = tensor_new(DTYPE_F32, ROWS, OUT, NULL);
+    float *x, *w, *bias, y[ROWS * OUT], alone[OUT];
+    struct tensor tx, ty;
     struct linear *l = NULL;
     struct err e;
 
     if (!be->info.threads || !computes(p))
         skip();
+    x = values(ROWS * IN, DTYPE_F32, 1.0f, 1);
+    w = values(OUT * IN, DTYPE_F32, 0.2f, 2);
+    bias = values(OUT, DTYPE_F32, 1.0f, 3);
+    ty = tensor_new(DTYPE_F32, ROWS, OUT, NULL);
     memset(x, 0, IN * sizeof(*x)); /* a row of zeros, and one that is too small to see */
     for (int i = 0; i < IN; i++)
         x[IN + i] = 1e-39f;
