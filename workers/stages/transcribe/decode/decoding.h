@@ -34,9 +34,9 @@ struct choice;
 struct candidate;
 
 /* Above this no-speech probability a window is silence whatever text might be got out of it. Models
- * say 0.92 and more on tones and noise; on real speech whisper-base said up to 0.73, and mostly under
- * 0.2. Between the parameter's threshold and this one, the average log probability decides, as in
- * openai-whisper. */
+ * say 0.92 and more on tones and noise; on real speech whisper-base said up to 0.73, and mostly
+ * under 0.2. Between the parameter's threshold and this one, the average log probability decides,
+ * as in openai-whisper. */
 #define NO_SPEECH_CERTAIN 0.9
 
 /* Shared by all windows; borrowed. */
