@@ -1,5 +1,6 @@
 #include "workers/media/decode.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "workers/media/resample.h"
 #include "workers/media/sources.h"
 #include "workers/media/container_tags.h"
+#include "workers/media/track_clock.h"
 #include "workers/media/wire.h"
 
 /* A container that was recognised with no more certainty than this may be noise that looks like
@@ -15,16 +17,26 @@
 #define PROBATION_PACKETS 40
 /* Of the bytes read, and of the packets, so much must be audio. */
 #define REAL_SHARE 0.75
+/* So much sound at its own rate may have been read before what a container complains of. */
+#define LOST_SAMPLES 100000
 /* Nobody records a thousand hours in one file; a hostile one lasts for ever. */
 #define MAX_SAMPLES ((int64_t)1000 * 3600 * DECODER_RATE_HZ)
 
 struct decode {
     const struct decode_task *task;
     struct media media;
-    struct {
+    struct ear {
         struct resampler mix, apart;
         bool begun;
         struct media_heard heard;
+        struct track_clock clock;
+        bool clocked;  /* the container has a clock */
+        int64_t zero;  /* its time when the file begins, in samples at 16 kHz */
+        int64_t given; /* samples handed on, silence too */
+        int64_t lost;  /* > 0: a hole in so many samples to come is sound that was lost */
+        int64_t first; /* when the first packet begins, from zero on; TRACK_CLOCK_UNKNOWN */
+        int64_t delay; /* of its decoder, which gives frames the times of later packets */
+        int64_t end;   /* when the last packet ends, from zero on; TRACK_CLOCK_UNKNOWN */
     } ears[HEARING_SOURCES_MAX]; /* as media's */
     struct sources *sources;     /* NULL: one mono source, straight on */
     uint32_t rate_hz;            /* of the first one's first frame; 0: none came */
@@ -32,6 +44,7 @@ struct decode {
     AVFrame *frame;
     bool described, probation;
     int64_t packets, bad, frames;    /* of the track */
+    int64_t last_bad;                /* which packet that was, from 1 on */
     int64_t encrypted;               /* of the bad packets */
     int64_t packet_bytes, first_pos; /* of packets; where the first one lies */
     int64_t samples;                 /* resampled so far, held ones too */
@@ -215,6 +228,7 @@ static int on_mix(void *arg, const int16_t *pcm, size_t n, struct err *err)
 {
     const struct from_ear *f = arg;
 
+    f->d->ears[f->ear].given += (int64_t)n;
     return f->d->sources ? sources_mix(f->d->sources, f->ear, pcm, n, err)
                          : on_samples(f->d, pcm, n, err);
 }
@@ -240,14 +254,17 @@ static uint32_t may_be_apart(const struct decode *d, const AVFrame *f)
     return d->task->hearing.channels == HEARING_MIX ? 0 : (uint32_t)n;
 }
 
-/* When a frame begins, at 16 kHz; INT64_MIN: its container does not say. */
-static int64_t start_of(const struct decode *d, uint32_t ear, const AVFrame *f)
+/* A time of an ear's track, from the file's beginning on, or TRACK_CLOCK_UNKNOWN. */
+static int64_t time_of(const struct decode *d, uint32_t ear, int64_t at)
 {
-    int64_t at = f->best_effort_timestamp;
+    const struct ear *e = &d->ears[ear];
 
-    return at == AV_NOPTS_VALUE ? INT64_MIN
-                                : av_rescale_q(at, d->media.ears[ear].track->time_base,
-                                               (AVRational){1, DECODER_RATE_HZ});
+    if (!e->clocked || at == AV_NOPTS_VALUE)
+        return TRACK_CLOCK_UNKNOWN;
+    at = av_rescale_q(at, d->media.ears[ear].track->time_base, (AVRational){1, DECODER_RATE_HZ});
+    if (at == INT64_MIN || __builtin_sub_overflow(at, e->zero, &at))
+        return TRACK_CLOCK_UNKNOWN;
+    return at;
 }
 
 static int begin_ear(struct decode *d, uint32_t ear, struct err *err)
@@ -272,7 +289,72 @@ static int begin_ear(struct decode *d, uint32_t ear, struct err *err)
     if (n >= 2 && !d->sources)
         rc = sources_new(1, d->task->hearing.channels, on_sources, d, &d->sources, err);
     d->ears[ear].apart.apart = n;
-    return rc == 0 && d->sources ? sources_begin(d->sources, ear, n, start_of(d, ear, f), err) : rc;
+    return rc == 0 && d->sources ? sources_begin(d->sources, ear, n, err) : rc;
+}
+
+/* What the resamplers still have. */
+static int flush_ear(struct decode *d, uint32_t ear, struct err *err)
+{
+    struct from_ear from = {d, ear};
+    int rc = 0;
+
+    if (d->sources && sources_wants_channels(d->sources, ear))
+        rc = resampler_flush(&d->ears[ear].apart, on_apart, &from, err);
+    return rc == 0 ? resampler_flush(&d->ears[ear].mix, on_mix, &from, err) : rc;
+}
+
+/* Silence up to a position. */
+static int fill_ear(struct decode *d, uint32_t ear, int64_t to, struct err *err)
+{
+    static const int16_t zeros[WIRE_PCM_SAMPLES];
+    struct ear *e = &d->ears[ear];
+    int rc = flush_ear(d, ear, err);
+    int64_t n = to - e->given;
+
+    if (rc != 0 || n <= 0)
+        return rc;
+    e->given += n;
+    if (d->sources)
+        return sources_silence(d->sources, ear, n, err);
+    for (; rc == 0 && n > 0; n -= WIRE_PCM_SAMPLES)
+        rc = on_samples(d, zeros, n < WIRE_PCM_SAMPLES ? (size_t)n : WIRE_PCM_SAMPLES, err);
+    return rc;
+}
+
+#define DELAY_MOST (DECODER_RATE_HZ / 4)
+
+/* Some decoders (WMA) give their first frame when a later packet came, with that one's time. Where
+ * nothing was lost before, the first frame is the first packet's. */
+static void learn_delay(struct ear *e, int64_t at)
+{
+    const int64_t first = e->first > 0 ? e->first : 0; /* what lies before zero is not played */
+
+    if (e->clock.begun || e->lost > 0 || at == TRACK_CLOCK_UNKNOWN ||
+        e->first == TRACK_CLOCK_UNKNOWN)
+        return;
+    if (at > first && at - first <= DELAY_MOST)
+        e->delay = at - first;
+}
+
+/* The sound stays where its container has it. */
+static int follow_clock(struct decode *d, uint32_t ear, struct err *err)
+{
+    struct ear *e = &d->ears[ear];
+    const AVFrame *f = d->frame;
+    int64_t at = time_of(d, ear, f->best_effort_timestamp), n = 0;
+
+    learn_delay(e, at);
+    if (f->sample_rate > 0)
+        n = track_clock_frame(&e->clock, at == TRACK_CLOCK_UNKNOWN ? at : at - e->delay,
+                              f->nb_samples, f->sample_rate, e->lost > 0);
+    e->lost = n > 0 || e->lost < f->nb_samples ? 0 : e->lost - f->nb_samples;
+    if (n > 0)
+        return fill_ear(d, ear, e->clock.base, err);
+    if (n < 0) {
+        resampler_shorten(&e->mix, (int)-n);
+        resampler_shorten(&e->apart, (int)-n);
+    }
+    return 0;
 }
 
 static int take_frame(struct decode *d, uint32_t ear, struct err *err)
@@ -280,9 +362,19 @@ static int take_frame(struct decode *d, uint32_t ear, struct err *err)
     struct from_ear from = {d, ear};
     int rc = d->ears[ear].begun ? 0 : begin_ear(d, ear, err);
 
+    if (rc == 0)
+        rc = follow_clock(d, ear, err);
     if (rc == 0 && d->sources && sources_wants_channels(d->sources, ear))
         rc = resampler_feed(&d->ears[ear].apart, d->frame, on_apart, &from, err);
     return rc == 0 ? resampler_feed(&d->ears[ear].mix, d->frame, on_mix, &from, err) : rc;
+}
+
+/* A packet that cannot be decoded: the tool goes on with the next one too. */
+static void note_bad(struct decode *d, uint32_t ear)
+{
+    d->bad++;
+    d->last_bad = d->packets;
+    d->ears[ear].lost = d->ears[ear].lost > 0 ? d->ears[ear].lost : 1;
 }
 
 /* Takes what the decoder has ready. */
@@ -297,7 +389,7 @@ static int take_frames(struct decode *d, uint32_t ear, struct err *err)
         if (av == AVERROR(ENOMEM))
             return out_of_memory(err);
         if (av < 0) {
-            d->bad++;
+            note_bad(d, ear);
             return 0;
         }
         d->frames++;
@@ -316,7 +408,7 @@ static int decode_packet(struct decode *d, uint32_t ear, const AVPacket *packet,
     if (av == AVERROR(ENOMEM))
         return out_of_memory(err);
     if (av < 0 && av != AVERROR_EOF)
-        d->bad++; /* the tool goes on with the next one too */
+        note_bad(d, ear);
     return take_frames(d, ear, err);
 }
 
@@ -337,19 +429,45 @@ static int end_ears(struct decode *d, struct err *err)
     for (uint32_t i = 0; rc == 0 && i < d->media.ear_count; i++)
         rc = decode_packet(d, i, NULL, err);
     for (uint32_t i = 0; rc == 0 && i < d->media.ear_count; i++) {
-        struct from_ear from = {d, i};
+        struct ear *e = &d->ears[i];
 
-        if (d->sources && sources_wants_channels(d->sources, i))
-            rc = resampler_flush(&d->ears[i].apart, on_apart, &from, err);
-        if (rc == 0)
-            rc = resampler_flush(&d->ears[i].mix, on_mix, &from, err);
+        rc = e->lost > 0 && track_clock_end(&e->clock, e->end) > 0
+                 ? fill_ear(d, i, e->clock.base, err)
+                 : flush_ear(d, i, err);
     }
     return rc == 0 && d->sources ? sources_end(d->sources, err) : rc;
+}
+
+/* A packet of a track that is heard. */
+static int take_packet(struct decode *d, uint32_t ear, struct err *err)
+{
+    const AVPacket *p = d->packet;
+    struct ear *e = &d->ears[ear];
+
+    if (d->packets++ == 0)
+        d->first_pos = p->pos > 0 ? p->pos : 0;
+    d->packet_bytes += p->size;
+    media_progress(&d->media);
+    if (d->task->pulse.fn)
+        d->task->pulse.fn(d->task->pulse.arg);
+    if (!e->clock.begun && e->first == TRACK_CLOCK_UNKNOWN)
+        e->first = time_of(d, ear, p->pts);
+    if (p->pts != AV_NOPTS_VALUE && p->duration >= 0 && p->duration < INT64_MAX - p->pts)
+        e->end = time_of(d, ear, p->pts + p->duration);
+    if (p->flags & AV_PKT_FLAG_CORRUPT && e->lost < 1)
+        e->lost = 1;
+    if (av_packet_get_side_data(p, AV_PKT_DATA_ENCRYPTION_INFO, NULL)) {
+        d->encrypted++;
+        note_bad(d, ear);
+        return 0;
+    }
+    return decode_packet(d, ear, p, err);
 }
 
 /* Reads and decodes to the end of the tracks. */
 static int run(struct decode *d, struct err *err)
 {
+    uint64_t complaints = d->media.complaints;
     uint32_t ear;
     int rc = 0;
 
@@ -362,21 +480,13 @@ static int run(struct decode *d, struct err *err)
             d->read_error = av == AVERROR_EOF ? 0 : av;
             break;
         }
+        /* If it was sound, a hole tells: behind the packets that were read before it. */
+        for (uint32_t i = 0; d->media.complaints != complaints && i < d->media.ear_count; i++)
+            d->ears[i].lost = LOST_SAMPLES;
         ear = ear_of(d, d->packet);
-        if (ear < d->media.ear_count) {
-            if (d->packets++ == 0)
-                d->first_pos = d->packet->pos > 0 ? d->packet->pos : 0;
-            d->packet_bytes += d->packet->size;
-            media_progress(&d->media);
-            if (d->task->pulse.fn)
-                d->task->pulse.fn(d->task->pulse.arg);
-            if (av_packet_get_side_data(d->packet, AV_PKT_DATA_ENCRYPTION_INFO, NULL)) {
-                d->encrypted++;
-                d->bad++;
-            } else {
-                rc = decode_packet(d, ear, d->packet, err);
-            }
-        }
+        if (ear < d->media.ear_count)
+            rc = take_packet(d, ear, err);
+        complaints = d->media.complaints;
         av_packet_unref(d->packet);
         if (rc == 0 && d->probation && d->packets >= PROBATION_PACKETS)
             rc = judge(d, err);
@@ -396,17 +506,40 @@ static void say(char damage[DECODE_DAMAGE_MAX], const char *what, const char *wh
              why && *why ? why : "", why && *why ? ")" : "");
 }
 
+/* How long the first track is by its own clock: in a mov, which tells a track's length without the
+ * time before it, from its first frame on. The container's word on the last packet counts: nothing
+ * is missing where it says that this one lasts for a minute. */
+static double track_seconds(const struct decode *d)
+{
+    const struct ear *e = &d->ears[0];
+    int64_t end = track_clock_next(&e->clock);
+
+    if (e->end != TRACK_CLOCK_UNKNOWN && e->end + e->clock.shift > end)
+        end = e->end + e->clock.shift;
+    if (strncmp(d->media.fmt->iformat->name, "mov,", 4) == 0)
+        end -= e->clock.first;
+    return (double)end / DECODER_RATE_HZ;
+}
+
+/* Encoders and cutters leave half a block at the end, which holds next to nothing. */
+static bool only_the_last(const struct decode *d)
+{
+    return d->bad == 1 && d->last_bad == d->packets && d->packets > 1;
+}
+
 /* What was wrong with audio that came out all the same, or that there is none. */
 static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err *err)
 {
     const struct media *m = &d->media;
     double stated = media_stated_seconds(m);
-    double got = (double)d->samples / DECODER_RATE_HZ;
+    double got = track_seconds(d), lost = 0;
     const char *why = m->in_err.code ? m->in_err.msg : m->note;
     char what[160] = "";
     char text[AV_ERROR_MAX_STRING_SIZE] = "";
 
-    if (got * media_cut_factor(m) > stated)
+    for (uint32_t i = 0; i < m->ear_count; i++)
+        lost = fmax(lost, (double)d->ears[i].clock.lost / DECODER_RATE_HZ);
+    if (got * media_cut_factor(m) > stated || d->ears[0].clock.jumps > 0)
         stated = got * media_cut_factor(m);
     if (m->in_err.code != 0 && m->in_err.code != ERR_INPUT) {
         *err = m->in_err;
@@ -430,9 +563,12 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
                  got, stated);
     } else if (m->in_err.code != 0 || d->read_error != 0) {
         snprintf(what, sizeof(what), "reading stopped after %.1f s: the file is damaged", got);
-    } else if (d->bad > 0) {
-        snprintf(what, sizeof(what), "%lld of %lld packets could not be decoded", (long long)d->bad,
-                 (long long)d->packets);
+    } else if (lost > 0 && d->bad == 0) {
+        snprintf(what, sizeof(what), "%.1f s of the sound are damaged", lost);
+    } else if (lost > 0 || (d->bad > 0 && !only_the_last(d))) {
+        snprintf(what, sizeof(what),
+                 "%.1f s of the sound could not be decoded: %lld of %lld packets", lost,
+                 (long long)d->bad, (long long)d->packets);
     }
     if (d->samples > 0) {
         damage[0] = '\0';
@@ -447,6 +583,16 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
     }
     say(damage, "holds no audio: its track is 0 seconds long", NULL);
     return 0;
+}
+
+static void prepare_ear(struct decode *d, uint32_t ear)
+{
+    struct ear *e = &d->ears[ear];
+
+    e->mix.channel = d->task->hearing.channel;
+    e->clocked = media_begins(&d->media, ear, &e->zero);
+    e->clock.longest_hole = media_longest_hole(&d->media);
+    e->first = e->end = TRACK_CLOCK_UNKNOWN;
 }
 
 int decode_stream(struct stream *in, const struct decode_task *task, int64_t *total_samples,
@@ -468,7 +614,7 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     if (rc != 0)
         goto out;
     for (uint32_t i = 0; i < d->media.ear_count; i++)
-        d->ears[i].mix.channel = task->hearing.channel;
+        prepare_ear(d, i);
     if (d->media.ear_count > 1)
         rc = sources_new(d->media.ear_count, task->hearing.channels, on_sources, d, &d->sources,
                          err);

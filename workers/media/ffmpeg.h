@@ -33,7 +33,7 @@
                                 of(av_sample_fmt_is_planar) of(av_strerror)
 #define FFMPEG_RESAMPLE(of)                                                                   \
     of(swr_alloc_set_opts2) of(swr_convert) of(swr_free) of(swr_get_out_samples) of(swr_init) \
-        of(swr_set_matrix)
+        of(swr_set_compensation) of(swr_set_matrix)
 #define FFMPEG_CODEC(of)                                                                         \
     of(av_codec_is_decoder) of(av_codec_iterate) of(av_packet_alloc) of(av_packet_free)          \
         of(av_packet_get_side_data) of(av_packet_rescale_ts) of(av_packet_unref)                 \
@@ -42,12 +42,13 @@
                     of(avcodec_parameters_from_context) of(avcodec_parameters_to_context)        \
                         of(avcodec_receive_frame) of(avcodec_receive_packet)                     \
                             of(avcodec_send_frame) of(avcodec_send_packet)
-#define FFMPEG_FORMAT(of)                                                                    \
-    of(av_find_best_stream) of(av_probe_input_buffer2) of(av_read_frame) of(av_write_frame)  \
-        of(av_write_trailer) of(avformat_alloc_context) of(avformat_alloc_output_context2)   \
-            of(avformat_close_input) of(avformat_find_stream_info) of(avformat_free_context) \
-                of(avformat_new_stream) of(avformat_open_input) of(avformat_write_header)    \
-                    of(avio_alloc_context) of(avio_context_free) of(avio_seek)
+#define FFMPEG_FORMAT(of)                                                                       \
+    of(av_find_best_stream) of(av_find_program_from_stream) of(av_probe_input_buffer2)          \
+        of(av_read_frame) of(av_write_frame) of(av_write_trailer) of(avformat_alloc_context)    \
+            of(avformat_alloc_output_context2) of(avformat_close_input)                         \
+                of(avformat_find_stream_info) of(avformat_free_context) of(avformat_new_stream) \
+                    of(avformat_open_input) of(avformat_write_header) of(avio_alloc_context)    \
+                        of(avio_context_free) of(avio_seek)
 
 /* Filled by ffmpeg_open, and never changed again. */
 extern struct ffmpeg {
@@ -93,6 +94,7 @@ int ffmpeg_open(struct err *err);
 #define swr_free ffmpeg_functions.swr_free
 #define swr_get_out_samples ffmpeg_functions.swr_get_out_samples
 #define swr_init ffmpeg_functions.swr_init
+#define swr_set_compensation ffmpeg_functions.swr_set_compensation
 #define swr_set_matrix ffmpeg_functions.swr_set_matrix
 #define av_codec_is_decoder ffmpeg_functions.av_codec_is_decoder
 #define av_codec_iterate ffmpeg_functions.av_codec_iterate
@@ -113,6 +115,7 @@ int ffmpeg_open(struct err *err);
 #define avcodec_receive_packet ffmpeg_functions.avcodec_receive_packet
 #define avcodec_send_frame ffmpeg_functions.avcodec_send_frame
 #define avcodec_send_packet ffmpeg_functions.avcodec_send_packet
+#define av_find_program_from_stream ffmpeg_functions.av_find_program_from_stream
 #define av_find_best_stream ffmpeg_functions.av_find_best_stream
 #define av_probe_input_buffer2 ffmpeg_functions.av_probe_input_buffer2
 #define av_read_frame ffmpeg_functions.av_read_frame

@@ -35,6 +35,7 @@ struct media {
     uint64_t external;            /* bit i: track i of a mov has its sound in another file */
     struct riff_chunk bext, ixml; /* of a WAV file, as they are */
     char note[160];               /* FFmpeg's last complaint, printable; "" none */
+    uint64_t complaints;          /* how many there were */
 };
 
 /* m is zeroed by the caller and freed by media_close in any case. Heard are those of hearing's
@@ -64,12 +65,19 @@ struct media_heard {
  */
 void media_left_out(const struct media *m, const struct media_heard *heard, char *ret, size_t size);
 
+/* When the file begins, by the clock of an ear's program: the earliest of its sound and pictures,
+ * in samples at 16 kHz. false: the container has no clock, or does not say. */
+bool media_begins(const struct media *m, uint32_t ear, int64_t *ret);
+
+/* The longest hole in a track that is one, and not a new beginning of the clock, in samples at 16
+ * kHz. */
+int64_t media_longest_hole(const struct media *m);
+
 /* How many times longer the file would be had it not been cut short, by its own header; 1: it was
  * not, or nobody knows. */
 double media_cut_factor(const struct media *m);
 
-/* Length of the audio track as the container states it, in seconds; 0 when it does not or when it
- * was only guessed from the bit rate. */
+/* Length of the audio track as the container states it, in seconds; 0 when it does not. */
 double media_stated_seconds(const struct media *m);
 
 #endif

@@ -211,6 +211,12 @@ int resampler_feed(struct resampler *r, const AVFrame *frame, resampler_sink sin
                              arg, err);
 }
 
+void resampler_shorten(struct resampler *r, int n)
+{
+    if (r->swr) /* what cannot be shortened is only early */
+        (void)swr_set_compensation(r->swr, -n, n * 50);
+}
+
 void resampler_free(struct resampler *r)
 {
     swr_free(&r->swr);

@@ -30,6 +30,10 @@ typedef int (*resampler_sink)(void *arg, const int16_t *pcm, size_t n, struct er
 /* ERR_INPUT: a shape that makes no sense. */
 int resampler_feed(struct resampler *r, const AVFrame *frame, resampler_sink sink, void *arg,
                    struct err *err);
+/* So many of the samples to come are left out, one of every fifty: nobody hears the difference. n
+ * at 16 kHz, at most 48000. Has no effect before the first frame, and ends where the resampler
+ * begins anew. */
+void resampler_shorten(struct resampler *r, int n);
 /* What is still inside; the next frame begins anew. */
 int resampler_flush(struct resampler *r, resampler_sink sink, void *arg, struct err *err);
 void resampler_free(struct resampler *r);

@@ -9,7 +9,7 @@
 
 #define RATE_HZ 16000
 #define LAG_SAMPLES ((size_t)60 * RATE_HZ)
-#define SHIFT_MOST ((int64_t)60 * RATE_HZ)
+#define SILENCE_FRAMES 1600
 
 struct queue {
     int16_t *data; /* owned */
@@ -18,7 +18,7 @@ struct queue {
 
 struct track {
     bool begun, decided;
-    int64_t start;
+    int64_t owed;      /* silence that stands for it already, which lagged behind other tracks */
     uint32_t channels; /* that are kept apart while it is open whether they are sources; or are */
     uint32_t voices;   /* bit i: channel i is a source; 0: it is one, mixed */
     uint32_t alone;    /* from 1 on: no mix, but this channel, for the two cancel out; 0: the mix */
@@ -38,7 +38,6 @@ struct sources {
     void *arg;
     struct track tracks[SOURCES_TRACKS_MAX];
     bool settled, ended; /* which sources there are */
-    int64_t base, given; /* when the first sample is, by the tracks' clock; frames given */
     uint32_t count;
     struct sources_one list[HEARING_SOURCES_MAX];
     int16_t out[CHANNEL_FRAME * (HEARING_SOURCES_MAX + 1)];
@@ -305,51 +304,9 @@ static int each_queue(struct track *t, int (*fn)(struct queue *, int64_t, struct
     return rc;
 }
 
-/* Silence before what there is. */
-static int put_before(struct queue *q, int64_t n, struct err *err)
-{
-    size_t had = q->count;
-    int rc = push(q, NULL, 1, (size_t)n, err);
-
-    if (rc == 0) {
-        memmove(q->data + q->head + n, q->data + q->head, had * sizeof(*q->data));
-        memset(q->data + q->head, 0, (size_t)n * sizeof(*q->data));
-    }
-    return rc;
-}
-
 static int pad(struct queue *q, int64_t to, struct err *err)
 {
     return (int64_t)q->count < to ? push(q, NULL, 1, (size_t)to - q->count, err) : 0;
-}
-
-/* That of the first track that knows when it begins, or of one that begins within a minute before.
- * INT64_MIN: of none. */
-static int64_t find_base(const struct sources *s)
-{
-    int64_t base = INT64_MIN, before;
-
-    for (uint32_t i = 0; i < s->track_count; i++) {
-        const struct track *t = &s->tracks[i];
-
-        if (!t->begun || t->start == INT64_MIN)
-            continue;
-        if (base == INT64_MIN || (!__builtin_sub_overflow(base, t->start, &before) && before > 0 &&
-                                  before <= SHIFT_MOST))
-            base = t->start;
-    }
-    return base;
-}
-
-/* How long after the first sample a track begins; negative: nobody knows. */
-static int64_t begins_after(const struct sources *s, const struct track *t)
-{
-    int64_t by;
-
-    if (!t->begun || t->start == INT64_MIN || s->base == INT64_MIN ||
-        __builtin_sub_overflow(t->start, s->base, &by))
-        return -1;
-    return by;
 }
 
 static void measure(struct sources *s, size_t *least, size_t *most)
@@ -368,45 +325,13 @@ static void measure(struct sources *s, size_t *least, size_t *most)
     }
 }
 
-/* Each is put where it is beside the others. A time that is no track's costs a minute at most. */
-static int align(struct sources *s, struct err *err)
-{
-    size_t least, most;
-    int rc = 0;
-
-    measure(s, &least, &most);
-    s->base = find_base(s);
-    for (uint32_t i = 0; rc == 0 && i < s->track_count; i++) {
-        int64_t by = begins_after(s, &s->tracks[i]);
-
-        if (by > 0 && by <= SHIFT_MOST + (int64_t)most)
-            rc = each_queue(&s->tracks[i], put_before, by, err);
-    }
-    return rc;
-}
-
-/* A track that begins when others have been given: it is mixed, and silent until then. */
-static int come_late(struct sources *s, struct track *t, struct err *err)
-{
-    int64_t by = begins_after(s, t);
-    size_t least, most;
-
-    if (by <= s->given)
-        return 0;
-    measure(s, &least, &most);
-    by -= s->given;
-    return pad(mix_of(t), by < SHIFT_MOST + (int64_t)most ? by : SHIFT_MOST + (int64_t)most, err);
-}
-
-int sources_begin(struct sources *s, uint32_t track, uint32_t channels, int64_t start,
-                  struct err *err)
+int sources_begin(struct sources *s, uint32_t track, uint32_t channels, struct err *err)
 {
     struct track *t = &s->tracks[track];
 
     t->begun = true;
-    t->start = start;
     if (t->decided) /* it was not waited for */
-        return s->settled ? come_late(s, t, err) : 0;
+        return 0;
     t->channels = s->how == HEARING_MIX || channels < 2 ? 0 : channels;
     if (t->channels && s->how == HEARING_AUTO)
         return channel_choice_new(channels, &t->choice, err);
@@ -423,8 +348,13 @@ static int fill_up(struct sources *s, struct err *err)
     measure(s, &least, &most);
     if (!s->ended && most - least <= LAG_SAMPLES)
         return 0;
-    for (uint32_t i = 0; rc == 0 && i < s->track_count; i++)
-        rc = each_queue(&s->tracks[i], pad, (int64_t)(s->ended ? most : most - LAG_SAMPLES), err);
+    for (uint32_t i = 0; rc == 0 && i < s->track_count; i++) {
+        const int64_t to = (int64_t)(s->ended ? most : most - LAG_SAMPLES);
+        const int64_t had = (int64_t)mix_of(&s->tracks[i])->count;
+
+        s->tracks[i].owed += to > had ? to - had : 0;
+        rc = each_queue(&s->tracks[i], pad, to, err);
+    }
     return rc;
 }
 
@@ -503,7 +433,6 @@ static int give(struct sources *s, size_t least, size_t n, struct err *err)
             s->out[i * stride + k + 1] = q->data[q->head + i];
     }
     rc = s->sink(s->arg, s->out, n, err);
-    s->given += (int64_t)n;
     for (uint32_t i = 0; i < s->track_count; i++)
         (void)each_queue(&s->tracks[i], drop_n, (int64_t)n, err);
     return rc;
@@ -539,8 +468,7 @@ static int settle(struct sources *s, struct err *err)
             return rc;
     list_sources(s);
     s->settled = true;
-    rc = gate_tracks(s, err);
-    return rc == 0 ? align(s, err) : rc;
+    return gate_tracks(s, err);
 }
 
 static int go_on(struct sources *s, struct err *err)
@@ -576,6 +504,25 @@ int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size
         if (!t->decided || t->voices >> c & 1 || c + 1 == t->alone || t->gate)
             rc = push(&t->apart[c], pcm + c, stride, n, err);
     return rc == 0 ? go_on(s, err) : rc;
+}
+
+int sources_silence(struct sources *s, uint32_t track, int64_t n, struct err *err)
+{
+    static const int16_t zeros[SILENCE_FRAMES * HEARING_SOURCES_MAX];
+    struct track *t = &s->tracks[track];
+    const int64_t paid = n < t->owed ? n : t->owed;
+    int rc = 0;
+
+    t->owed -= paid;
+    for (n -= paid; rc == 0 && n > 0; n -= SILENCE_FRAMES) {
+        const size_t now = n < SILENCE_FRAMES ? (size_t)n : SILENCE_FRAMES;
+
+        if (sources_wants_channels(s, track))
+            rc = sources_channels(s, track, zeros, now, err);
+        if (rc == 0)
+            rc = sources_mix(s, track, zeros, now, err);
+    }
+    return rc;
 }
 
 int sources_end(struct sources *s, struct err *err)

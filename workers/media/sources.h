@@ -4,10 +4,12 @@
  * A channel of noise is left out of its track's mix (noise_gate.h), which comes up to 20 s later
  * for it. What a track has is kept until it is known which of its channels are sources
  * (channel_choice.h: at most ten minutes of it, and a minute more for a track of which no more
- * comes), and until the other tracks are as far. A track that begins later than others has silence
- * before, by the time that its first frame says; one that ends earlier has it behind; and one that
- * lags by more than a minute in the file gets it in between. What is missing within a track is not
- * filled. All of that depends on the file alone. One thread. */
+ * comes), and until the other tracks are as far. All tracks begin at the same instant; whoever
+ * feeds them says where a track is silent (sources_silence). A track that ends earlier than others
+ * has silence behind, and one that lags by more than a minute in the file gets it in between, in
+ * place of the silence that is said for it later. All of that depends on the file alone. One
+ * thread.
+ */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_SOURCES_H
 #define NIGHTSHIFT_WORKERS_MEDIA_SOURCES_H
 
@@ -36,16 +38,16 @@ int sources_new(uint32_t tracks, uint8_t how, sources_sink sink, void *arg, stru
 void sources_free(struct sources *s); /* NULL is fine */
 
 /* Before a track's first samples. channels: that may be heard apart, at most HEARING_SOURCES_MAX;
- * 0: it is mixed in any case. start: of its first sample, in samples at 16 kHz by any clock that
- * all tracks have; INT64_MIN: unknown. */
-int sources_begin(struct sources *s, uint32_t track, uint32_t channels, int64_t start,
-                  struct err *err);
+ * 0: it is mixed in any case. */
+int sources_begin(struct sources *s, uint32_t track, uint32_t channels, struct err *err);
 /* Does it still want the track's channels? */
 bool sources_wants_channels(const struct sources *s, uint32_t track);
 /* Its channels mixed; its channels interleaved. Both of the same stretches, in any order. */
 int sources_mix(struct sources *s, uint32_t track, const int16_t *pcm, size_t n, struct err *err);
 int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size_t n,
                      struct err *err);
+/* So many samples of silence in a track, of any length: its channels and their mix. */
+int sources_silence(struct sources *s, uint32_t track, int64_t n, struct err *err);
 /* The file has ended: gives the rest. */
 int sources_end(struct sources *s, struct err *err);
 

@@ -379,8 +379,8 @@ static void a_track_that_ends_is_not_waited_for(void **state)
 
     (void)state;
     assert_int_equal(sources_new(2, HEARING_AUTO, count_given, &given, &s, &err), 0);
-    assert_int_equal(sources_begin(s, 0, 2, 0, &err), 0);
-    assert_int_equal(sources_begin(s, 1, 0, 0, &err), 0);
+    assert_int_equal(sources_begin(s, 0, 2, &err), 0);
+    assert_int_equal(sources_begin(s, 1, 0, &err), 0);
     assert_int_equal(sources_channels(s, 0, second, 16000, &err), 0);
     assert_int_equal(sources_mix(s, 0, second, 16000, &err), 0);
     for (int i = 0; i < 800; i++)
