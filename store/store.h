@@ -275,6 +275,7 @@ struct store_media_end { /* it was decoded to its end */
     int64_t total_ms;
     const uint8_t *content_hash; /* [16]; NULL: not computed */
     const char *damage;          /* "": whole; NULL: somebody else says it */
+    const char *clock;           /* "" or NULL: it does not jump; else an event, once */
 };
 /* What was found of a recording; either may be NULL. ERR_INPUT: a negative length. */
 int store_media(struct store *st, int64_t media_id, const struct store_media_info *info,

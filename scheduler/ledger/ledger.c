@@ -264,20 +264,25 @@ static struct ledger_entry *lately(struct ledger *l, enum ledger_kind kind, int6
 static int add_end(struct ledger *l, int64_t media, const struct msg_lease_end *m, struct err *err)
 {
     struct ledger_entry *e = lately(l, LEDGER_MEDIA, media, 0);
-    char *damage = m->damage ? strdup(m->damage) : NULL;
+    char *damage = m->damage ? strdup(m->damage) : NULL,
+         *clock = m->clock ? strdup(m->clock) : NULL;
 
-    if (m->damage && !damage)
+    if ((m->damage && !damage) || (m->clock && !clock)) {
+        free(damage);
+        free(clock);
         return err_set(err, ERR_NOMEM, "no memory to keep results");
+    }
     if (!e || e->has_end)
         e = add(l, LEDGER_MEDIA, err);
     if (!e) {
         free(damage);
+        free(clock);
         return err->code;
     }
     e->media = media;
     e->has_end = true;
-    e->end =
-        (struct msg_lease_end){.total_ms = m->total_ms, .has_hash = m->has_hash, .damage = damage};
+    e->end = (struct msg_lease_end){
+        .total_ms = m->total_ms, .has_hash = m->has_hash, .damage = damage, .clock = clock};
     memcpy(e->end.content_hash, m->content_hash, sizeof(e->end.content_hash));
     return 0;
 }

@@ -68,6 +68,7 @@ static int write_media(struct store *st, const struct ledger_entry *e, struct er
         .total_ms = e->end.total_ms,
         .content_hash = e->end.has_hash ? e->end.content_hash : NULL,
         .damage = e->end.damage,
+        .clock = e->end.clock,
     };
 
     return store_media(st, e->media, e->has_info ? &info : NULL, e->has_end ? &end : NULL, err);

@@ -139,7 +139,9 @@ static int put_info(struct merge *m, const struct media *d, struct err *err)
         .tag_count = tags.count,
         .audio_tracks = (uint32_t)d->tracks,
     };
-    const struct store_media_end end = {d->duration_ms, d->hashed ? d->hash : NULL, d->damage};
+    const struct store_media_end end = {.total_ms = d->duration_ms,
+                                        .content_hash = d->hashed ? d->hash : NULL,
+                                        .damage = d->damage};
 
     if (rc == 0)
         rc = store_media(m->to, d->here, &info, d->ended ? &end : NULL, err);

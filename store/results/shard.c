@@ -243,6 +243,19 @@ static int note_other_bytes(struct store *st, int64_t media_id, struct err *err)
                   "ti", now, media_id);
 }
 
+/* Each pass over a recording says it again. */
+static int note_clock(struct store *st, int64_t media_id, const char *what, struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+
+    db_now(now);
+    return db_run(st, err,
+                  "INSERT INTO event (at, kind, media_id, text) SELECT ?1, 'clock-jumps', ?2, ?3 "
+                  "WHERE NOT EXISTS (SELECT 1 FROM event WHERE media_id = ?2 "
+                  "AND kind = 'clock-jumps' AND text = ?3)",
+                  "tit", now, media_id, what);
+}
+
 static int put_media(struct store *st, int64_t media_id, const struct store_media_info *info,
                      const struct store_media_end *end, struct err *err)
 {
@@ -284,6 +297,8 @@ int store_media(struct store *st, int64_t media_id, const struct store_media_inf
         rc = note_other_bytes(st, media_id, err);
     if (rc == 0)
         rc = put_media(st, media_id, info, end, err);
+    if (rc == 0 && end && end->clock && end->clock[0])
+        rc = note_clock(st, media_id, end->clock, err);
     if (rc == 0 && info && (before.has_tags || info->tag_count))
         rc = tags_found(st, media_id, info->tags, info->tag_count, err);
     return db_leave(st, rc, err);

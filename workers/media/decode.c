@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "workers/media/ear.h"
 #include "workers/media/open_media.h"
-#include "workers/media/resample.h"
 #include "workers/media/sources.h"
 #include "workers/media/container_tags.h"
-#include "workers/media/track_clock.h"
 #include "workers/media/wire.h"
 
 /* A container that was recognised with no more certainty than this may be noise that looks like
@@ -17,29 +16,15 @@
 #define PROBATION_PACKETS 40
 /* Of the bytes read, and of the packets, so much must be audio. */
 #define REAL_SHARE 0.75
-/* So much sound at its own rate may have been read before what a container complains of. */
-#define LOST_SAMPLES 100000
 /* Nobody records a thousand hours in one file; a hostile one lasts for ever. */
 #define MAX_SAMPLES ((int64_t)1000 * 3600 * DECODER_RATE_HZ)
 
 struct decode {
     const struct decode_task *task;
     struct media media;
-    struct ear {
-        struct resampler mix, apart;
-        bool begun;
-        struct media_heard heard;
-        struct track_clock clock;
-        bool clocked;  /* the container has a clock */
-        int64_t zero;  /* its time when the file begins, in samples at 16 kHz */
-        int64_t given; /* samples handed on, silence too */
-        int64_t lost;  /* > 0: a hole in so many samples to come is sound that was lost */
-        int64_t first; /* when the first packet begins, from zero on; TRACK_CLOCK_UNKNOWN */
-        int64_t delay; /* of its decoder, which gives frames the times of later packets */
-        int64_t end;   /* when the last packet ends, from zero on; TRACK_CLOCK_UNKNOWN */
-    } ears[HEARING_SOURCES_MAX]; /* as media's */
-    struct sources *sources;     /* NULL: one mono source, straight on */
-    uint32_t rate_hz;            /* of the first one's first frame; 0: none came */
+    struct ear ears[HEARING_SOURCES_MAX]; /* as media's */
+    struct sources *sources;              /* NULL: one mono source, straight on */
+    uint32_t rate_hz;                     /* of the first one's first frame; 0: none came */
     AVPacket *packet;
     AVFrame *frame;
     bool described, probation;
@@ -254,19 +239,6 @@ static uint32_t may_be_apart(const struct decode *d, const AVFrame *f)
     return d->task->hearing.channels == HEARING_MIX ? 0 : (uint32_t)n;
 }
 
-/* A time of an ear's track, from the file's beginning on, or TRACK_CLOCK_UNKNOWN. */
-static int64_t time_of(const struct decode *d, uint32_t ear, int64_t at)
-{
-    const struct ear *e = &d->ears[ear];
-
-    if (!e->clocked || at == AV_NOPTS_VALUE)
-        return TRACK_CLOCK_UNKNOWN;
-    at = av_rescale_q(at, d->media.ears[ear].track->time_base, (AVRational){1, DECODER_RATE_HZ});
-    if (at == INT64_MIN || __builtin_sub_overflow(at, e->zero, &at))
-        return TRACK_CLOCK_UNKNOWN;
-    return at;
-}
-
 static int begin_ear(struct decode *d, uint32_t ear, struct err *err)
 {
     const AVFrame *f = d->frame;
@@ -321,49 +293,13 @@ static int fill_ear(struct decode *d, uint32_t ear, int64_t to, struct err *err)
     return rc;
 }
 
-#define DELAY_MOST (DECODER_RATE_HZ / 4)
-
-/* Some decoders (WMA) give their first frame when a later packet came, with that one's time. Where
- * nothing was lost before, the first frame is the first packet's. */
-static void learn_delay(struct ear *e, int64_t at)
-{
-    const int64_t first = e->first > 0 ? e->first : 0; /* what lies before zero is not played */
-
-    if (e->clock.begun || e->lost > 0 || at == TRACK_CLOCK_UNKNOWN ||
-        e->first == TRACK_CLOCK_UNKNOWN)
-        return;
-    if (at > first && at - first <= DELAY_MOST)
-        e->delay = at - first;
-}
-
-/* The sound stays where its container has it. */
-static int follow_clock(struct decode *d, uint32_t ear, struct err *err)
-{
-    struct ear *e = &d->ears[ear];
-    const AVFrame *f = d->frame;
-    int64_t at = time_of(d, ear, f->best_effort_timestamp), n = 0;
-
-    learn_delay(e, at);
-    if (f->sample_rate > 0)
-        n = track_clock_frame(&e->clock, at == TRACK_CLOCK_UNKNOWN ? at : at - e->delay,
-                              f->nb_samples, f->sample_rate, e->lost > 0);
-    e->lost = n > 0 || e->lost < f->nb_samples ? 0 : e->lost - f->nb_samples;
-    if (n > 0)
-        return fill_ear(d, ear, e->clock.base, err);
-    if (n < 0) {
-        resampler_shorten(&e->mix, (int)-n);
-        resampler_shorten(&e->apart, (int)-n);
-    }
-    return 0;
-}
-
 static int take_frame(struct decode *d, uint32_t ear, struct err *err)
 {
     struct from_ear from = {d, ear};
     int rc = d->ears[ear].begun ? 0 : begin_ear(d, ear, err);
 
-    if (rc == 0)
-        rc = follow_clock(d, ear, err);
+    if (rc == 0 && ear_follow(&d->ears[ear], d->frame))
+        rc = fill_ear(d, ear, d->ears[ear].clock.base, err);
     if (rc == 0 && d->sources && sources_wants_channels(d->sources, ear))
         rc = resampler_feed(&d->ears[ear].apart, d->frame, on_apart, &from, err);
     return rc == 0 ? resampler_feed(&d->ears[ear].mix, d->frame, on_mix, &from, err) : rc;
@@ -374,7 +310,7 @@ static void note_bad(struct decode *d, uint32_t ear)
 {
     d->bad++;
     d->last_bad = d->packets;
-    d->ears[ear].lost = d->ears[ear].lost > 0 ? d->ears[ear].lost : 1;
+    ear_lost_packet(&d->ears[ear]);
 }
 
 /* Takes what the decoder has ready. */
@@ -429,11 +365,8 @@ static int end_ears(struct decode *d, struct err *err)
     for (uint32_t i = 0; rc == 0 && i < d->media.ear_count; i++)
         rc = decode_packet(d, i, NULL, err);
     for (uint32_t i = 0; rc == 0 && i < d->media.ear_count; i++) {
-        struct ear *e = &d->ears[i];
-
-        rc = e->lost > 0 && track_clock_end(&e->clock, e->end) > 0
-                 ? fill_ear(d, i, e->clock.base, err)
-                 : flush_ear(d, i, err);
+        rc = ear_end(&d->ears[i]) ? fill_ear(d, i, d->ears[i].clock.base, err)
+                                  : flush_ear(d, i, err);
     }
     return rc == 0 && d->sources ? sources_end(d->sources, err) : rc;
 }
@@ -442,7 +375,6 @@ static int end_ears(struct decode *d, struct err *err)
 static int take_packet(struct decode *d, uint32_t ear, struct err *err)
 {
     const AVPacket *p = d->packet;
-    struct ear *e = &d->ears[ear];
 
     if (d->packets++ == 0)
         d->first_pos = p->pos > 0 ? p->pos : 0;
@@ -450,12 +382,7 @@ static int take_packet(struct decode *d, uint32_t ear, struct err *err)
     media_progress(&d->media);
     if (d->task->pulse.fn)
         d->task->pulse.fn(d->task->pulse.arg);
-    if (!e->clock.begun && e->first == TRACK_CLOCK_UNKNOWN)
-        e->first = time_of(d, ear, p->pts);
-    if (p->pts != AV_NOPTS_VALUE && p->duration >= 0 && p->duration < INT64_MAX - p->pts)
-        e->end = time_of(d, ear, p->pts + p->duration);
-    if (p->flags & AV_PKT_FLAG_CORRUPT && e->lost < 1)
-        e->lost = 1;
+    ear_packet(&d->ears[ear], p);
     if (av_packet_get_side_data(p, AV_PKT_DATA_ENCRYPTION_INFO, NULL)) {
         d->encrypted++;
         note_bad(d, ear);
@@ -482,7 +409,7 @@ static int run(struct decode *d, struct err *err)
         }
         /* If it was sound, a hole tells: behind the packets that were read before it. */
         for (uint32_t i = 0; d->media.complaints != complaints && i < d->media.ear_count; i++)
-            d->ears[i].lost = LOST_SAMPLES;
+            ear_lost_bytes(&d->ears[i]);
         ear = ear_of(d, d->packet);
         if (ear < d->media.ear_count)
             rc = take_packet(d, ear, err);
@@ -500,9 +427,9 @@ static int run(struct decode *d, struct err *err)
 
 /* --- the end --- */
 
-static void say(char damage[DECODE_DAMAGE_MAX], const char *what, const char *why)
+static void say(struct decode_remarks *r, const char *what, const char *why)
 {
-    snprintf(damage, DECODE_DAMAGE_MAX, "%s%s%s%s", what, why && *why ? " (" : "",
+    snprintf(r->damage, sizeof(r->damage), "%s%s%s%s", what, why && *why ? " (" : "",
              why && *why ? why : "", why && *why ? ")" : "");
 }
 
@@ -511,13 +438,10 @@ static void say(char damage[DECODE_DAMAGE_MAX], const char *what, const char *wh
  * is missing where it says that this one lasts for a minute. */
 static double track_seconds(const struct decode *d)
 {
-    const struct ear *e = &d->ears[0];
-    int64_t end = track_clock_next(&e->clock);
+    int64_t end = ear_ends_at(&d->ears[0]);
 
-    if (e->end != TRACK_CLOCK_UNKNOWN && e->end + e->clock.shift > end)
-        end = e->end + e->clock.shift;
     if (strncmp(d->media.fmt->iformat->name, "mov,", 4) == 0)
-        end -= e->clock.first;
+        end -= d->ears[0].clock.first;
     return (double)end / DECODER_RATE_HZ;
 }
 
@@ -527,8 +451,23 @@ static bool only_the_last(const struct decode *d)
     return d->bad == 1 && d->last_bad == d->packets && d->packets > 1;
 }
 
+static void say_jumps(const struct decode *d, struct decode_remarks *remarks)
+{
+    for (uint32_t i = 0; i < d->media.ear_count; i++) {
+        const struct track_clock *c = &d->ears[i].clock;
+
+        if (c->jumps == 0)
+            continue;
+        snprintf(remarks->clock, sizeof(remarks->clock),
+                 "the container's clock jumps by %.1f s at %.1f s%s: the times behind it go on",
+                 (double)c->jump_by / DECODER_RATE_HZ, (double)c->jump_at / DECODER_RATE_HZ,
+                 c->jumps > 1 ? ", and later again" : "");
+        return;
+    }
+}
+
 /* What was wrong with audio that came out all the same, or that there is none. */
-static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err *err)
+static int conclude(struct decode *d, struct decode_remarks *remarks, struct err *err)
 {
     const struct media *m = &d->media;
     double stated = media_stated_seconds(m);
@@ -571,32 +510,22 @@ static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err
                  (long long)d->bad, (long long)d->packets);
     }
     if (d->samples > 0) {
-        damage[0] = '\0';
         if (what[0])
-            say(damage, what, why);
+            say(remarks, what, why);
+        say_jumps(d, remarks);
         return 0;
     }
     if (what[0]) {
-        say(damage, what, why);
-        err_set(err, ERR_INPUT, "no audio could be decoded: %.400s", damage);
+        say(remarks, what, why);
+        err_set(err, ERR_INPUT, "no audio could be decoded: %.400s", remarks->damage);
         return err->code;
     }
-    say(damage, "holds no audio: its track is 0 seconds long", NULL);
+    say(remarks, "holds no audio: its track is 0 seconds long", NULL);
     return 0;
 }
 
-static void prepare_ear(struct decode *d, uint32_t ear)
-{
-    struct ear *e = &d->ears[ear];
-
-    e->mix.channel = d->task->hearing.channel;
-    e->clocked = media_begins(&d->media, ear, &e->zero);
-    e->clock.longest_hole = media_longest_hole(&d->media);
-    e->first = e->end = TRACK_CLOCK_UNKNOWN;
-}
-
 int decode_stream(struct stream *in, const struct decode_task *task, int64_t *total_samples,
-                  char damage[DECODE_DAMAGE_MAX], struct err *err)
+                  struct decode_remarks *remarks, struct err *err)
 {
     struct decode *d = NULL;
     int rc = ffmpeg_open(err);
@@ -608,13 +537,14 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
         rc = err_set(err, ERR_NOMEM, "out of memory");
         goto out;
     }
+    *remarks = (struct decode_remarks){0};
     d->task = task;
     d->stride = 1;
     rc = media_open(&d->media, in, &task->hearing, err);
     if (rc != 0)
         goto out;
     for (uint32_t i = 0; i < d->media.ear_count; i++)
-        prepare_ear(d, i);
+        ear_prepare(&d->ears[i], &d->media, i);
     if (d->media.ear_count > 1)
         rc = sources_new(d->media.ear_count, task->hearing.channels, on_sources, d, &d->sources,
                          err);
@@ -623,17 +553,15 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     d->probation = d->media.score <= DOUBTFUL_SCORE;
     rc = run(d, err);
     if (rc == 0)
-        rc = conclude(d, damage, err);
+        rc = conclude(d, remarks, err);
     if (rc == 0)
         rc = hand_on(d, err); /* and describes a recording without any sample */
     if (rc == 0)
         *total_samples = d->samples;
 out:
     if (d) {
-        for (uint32_t i = 0; i < d->media.ear_count; i++) {
-            resampler_free(&d->ears[i].mix);
-            resampler_free(&d->ears[i].apart);
-        }
+        for (uint32_t i = 0; i < d->media.ear_count; i++)
+            ear_free(&d->ears[i]);
         sources_free(d->sources);
         media_close(&d->media);
         av_packet_free(&d->packet);

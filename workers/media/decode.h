@@ -23,10 +23,14 @@ struct decode_task {
     struct hearing hearing;
 };
 
-#define DECODE_DAMAGE_MAX 400
+/* What is said of a recording at its end, in words; "": nothing. */
+struct decode_remarks {
+    char damage[400]; /* what was wrong, though audio came out */
+    char clock[160];  /* where its clock jumps */
+};
 
-/* Decodes `in` (borrowed) to its end. total_samples and damage are set; nothing else. */
+/* Decodes `in` (borrowed) to its end. total_samples and remarks are set; nothing else. */
 int decode_stream(struct stream *in, const struct decode_task *task, int64_t *total_samples,
-                  char damage[DECODE_DAMAGE_MAX], struct err *err);
+                  struct decode_remarks *remarks, struct err *err);
 
 #endif

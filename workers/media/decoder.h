@@ -73,6 +73,7 @@ struct decoder_end {
     bool has_hash;
     uint8_t content_hash[16]; /* XXH3-128 of all bytes, canonical big-endian */
     const char *damage;       /* "" or what was wrong though audio came out */
+    const char *clock;        /* "" or where the container's clock jumps, in words */
 };
 
 struct decoder_event {

@@ -252,27 +252,28 @@ static int run_decode(struct session *s, struct err *err)
                                .skip_samples = s->request.skip_samples,
                                .hearing = s->request.hearing};
     struct decoder_end end = {.complete = true};
-    char damage[DECODE_DAMAGE_MAX] = "";
+    struct decode_remarks remarks = {0};
     struct stream *in = NULL;
     struct err hash_err = {0};
     int rc = open_expected(s, &in, err);
 
     if (rc != 0)
         return rc;
-    rc = decode_stream(in, &task, &end.total_samples, damage, err);
+    rc = decode_stream(in, &task, &end.total_samples, &remarks, err);
     if (rc == 0 && s->request.want_hash) {
         /* A member that cannot be unpacked to its end has been called damaged already. */
         end.has_hash = hashed_finish(in, end.content_hash, &hash_err) == 0;
         if (!end.has_hash && hash_err.code != ERR_INPUT) {
             *err = hash_err;
             rc = hash_err.code;
-        } else if (!end.has_hash && !damage[0]) {
-            snprintf(damage, sizeof(damage), "%.300s", hash_err.msg);
+        } else if (!end.has_hash && !remarks.damage[0]) {
+            snprintf(remarks.damage, sizeof(remarks.damage), "%.300s", hash_err.msg);
         }
     }
     stream_close(in);
     if (rc == 0) {
-        end.damage = damage;
+        end.damage = remarks.damage;
+        end.clock = remarks.clock;
         wire_put_end(&s->out, &end);
         rc = send_out(s, WIRE_END, err);
     }
@@ -293,7 +294,7 @@ static int run_walk(struct session *s, struct err *err)
                                      .max_entries = s->request.limits.max_entries,
                                      .max_bytes = s->unpack.max_bytes,
                                      .memory_bytes = INNER_BYTES};
-    struct decoder_end end = {.complete = true, .damage = ""};
+    struct decoder_end end = {.complete = true, .damage = "", .clock = ""};
     int rc = archive_walk(&task, err);
 
     if (rc == 0) {

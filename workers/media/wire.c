@@ -87,6 +87,7 @@ static const struct field end[] = {
     FIELD_BOOL(decoder_end, has_hash),
     FIELD_FIXED(decoder_end, content_hash),
     FIELD_NAME(decoder_end, damage, TEXT_MAX),
+    FIELD_NAME(decoder_end, clock, TEXT_MAX),
 };
 
 static const struct field error[] = {

@@ -49,6 +49,7 @@ static void post_end(struct worker *w, const struct lease *l)
         .reached_end = l->reached_end,
         .has_hash = l->has_hash,
         .damage = (char *)l->damage,
+        .clock = (char *)l->clock,
     };
 
     m.shards = lease_total(w, l, &m.total_ms);

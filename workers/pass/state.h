@@ -82,7 +82,7 @@ struct lease {
     bool reached_end, has_hash;
     int64_t total_samples; /* as its decoder announces; for certain with reached_end */
     uint8_t content_hash[16];
-    char damage[512];
+    char damage[512], clock[256]; /* what its decoder says at the end */
 };
 
 /* What is heard of a shard by one of the stage's lanes. */

@@ -330,6 +330,7 @@ static const struct field lease_end[] = {
     FIELD_BOOL(msg_lease_end, has_hash),
     FIELD_FIXED(msg_lease_end, content_hash),
     FIELD_TEXT(msg_lease_end, damage, MAX_MESSAGE),
+    FIELD_TEXT(msg_lease_end, clock, MAX_MESSAGE),
 };
 
 static bool lease_end_holds(const void *of)

@@ -233,6 +233,7 @@ struct msg_lease_end {
     bool has_hash;
     uint8_t content_hash[16]; /* XXH3-128 (canonical, big-endian) of the whole file or member */
     char *damage; /* "" or what is wrong with a recording that gave results all the same */
+    char *clock;  /* "" or where the clock of its container jumps */
 };
 
 struct msg_heartbeat {

@@ -35,30 +35,30 @@ static int on_pcm(void *arg, const int16_t *pcm, size_t n, int64_t at, struct er
     return 0;
 }
 
-static int decode_bytes(const uint8_t *data, size_t len, struct heard *h, char *damage,
-                        int64_t *total, struct err *err)
+static int decode_bytes(const uint8_t *data, size_t len, struct heard *h,
+                        struct decode_remarks *remarks, int64_t *total, struct err *err)
 {
     const struct decode_task task = {on_info, on_pcm, {NULL, NULL}, h, 0, {0}};
     struct stream *s;
     int rc;
 
     assert_ok(stream_of_memory(data, len, (struct stream_pulse){0}, &s, err), *err);
-    rc = decode_stream(s, &task, total, damage, err);
+    rc = decode_stream(s, &task, total, remarks, err);
     stream_close(s);
     return rc;
 }
 
 static void check(const uint8_t *data, size_t len)
 {
-    char damage[DECODE_DAMAGE_MAX] = "";
+    struct decode_remarks remarks = {0};
     struct heard h = {0};
     struct err err = {0};
     int64_t total = -1;
-    int rc = decode_bytes(data, len, &h, damage, &total, &err);
+    int rc = decode_bytes(data, len, &h, &remarks, &total, &err);
 
     if (rc == 0) {
         assert_int_equal(total, h.samples);
-        assert_true(total > 0 || damage[0] != '\0');
+        assert_true(total > 0 || remarks.damage[0] != '\0');
     } else {
         assert_true(rc == ERR_INPUT || rc == ERR_LIMIT);
         assert_true(err.msg[0] != '\0');
@@ -121,7 +121,7 @@ TEST(cut_and_bent)
 
 TEST(a_sink_may_refuse)
 {
-    char damage[DECODE_DAMAGE_MAX] = "";
+    struct decode_remarks remarks = {0};
     struct heard h = {.stop_at = 20000};
     struct err err = {0};
     int64_t total;
@@ -130,7 +130,7 @@ TEST(a_sink_may_refuse)
 
     write_tone("sink.wav", 44100, 5);
     data = slurp("sink.wav", &len);
-    assert_int_equal(decode_bytes(data, len, &h, damage, &total, &err), ERR_IO);
+    assert_int_equal(decode_bytes(data, len, &h, &remarks, &total, &err), ERR_IO);
     assert_string_equal(err.msg, "nobody listens any more");
     assert_in_range(h.samples, 20001, 40000);
     free(data);
@@ -146,7 +146,7 @@ TEST(life_is_shown_while_skipping)
     struct heard h = {0};
     const struct decode_task task = {on_info, on_pcm,        {count_pulse, &pulses},
                                      &h,      INT64_MAX / 2, {0}};
-    char damage[DECODE_DAMAGE_MAX] = "";
+    struct decode_remarks remarks = {0};
     struct err err = {0};
     int64_t total = 0;
     struct stream *s;
@@ -156,7 +156,7 @@ TEST(life_is_shown_while_skipping)
     write_tone("skip.wav", 16000, 5);
     data = slurp("skip.wav", &len);
     assert_ok(stream_of_memory(data, len, (struct stream_pulse){0}, &s, &err), err);
-    assert_ok(decode_stream(s, &task, &total, damage, &err), err);
+    assert_ok(decode_stream(s, &task, &total, &remarks, &err), err);
     assert_int_equal(total, 80000);
     assert_int_equal(h.samples, 0);
     assert_true(h.info);
@@ -168,7 +168,7 @@ TEST(life_is_shown_while_skipping)
 /* More channels than any order of loudspeakers names are averaged. */
 TEST(nameless_channels)
 {
-    char damage[DECODE_DAMAGE_MAX] = "";
+    struct decode_remarks remarks = {0};
     struct heard h = {0};
     struct err err = {0};
     int64_t total = 0;
@@ -179,7 +179,7 @@ TEST(nameless_channels)
     data = slurp("many.wav", &len);
     data[22] = 9; /* channels, in frames of 18 bytes */
     data[32] = 18;
-    assert_ok(decode_bytes(data, len, &h, damage, &total, &err), err);
+    assert_ok(decode_bytes(data, len, &h, &remarks, &total, &err), err);
     assert_int_equal(total, 4000);
     free(data);
 }

@@ -373,8 +373,8 @@ static void describe(struct store *st, const struct store_task *task, const stru
                                                 .tag_count = 3},
                      NULL, &err),
          &err);
-    must(store_media(st, task->media_id, NULL, &(struct store_media_end){r->length_ms, NULL, ""},
-                     &err),
+    must(store_media(st, task->media_id, NULL,
+                     &(struct store_media_end){r->length_ms, NULL, "", NULL}, &err),
          &err);
 }
 

@@ -477,12 +477,13 @@ TEST(media_and_hashes)
     assert_int_equal(totals.audio_left_ms, 60000);
     assert_int_equal(totals.tasks_unknown, 2);
     shard_put(st, 1, 0, NULL, 0);
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){59000, NULL, "cut off"}, &e), e);
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){57000, NULL, NULL}, &e),
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){59000, NULL, "cut off", NULL}, &e),
+              e);
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){57000, NULL, NULL, NULL}, &e),
               e); /* of its damage nothing is said */
     assert_string_equal(text_of("SELECT duration_ms || damage FROM media WHERE media_id = 1"),
                         "57000cut off");
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, a, ""}, &e), e);
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, a, "", NULL}, &e), e);
     assert_int_equal(count_of("SELECT count(*) FROM media WHERE damage IS NOT NULL"), 0);
     /* The truth is not replaced by the container's word. */
     assert_ok(store_media(st, 1,
@@ -494,16 +495,25 @@ TEST(media_and_hashes)
     assert_int_equal(totals.audio_left_ms, 28000);
     assert_int_equal(totals.damaged, 0);
     assert_int_equal(count_of("SELECT count(*) FROM event"), 0);
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, b, NULL}, &e), e);
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, b, NULL, NULL}, &e), e);
     assert_string_equal(text_of("SELECT kind FROM event"), "content-differs");
     assert_string_equal(text_of("SELECT hex(content_hash) FROM media WHERE media_id = 1"),
                         "01000000000000000000000000000000");
-    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){1000, NULL, "cut off"}, &e), e);
+    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){1000, NULL, "cut off", NULL}, &e),
+              e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.damaged, 1);
     assert_string_equal(text_of("SELECT reason FROM failures WHERE kind = 'damaged'"), "cut off");
-    assert_int_equal(store_media(st, 2, NULL, &(struct store_media_end){-1, NULL, ""}, &e),
+    assert_int_equal(store_media(st, 2, NULL, &(struct store_media_end){-1, NULL, "", NULL}, &e),
                      ERR_INPUT);
+    /* Each pass says it again: it is told once. */
+    for (int i = 0; i < 2; i++)
+        assert_ok(store_media(st, 2, NULL,
+                              &(struct store_media_end){1000, NULL, "", "jumps by 7 s at 3 s"}, &e),
+                  e);
+    assert_string_equal(text_of("SELECT media_id || text FROM event WHERE kind = 'clock-jumps'"),
+                        "2jumps by 7 s at 3 s");
+    assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'clock-jumps'"), 1);
     catalog_close(st);
 }
 
