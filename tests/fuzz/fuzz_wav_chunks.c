@@ -19,12 +19,13 @@ static void chunks(const uint8_t *data, size_t size, bool sequential)
 {
     struct riff_chunk wanted[] = {{"bext", NULL, 0}, {"iXML", NULL, 0}};
     struct stream *in = NULL;
+    int64_t wrong_size = 0;
     struct err err;
 
     if (stream_of_memory(data, size, (struct stream_pulse){NULL, NULL}, &in, &err) != 0)
         return;
     in->sequential = sequential;
-    if (riff_chunks(in, wanted, 2, &err) == 0)
+    if (riff_chunks(in, wanted, 2, &wrong_size, &err) == 0)
         for (int i = 0; i < 2; i++) {
             if (wanted[i].data &&
                 (wanted[i].len > RIFF_CHUNK_MAX || wanted[i].data[wanted[i].len] != '\0'))
@@ -33,6 +34,8 @@ static void chunks(const uint8_t *data, size_t size, bool sequential)
                 ixml_scan(wanted[i].data, on_tag, NULL);
             free(wanted[i].data);
         }
+    if (wrong_size < 0 || (uint64_t)wrong_size > size)
+        abort();
     stream_close(in);
 }
 

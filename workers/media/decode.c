@@ -225,16 +225,19 @@ static int on_apart(void *arg, const int16_t *pcm, size_t n, struct err *err)
     return sources_channels(f->d->sources, f->ear, pcm, n, err);
 }
 
-/* How many of a frame's channels may be sources. Those of a film are one scene: nobody has chosen
- * to have them apart. */
+/* Those of a film are one scene: nobody has chosen to have them apart. */
+static bool is_scene(const struct decode *d, const AVFrame *f)
+{
+    return d->task->hearing.channels == HEARING_AUTO && f->ch_layout.nb_channels > 2 &&
+           f->ch_layout.order == AV_CHANNEL_ORDER_NATIVE;
+}
+
+/* How many of a frame's channels may be sources, or noise. */
 static uint32_t may_be_apart(const struct decode *d, const AVFrame *f)
 {
     const int n = f->ch_layout.nb_channels;
 
     if (d->task->hearing.channel || n < 2 || n > (int)HEARING_SOURCES_MAX)
-        return 0;
-    if (d->task->hearing.channels == HEARING_AUTO && n > 2 &&
-        f->ch_layout.order == AV_CHANNEL_ORDER_NATIVE)
         return 0;
     return d->task->hearing.channels == HEARING_MIX ? 0 : (uint32_t)n;
 }
@@ -261,7 +264,7 @@ static int begin_ear(struct decode *d, uint32_t ear, struct err *err)
     if (n >= 2 && !d->sources)
         rc = sources_new(1, d->task->hearing.channels, on_sources, d, &d->sources, err);
     d->ears[ear].apart.apart = n;
-    return rc == 0 && d->sources ? sources_begin(d->sources, ear, n, err) : rc;
+    return rc == 0 && d->sources ? sources_begin(d->sources, ear, n, is_scene(d, f), err) : rc;
 }
 
 /* What the resamplers still have. */

@@ -96,6 +96,17 @@ __attribute__((format(printf, 3, 0))) static void on_log(void *context, int leve
 
 /* --- bytes for FFmpeg --- */
 
+/* FFmpeg reads to the end of the file where a WAV's size of sound is all ones. */
+static void mend_size(struct media *m, uint8_t *bytes, int64_t n)
+{
+    const int64_t from = m->pos;
+
+    m->pos += n;
+    for (int64_t i = m->wrong_size; m->wrong_size > 0 && i < m->wrong_size + 4; i++)
+        if (i >= from && i < m->pos)
+            bytes[i - from] = 0xff;
+}
+
 static int on_read(void *arg, uint8_t *to, int n)
 {
     struct media *m = arg;
@@ -113,6 +124,7 @@ static int on_read(void *arg, uint8_t *to, int n)
     if (got < 0)
         return AVERROR(EIO);
     m->unproductive_bytes += (uint64_t)got;
+    mend_size(m, to, got);
     return got == 0 ? AVERROR_EOF : (int)got;
 }
 
@@ -129,7 +141,10 @@ static int64_t on_seek(void *arg, int64_t offset, int whence)
     }
     if (whence != SEEK_SET || offset < 0) /* avio turns SEEK_CUR into SEEK_SET itself */
         return AVERROR(EINVAL);
-    return stream_seek(m->in, offset, &m->in_err) == 0 ? offset : AVERROR(EIO);
+    if (stream_seek(m->in, offset, &m->in_err) != 0)
+        return AVERROR(EIO);
+    m->pos = offset;
+    return offset;
 }
 
 /* Whatever a container refers to outside itself is not there. */
@@ -195,7 +210,7 @@ static int read_promise(struct media *m, struct err *err)
 static int read_chunks(struct media *m, struct err *err)
 {
     struct riff_chunk wanted[] = {{"bext", NULL, 0}, {"iXML", NULL, 0}};
-    int rc = riff_chunks(m->in, wanted, 2, err);
+    int rc = riff_chunks(m->in, wanted, 2, &m->wrong_size, err);
 
     m->bext = wanted[0];
     m->ixml = wanted[1];

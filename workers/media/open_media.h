@@ -34,8 +34,10 @@ struct media {
     struct err in_err;            /* what the stream said; code 0: nothing */
     uint64_t external;            /* bit i: track i of a mov has its sound in another file */
     struct riff_chunk bext, ixml; /* of a WAV file, as they are */
-    char note[160];               /* FFmpeg's last complaint, printable; "" none */
-    uint64_t complaints;          /* how many there were */
+    int64_t wrong_size;  /* where a WAV states too small a size of its sound (riff_chunk.h); 0 */
+    int64_t pos;         /* in the stream, of what FFmpeg reads next */
+    char note[160];      /* FFmpeg's last complaint, printable; "" none */
+    uint64_t complaints; /* how many there were */
 };
 
 /* m is zeroed by the caller and freed by media_close in any case. Heard are those of hearing's

@@ -1,5 +1,7 @@
 #include "workers/media/resample.h"
 
+#include <string.h>
+
 #include "workers/audio/hearing.h"
 #include "workers/media/decoder.h"
 #include "workers/media/ffmpeg.h"
@@ -14,21 +16,34 @@ static bool same_shape(const struct resampler *r, const AVFrame *f)
            av_channel_layout_compare(&r->layout, &f->ch_layout) == 0;
 }
 
-/* Channels that nobody has named: the usual order for their number, as the ffmpeg tool guesses; and
- * where there is none for that number, their plain average. */
+/* Of one and two channels libswresample knows the mix. For more the names do not matter:
+ * fill_matrix has the weights. */
 static int choose_layout(const AVFrame *f, AVChannelLayout *ret, bool *average)
 {
     int n = f->ch_layout.nb_channels;
 
-    *average = false;
+    *average = n > 2;
+    if (n > 2)
+        return av_channel_layout_from_mask(ret, (UINT64_C(1) << n) - 1);
     if (f->ch_layout.order != AV_CHANNEL_ORDER_UNSPEC)
         return av_channel_layout_copy(ret, &f->ch_layout);
     av_channel_layout_default(ret, n);
-    if (ret->order == AV_CHANNEL_ORDER_UNSPEC) {
-        *average = true;
-        return av_channel_layout_from_mask(ret, (UINT64_C(1) << n) - 1);
-    }
     return 0;
+}
+
+#define BESIDE_CENTRE 0.35 /* what another channel counts */
+
+/* The place of the centre among its channels; -1: none is named so. */
+static int centre_of(const AVFrame *f)
+{
+    const uint64_t mask = f->ch_layout.order == AV_CHANNEL_ORDER_NATIVE ? f->ch_layout.u.mask : 0;
+    int n = 0;
+
+    if (!(mask & AV_CH_FRONT_CENTER))
+        return -1;
+    for (uint64_t below = mask & (AV_CH_FRONT_CENTER - 1); below; below &= below - 1)
+        n++;
+    return n;
 }
 
 /* The one that is taken, from 0 on; -1: all are mixed. */
@@ -38,13 +53,16 @@ static int taken(const struct resampler *r, const AVFrame *f)
 }
 
 /* Of a mix that libswresample would make otherwise: a row for each channel that comes out. */
-static void fill_matrix(const struct resampler *r, int channel, int n, double *ret)
+static void fill_matrix(const struct resampler *r, const AVFrame *f, double *ret)
 {
+    const int channel = taken(r, f), n = f->ch_layout.nb_channels, centre = centre_of(f);
+    const double beside = centre < 0 ? 1 : BESIDE_CENTRE, sum = 1 + (n - 1) * beside;
+
     for (uint32_t c = 0; c < r->apart; c++)
         for (int i = 0; i < n; i++)
             ret[c * (uint32_t)n + (uint32_t)i] = i == (int)c;
     for (int i = 0; i < n && !r->apart; i++)
-        ret[i] = channel < 0 ? 1.0 / n : i == channel;
+        ret[i] = channel >= 0 ? i == channel : i == centre || centre < 0 ? 1 / sum : beside / sum;
 }
 
 static int out_channels(const struct resampler *r) { return r->apart ? (int)r->apart : 1; }
@@ -77,7 +95,7 @@ static int start(struct resampler *r, const AVFrame *f, struct err *err)
                                  f->sample_rate, 0, NULL);
     }
     if (rc >= 0 && n <= MAX_CHANNELS && (average || r->apart || taken(r, f) >= 0)) {
-        fill_matrix(r, taken(r, f), n, matrix);
+        fill_matrix(r, f, matrix);
         rc = swr_set_matrix(r->swr, matrix, n);
     }
     if (rc >= 0)
@@ -190,11 +208,66 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
     return 0;
 }
 
-int resampler_feed(struct resampler *r, const AVFrame *frame, resampler_sink sink, void *arg,
+#define OPPOSED_STEP \
+    3 /* every so many samples are looked at: it is done for each frame of stereo */
+
+/* Do its two channels cancel out? Then the louder one, from 0 on; -1: they do not. */
+static int opposed(const AVFrame *f)
+{
+    const enum AVSampleFormat packed = av_get_packed_sample_fmt((enum AVSampleFormat)f->format);
+    const bool planar = av_sample_fmt_is_planar((enum AVSampleFormat)f->format) != 0;
+    const size_t bytes = (size_t)av_get_bytes_per_sample(packed);
+    double left = 0, right = 0, both = 0;
+
+    for (size_t i = 0; i < (size_t)f->nb_samples; i += OPPOSED_STEP) {
+        const uint8_t *at = f->extended_data[0] + i * bytes * (planar ? 1 : 2);
+        const double a = sample_of(packed, at);
+        const double b = sample_of(packed, planar ? f->extended_data[1] + i * bytes : at + bytes);
+
+        left += a * a;
+        right += b * b;
+        both += (a + b) * (a + b);
+    }
+    return both >= 0.1 * (left + right) ? -1 : left >= right ? 0 : 1;
+}
+
+/* Both channels become that one. */
+static int copy_channel(AVFrame *f, int from, struct err *err)
+{
+    const enum AVSampleFormat packed = av_get_packed_sample_fmt((enum AVSampleFormat)f->format);
+    const size_t bytes = (size_t)av_get_bytes_per_sample(packed), n = (size_t)f->nb_samples;
+    int rc = av_frame_make_writable(f);
+
+    if (rc < 0)
+        return rc == AVERROR(ENOMEM) ? err_set(err, ERR_NOMEM, "out of memory")
+                                     : err_set(err, ERR_INPUT, "the audio cannot be mixed");
+    if (av_sample_fmt_is_planar((enum AVSampleFormat)f->format)) {
+        memcpy(f->extended_data[!from], f->extended_data[from], n * bytes);
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++)
+        memcpy(f->extended_data[0] + (2 * i + (size_t)!from) * bytes,
+               f->extended_data[0] + (2 * i + (size_t)from) * bytes, bytes);
+    return 0;
+}
+
+/* An inverted cable, or half a recording with one, would leave nothing in the mix. */
+static int guard_mix(const struct resampler *r, AVFrame *f, struct err *err)
+{
+    int from = -1;
+
+    if (!r->apart && !r->channel && f->ch_layout.nb_channels == 2)
+        from = opposed(f);
+    return from < 0 ? 0 : copy_channel(f, from, err);
+}
+
+int resampler_feed(struct resampler *r, AVFrame *frame, resampler_sink sink, void *arg,
                    struct err *err)
 {
-    int rc = 0;
+    int rc = guard_mix(r, frame, err);
 
+    if (rc != 0)
+        return rc;
     if (!same_shape(r, frame)) {
         rc = resampler_flush(r, sink, arg, err);
         if (rc == 0)

@@ -18,6 +18,7 @@ struct queue {
 
 struct track {
     bool begun, decided;
+    bool scene;        /* no channel is a source: what is chosen is which are noise */
     int64_t owed;      /* silence that stands for it already, which lagged behind other tracks */
     uint32_t channels; /* that are kept apart while it is open whether they are sources; or are */
     uint32_t voices;   /* bit i: channel i is a source; 0: it is one, mixed */
@@ -188,6 +189,8 @@ static int choose(struct track *t, uint32_t voices, struct err *err)
     struct crosstalk *x = &t->crosstalk;
     int rc = 0;
 
+    voices = t->scene ? 0 : voices;
+
     for (uint32_t c = 0; c < t->channels; c++)
         if (voices >> c & 1)
             x->loud[x->channels++] = channel_choice_loud(t->choice, c);
@@ -325,11 +328,12 @@ static void measure(struct sources *s, size_t *least, size_t *most)
     }
 }
 
-int sources_begin(struct sources *s, uint32_t track, uint32_t channels, struct err *err)
+int sources_begin(struct sources *s, uint32_t track, uint32_t channels, bool scene, struct err *err)
 {
     struct track *t = &s->tracks[track];
 
     t->begun = true;
+    t->scene = scene;
     if (t->decided) /* it was not waited for */
         return 0;
     t->channels = s->how == HEARING_MIX || channels < 2 ? 0 : channels;

@@ -38,8 +38,9 @@ int sources_new(uint32_t tracks, uint8_t how, sources_sink sink, void *arg, stru
 void sources_free(struct sources *s); /* NULL is fine */
 
 /* Before a track's first samples. channels: that may be heard apart, at most HEARING_SOURCES_MAX;
- * 0: it is mixed in any case. */
-int sources_begin(struct sources *s, uint32_t track, uint32_t channels, struct err *err);
+ * 0: it is mixed in any case. scene: its channels are mixed, but for those that are noise. */
+int sources_begin(struct sources *s, uint32_t track, uint32_t channels, bool scene,
+                  struct err *err);
 /* Does it still want the track's channels? */
 bool sources_wants_channels(const struct sources *s, uint32_t track);
 /* Its channels mixed; its channels interleaved. Both of the same stretches, in any order. */

@@ -1,5 +1,7 @@
 /* Which of a file's tracks and channels are decoded, sample for sample as the ffmpeg tool takes
  * them out, and what is said of the others. */
+#include <math.h>
+
 #include "tests/unit/media/media_util.h"
 #include "workers/audio/babble.h"
 #include "workers/media/sources.h"
@@ -190,8 +192,115 @@ static void of_two_that_cancel_out_one_is_heard(void **state)
     outcome_free(&o);
     o = apart("inverted.wav", HEARING_MIX, 0);
     assert_string_equal(o.info.left_out, "");
-    assert_as_tool(&o, "inverted.wav", "");
+    assert_as_tool(&o, "inverted.wav", "-af 'pan=mono|c0=c1'");
     outcome_free(&o);
+}
+
+/* Of samples from .. to. */
+static double power(const struct outcome *o, double from, double to)
+{
+    double sum = 0;
+
+    for (size_t i = (size_t)(from * 16000); i < (size_t)(to * 16000) && i < o->samples; i++)
+        sum += (double)o->pcm[i] * o->pcm[i];
+    return sqrt(sum / ((to - from) * 16000)) / 32768;
+}
+
+/* A plug that was turned in the middle of a recording. */
+static void a_channel_may_be_inverted_for_a_while(void **state)
+{
+    static const char *const codecs[] = {"pcm_s16le", "pcm_f32le", "flac", "libmp3lame -b:a 256k"};
+
+    (void)state;
+    need_tools("ffmpeg");
+    for (size_t i = 0; i < 4; i++) {
+        struct outcome o;
+
+        sh("ffmpeg -v error -nostdin -y -f lavfi -i "
+           "'aevalsrc=0.3*sin(2*PI*t*300)|0.28*sin(2*PI*t*300)*(1-2*gte(t\\,4)*lt(t\\,8)):s=44100:"
+           "d=12"
+           ":c=stereo' -c:a %s half.mka",
+           codecs[i]);
+        o = apart("half.mka", HEARING_AUTO, 0);
+        assert_int_equal(o.rc, 0);
+        assert_true(power(&o, 0.1, 3.9) > 0.19);
+        assert_true(power(&o, 4.1, 7.9) > 0.19);
+        assert_true(power(&o, 8.1, 11.9) > 0.19);
+        outcome_free(&o);
+    }
+}
+
+/* A tone on one channel of so many, with names or without. */
+static void write_place(const char *path, uint32_t channels, uint32_t place, uint32_t names)
+{
+    const uint32_t n = 32000, bytes = n * channels * 2;
+    const uint16_t format[] = {0xfffe,
+                               (uint16_t)channels,
+                               16000,
+                               0,
+                               0,
+                               0,
+                               (uint16_t)(channels * 2),
+                               16,
+                               22,
+                               16,
+                               (uint16_t)names,
+                               (uint16_t)(names >> 16),
+                               1,
+                               0,
+                               0,
+                               0x10,
+                               0x80,
+                               0xaa00,
+                               0x3800,
+                               0x719b};
+    const uint32_t riff = 60 + bytes, size = 40;
+    uint16_t head[20];
+    FILE *f = fopen(path, "wb");
+
+    memcpy(head, format, sizeof(head));
+    memcpy(&head[4], &(uint32_t){32000 * channels}, 4);
+    memcpy(&head[12], "\x01\0\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71", 16);
+    assert_non_null(f);
+    fwrite("RIFF", 1, 4, f);
+    fwrite(&riff, 4, 1, f);
+    fwrite("WAVEfmt ", 1, 8, f);
+    fwrite(&size, 4, 1, f);
+    fwrite(head, 2, 20, f);
+    fwrite("data", 1, 4, f);
+    fwrite(&bytes, 4, 1, f);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t c = 0; c < channels; c++) {
+            int16_t v = c == place ? (int16_t)(8000 * sin(i * 0.1)) : 0;
+
+            fwrite(&v, 2, 1, f);
+        }
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Whoever named the channels may have been wrong, and most recorders name none. */
+static void a_voice_is_heard_on_whichever_channel(void **state)
+{
+    /* Unnamed, and as a speaker layout of so many. */
+    static const uint32_t masks[][2] = {{0, 0},    {0, 4},    {0, 3},     {0, 0xb},  {0, 0x107},
+                                        {0, 0x37}, {0, 0x3f}, {0, 0x13f}, {0, 0x63f}};
+
+    (void)state;
+    for (uint32_t channels = 1; channels <= 8; channels++)
+        for (uint32_t place = 0; place < channels; place++)
+            for (int named = 0; named < 2; named++) {
+                struct outcome o;
+
+                write_place("place.wav", channels, place, masks[channels][named]);
+                o = decode_path("place.wav", NULL);
+                assert_int_equal(o.rc, 0);
+                assert_int_equal(o.info.channels, channels);
+                if (power(&o, 0.5, 1.5) < 0.17 / 10)
+                    print_error("channel %u of %u%s\n", place + 1, channels,
+                                named ? ", named" : "");
+                assert_true(power(&o, 0.5, 1.5) >= 0.17 / 10);
+                outcome_free(&o);
+            }
 }
 
 /* A voice, and a channel of hum that is louder; the length is no whole number of frames. */
@@ -379,8 +488,8 @@ static void a_track_that_ends_is_not_waited_for(void **state)
 
     (void)state;
     assert_int_equal(sources_new(2, HEARING_AUTO, count_given, &given, &s, &err), 0);
-    assert_int_equal(sources_begin(s, 0, 2, &err), 0);
-    assert_int_equal(sources_begin(s, 1, 0, &err), 0);
+    assert_int_equal(sources_begin(s, 0, 2, false, &err), 0);
+    assert_int_equal(sources_begin(s, 1, 0, false, &err), 0);
     assert_int_equal(sources_channels(s, 0, second, 16000, &err), 0);
     assert_int_equal(sources_mix(s, 0, second, 16000, &err), 0);
     for (int i = 0; i < 800; i++)
@@ -412,6 +521,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(one_track_is_heard),
     cmocka_unit_test(channels_side_by_side),
     cmocka_unit_test(the_mix_has_what_no_source_has),
+    cmocka_unit_test(a_channel_may_be_inverted_for_a_while),
+    cmocka_unit_test(a_voice_is_heard_on_whichever_channel),
     cmocka_unit_test(of_two_that_cancel_out_one_is_heard),
     cmocka_unit_test(noise_beside_a_voice_is_left_out),
     cmocka_unit_test(a_noise_is_left_out_of_one_track),

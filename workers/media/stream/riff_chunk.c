@@ -54,46 +54,77 @@ static struct riff_chunk *wanted_of(const uint8_t *head, struct riff_chunk *want
     return NULL;
 }
 
-/* The chunk at `at`, where the stream is moved. 1: *at is that of the next one; 0: no more. */
-static int one_chunk(struct stream *in, int64_t *at, int64_t *large, struct riff_chunk *wanted,
-                     size_t count, struct err *err)
+#define BEHIND_LEAST 4096 /* bytes: less may be padding, or somebody's mark */
+
+/* What a walk over the chunks knows. */
+struct walk {
+    int64_t at;    /* the next chunk */
+    int64_t large; /* the size of `data` by a ds64 chunk */
+    int64_t sound; /* where the size of `data` is stated; 0: it was not met, or its size is open */
+    int64_t sound_end;
+    bool lost; /* what follows `data` are no chunks */
+};
+
+/* Letters, digits and blanks, and it ends within the file. */
+static bool is_chunk(const uint8_t head[8], int64_t at, int64_t file_size)
+{
+    for (int i = 0; i < 4; i++)
+        if (head[i] < 0x20 || head[i] > 0x7e)
+            return false;
+    return at + 8 + (int64_t)le32(head + 4) <= file_size;
+}
+
+/* The chunk at w->at, where the stream is moved. 1: w->at is that of the next one; 0: no more. */
+static int one_chunk(struct stream *in, struct walk *w, struct riff_chunk *wanted, size_t count,
+                     struct err *err)
 {
     struct riff_chunk *it;
     uint8_t head[8];
     int64_t got, size;
     bool sound;
-    int rc = stream_seek(in, *at, err);
+    int rc = stream_seek(in, w->at, err);
 
     got = rc == 0 ? stream_read_full(in, head, sizeof(head), err) : rc;
     if (got < (int64_t)sizeof(head))
         return got < 0 ? (int)got : 0;
+    if (w->sound && !is_chunk(head, w->at, in->size)) {
+        w->lost = true;
+        return 0;
+    }
     size = le32(head + 4);
     sound = memcmp(head, "data", 4) == 0;
     it = wanted_of(head, wanted, count);
     if (it && (rc = take_chunk(in, (uint32_t)size, it, err)) != 0)
         return rc;
-    if (memcmp(head, "ds64", 4) == 0 && (*large = long_data(in, (uint32_t)size, err)) < 0)
-        return (int)*large;
+    if (memcmp(head, "ds64", 4) == 0 && (w->large = long_data(in, (uint32_t)size, err)) < 0)
+        return (int)w->large;
     if (sound && size == UINT32_MAX)
-        size = *large;
+        size = w->large;
+    else if (sound && size > 0 && !w->sound)
+        w->sound = w->at + 4;
     if (sound && (in->sequential || size == 0)) /* 0: a length that was never filled in */
         return 0;
-    *at += 8 + size + (size & 1);
-    return (in->size < 0 || *at < in->size) && (!in->sequential || *at <= FORWARD_MAX);
+    if (w->sound == w->at + 4)
+        w->sound_end = w->at + 8 + size;
+    w->at += 8 + size + (size & 1);
+    return (in->size < 0 || w->at < in->size) && (!in->sequential || w->at <= FORWARD_MAX);
 }
 
-int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, struct err *err)
+int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, int64_t *wrong_size,
+                struct err *err)
 {
     uint8_t head[12];
-    int64_t at = sizeof(head), large = 0, got = stream_read_full(in, head, sizeof(head), err);
+    struct walk w = {.at = sizeof(head)};
+    int64_t got = stream_read_full(in, head, sizeof(head), err);
     int rc = got < 0 ? (int)got : 0, chunks = 0;
 
     if (got == sizeof(head) && memcmp(head + 8, "WAVE", 4) == 0 &&
         (memcmp(head, "RIFF", 4) == 0 || memcmp(head, "RF64", 4) == 0 ||
          memcmp(head, "BW64", 4) == 0))
         do
-            rc = one_chunk(in, &at, &large, wanted, count, err);
+            rc = one_chunk(in, &w, wanted, count, err);
         while (rc == 1 && ++chunks < CHUNKS_MAX);
+    *wrong_size = w.lost && in->size - w.sound_end > BEHIND_LEAST ? w.sound : 0;
     if (rc >= 0)
         rc = stream_seek(in, 0, err);
     for (size_t i = 0; rc < 0 && i < count; i++) {
