@@ -6,8 +6,10 @@
 
 #include "workers/media/ear.h"
 #include "workers/media/open_media.h"
+#include "workers/media/relay.h"
 #include "workers/media/sources.h"
 #include "workers/media/container_tags.h"
+#include "workers/media/track_choice.h"
 #include "workers/media/wire.h"
 
 /* A container that was recognised with no more certainty than this may be noise that looks like
@@ -25,6 +27,7 @@ struct decode {
     struct ear ears[HEARING_SOURCES_MAX]; /* as media's */
     struct sources *sources;              /* NULL: one mono source, straight on */
     uint32_t rate_hz;                     /* of the first one's first frame; 0: none came */
+    struct relay relay;
     AVPacket *packet;
     AVFrame *frame;
     bool described, probation;
@@ -375,10 +378,8 @@ static int end_ears(struct decode *d, struct err *err)
 }
 
 /* A packet of a track that is heard. */
-static int take_packet(struct decode *d, uint32_t ear, struct err *err)
+static int take_packet(struct decode *d, uint32_t ear, const AVPacket *p, struct err *err)
 {
-    const AVPacket *p = d->packet;
-
     if (d->packets++ == 0)
         d->first_pos = p->pos > 0 ? p->pos : 0;
     d->packet_bytes += p->size;
@@ -392,6 +393,25 @@ static int take_packet(struct decode *d, uint32_t ear, struct err *err)
         return 0;
     }
     return decode_packet(d, ear, p, err);
+}
+
+/* The track goes on with the packets that were held. One that cannot be decoded is left out, as it
+ * was. */
+static int take_held(struct decode *d, struct err *err)
+{
+    struct relay *r = &d->relay;
+    const int stream = r->held[0]->stream_index;
+    struct err why;
+    int rc = decode_packet(d, 0, NULL, err);
+
+    if (rc == 0 && media_replace(&d->media, 0, stream, &why) == 0) {
+        ear_replace(&d->ears[0], &d->media, 0);
+        for (uint32_t i = 0; rc == 0 && i < r->count; i++)
+            if (r->held[i]->stream_index == stream)
+                rc = take_packet(d, 0, r->held[i], err);
+    }
+    relay_done(r, &d->media, stream);
+    return rc;
 }
 
 /* Reads and decodes to the end of the tracks. */
@@ -414,13 +434,19 @@ static int run(struct decode *d, struct err *err)
         for (uint32_t i = 0; d->media.complaints != complaints && i < d->media.ear_count; i++)
             ear_lost_bytes(&d->ears[i]);
         ear = ear_of(d, d->packet);
-        if (ear < d->media.ear_count)
-            rc = take_packet(d, ear, err);
+        if (ear < d->media.ear_count) {
+            relay_heard(&d->relay, &d->media, d->packet);
+            rc = take_packet(d, ear, d->packet, err);
+        } else if (relay_hold(&d->relay, &d->media, d->packet)) {
+            rc = take_held(d, err);
+        }
         complaints = d->media.complaints;
         av_packet_unref(d->packet);
         if (rc == 0 && d->probation && d->packets >= PROBATION_PACKETS)
             rc = judge(d, err);
     }
+    while (rc == 0 && relay_at_end(&d->relay))
+        rc = take_held(d, err);
     if (rc == 0)
         rc = end_ears(d, err);
     if (rc == 0 && d->probation)
@@ -527,6 +553,28 @@ static int conclude(struct decode *d, struct decode_remarks *remarks, struct err
     return 0;
 }
 
+/* Of several tracks the one with something to hear, where nobody asked for others. */
+static int open_track(struct decode *d, struct stream *in, struct err *err)
+{
+    struct hearing hearing = d->task->hearing;
+    uint32_t best, chosen;
+    int rc;
+
+    d->media.may_follow = !hearing.tracks;
+    rc = media_open(&d->media, in, &hearing, err);
+    if (rc != 0 || hearing.tracks || hearing.channel || media_tracks(&d->media) < 2)
+        return rc;
+    best = chosen = d->media.ears[0].nth;
+    media_close(&d->media);
+    d->media = (struct media){.may_follow = true};
+    rc = stream_seek(in, 0, err);
+    if (rc == 0)
+        rc = track_choice(in, best, d->task->pulse, &chosen, err);
+    if (chosen != best && chosen <= HEARING_TRACKS_MAX)
+        hearing.tracks = UINT32_C(1) << (chosen - 1);
+    return rc == 0 ? media_open(&d->media, in, &hearing, err) : rc;
+}
+
 int decode_stream(struct stream *in, const struct decode_task *task, int64_t *total_samples,
                   struct decode_remarks *remarks, struct err *err)
 {
@@ -543,7 +591,7 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     *remarks = (struct decode_remarks){0};
     d->task = task;
     d->stride = 1;
-    rc = media_open(&d->media, in, &task->hearing, err);
+    rc = open_track(d, in, err);
     if (rc != 0)
         goto out;
     for (uint32_t i = 0; i < d->media.ear_count; i++)
@@ -565,6 +613,7 @@ out:
     if (d) {
         for (uint32_t i = 0; i < d->media.ear_count; i++)
             ear_free(&d->ears[i]);
+        relay_clear(&d->relay);
         sources_free(d->sources);
         media_close(&d->media);
         av_packet_free(&d->packet);

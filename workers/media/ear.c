@@ -19,6 +19,12 @@ void ear_free(struct ear *e)
     resampler_free(&e->apart);
 }
 
+void ear_replace(struct ear *e, const struct media *m, uint32_t n)
+{
+    e->time_base = m->ears[n].track->time_base;
+    e->delay = 0;
+}
+
 /* A time of its track, from the file's beginning on, or TRACK_CLOCK_UNKNOWN. */
 static int64_t time_of(const struct ear *e, int64_t at)
 {

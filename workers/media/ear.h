@@ -26,6 +26,9 @@ struct ear {
 void ear_prepare(struct ear *e, const struct media *m, uint32_t n);
 void ear_free(struct ear *e);
 
+/* The track goes on as another stream. */
+void ear_replace(struct ear *e, const struct media *m, uint32_t n);
+
 /* Before a packet is decoded: its times count, whatever comes of it. */
 void ear_packet(struct ear *e, const AVPacket *packet);
 /* A packet that could not be decoded; the container complained of what lies behind the packets that

@@ -34,14 +34,15 @@
 #define FFMPEG_RESAMPLE(of)                                                                   \
     of(swr_alloc_set_opts2) of(swr_convert) of(swr_free) of(swr_get_out_samples) of(swr_init) \
         of(swr_set_compensation) of(swr_set_matrix)
-#define FFMPEG_CODEC(of)                                                                         \
-    of(av_codec_is_decoder) of(av_codec_iterate) of(av_packet_alloc) of(av_packet_free)          \
-        of(av_packet_get_side_data) of(av_packet_rescale_ts) of(av_packet_unref)                 \
-            of(avcodec_alloc_context3) of(avcodec_find_decoder) of(avcodec_find_encoder_by_name) \
-                of(avcodec_free_context) of(avcodec_get_name) of(avcodec_open2)                  \
-                    of(avcodec_parameters_from_context) of(avcodec_parameters_to_context)        \
-                        of(avcodec_receive_frame) of(avcodec_receive_packet)                     \
-                            of(avcodec_send_frame) of(avcodec_send_packet)
+#define FFMPEG_CODEC(of)                                                                       \
+    of(av_codec_is_decoder) of(av_codec_iterate) of(av_packet_alloc) of(av_packet_clone)       \
+        of(av_packet_free) of(av_packet_get_side_data) of(av_packet_rescale_ts)                \
+            of(av_packet_unref) of(avcodec_alloc_context3) of(avcodec_find_decoder)            \
+                of(avcodec_find_encoder_by_name) of(avcodec_free_context) of(avcodec_get_name) \
+                    of(avcodec_open2) of(avcodec_parameters_from_context)                      \
+                        of(avcodec_parameters_to_context) of(avcodec_receive_frame)            \
+                            of(avcodec_receive_packet) of(avcodec_send_frame)                  \
+                                of(avcodec_send_packet)
 #define FFMPEG_FORMAT(of)                                                                       \
     of(av_find_best_stream) of(av_find_program_from_stream) of(av_probe_input_buffer2)          \
         of(av_read_frame) of(av_write_frame) of(av_write_trailer) of(avformat_alloc_context)    \
@@ -99,6 +100,7 @@ int ffmpeg_open(struct err *err);
 #define av_codec_is_decoder ffmpeg_functions.av_codec_is_decoder
 #define av_codec_iterate ffmpeg_functions.av_codec_iterate
 #define av_packet_alloc ffmpeg_functions.av_packet_alloc
+#define av_packet_clone ffmpeg_functions.av_packet_clone
 #define av_packet_free ffmpeg_functions.av_packet_free
 #define av_packet_get_side_data ffmpeg_functions.av_packet_get_side_data
 #define av_packet_rescale_ts ffmpeg_functions.av_packet_rescale_ts

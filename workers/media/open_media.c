@@ -347,6 +347,8 @@ static uint32_t audio_before(const struct media *m, unsigned stream)
     return n;
 }
 
+uint32_t media_tracks(const struct media *m) { return audio_before(m, m->fmt->nb_streams); }
+
 /* av_find_best_stream passes over tracks without these. */
 static bool can_be_decoded(const AVStream *track)
 {
@@ -382,6 +384,28 @@ static int open_ear(struct media *m, int stream, const AVCodec *codec, struct er
         av = avcodec_open2(e->dec, codec, NULL);
     }
     return av < 0 ? failed(m, av, "its audio track cannot be decoded", err) : 0;
+}
+
+int media_replace(struct media *m, uint32_t ear, int stream, struct err *err)
+{
+    const AVStream *track = m->fmt->streams[stream];
+    const uint32_t count = m->ear_count;
+    struct media_ear before = m->ears[ear];
+    int rc = check_track(m, stream, can_be_decoded(track), err);
+
+    if (rc == 0) {
+        m->ear_count = ear;
+        rc = open_ear(m, stream, avcodec_find_decoder(track->codecpar->codec_id), err);
+        m->ear_count = count;
+    }
+    if (rc != 0) {
+        if (m->ears[ear].dec != before.dec)
+            avcodec_free_context(&m->ears[ear].dec);
+        m->ears[ear] = before;
+        return rc;
+    }
+    avcodec_free_context(&before.dec);
+    return 0;
 }
 
 static int open_best(struct media *m, struct err *err)
@@ -476,9 +500,11 @@ static int choose_tracks(struct media *m, struct err *err)
 
     if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT))
         return failed(m, av, "not a readable recording", err);
+    m->follows = m->may_follow && strncmp(m->fmt->iformat->name, "mpeg", 4) == 0;
     rc = m->hearing.tracks ? open_several(m, err) : open_best(m, err);
     for (unsigned i = 0; i < m->fmt->nb_streams; i++)
-        m->fmt->streams[i]->discard = is_heard(m, i) ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
+        m->fmt->streams[i]->discard =
+            is_heard(m, i) || (m->follows && is_audio(m, i)) ? AVDISCARD_DEFAULT : AVDISCARD_ALL;
     m->track = m->ear_count ? m->ears[0].track : NULL;
     return rc;
 }
@@ -552,72 +578,6 @@ static const char *container_of(const struct media *m)
     if (strncmp(m->fmt->iformat->name, "mov,", 4) == 0)
         return brand && strncmp(brand->value, "qt", 2) != 0 ? "mp4" : "mov";
     return m->fmt->iformat->name;
-}
-
-/* Of those that are seen or heard: others have clocks of their own, such as a time code's. */
-static bool keeps_time(const AVStream *s)
-{
-    return (s->codecpar->codec_type == AVMEDIA_TYPE_AUDIO ||
-            (s->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
-             !(s->disposition & AV_DISPOSITION_ATTACHED_PIC))) &&
-           s->start_time != AV_NOPTS_VALUE;
-}
-
-static void find_earliest(const AVStream *s, int64_t *ret)
-{
-    const int64_t at =
-        keeps_time(s) ? av_rescale_q(s->start_time, s->time_base, (AVRational){1, DECODER_RATE_HZ})
-                      : INT64_MIN;
-
-    if (at != INT64_MIN && (*ret == INT64_MIN || at < *ret))
-        *ret = at;
-}
-
-bool media_begins(const struct media *m, uint32_t ear, int64_t *ret)
-{
-    const int stream = m->ears[ear].track->index;
-    const AVProgram *of = av_find_program_from_stream(m->fmt, NULL, stream);
-    int64_t at = INT64_MIN;
-
-    if (m->elementary || m->fmt->iformat->flags & AVFMT_NOTIMESTAMPS)
-        return false;
-    for (unsigned i = 0; of && i < of->nb_stream_indexes; i++)
-        if (of->stream_index[i] < m->fmt->nb_streams)
-            find_earliest(m->fmt->streams[of->stream_index[i]], &at);
-    for (unsigned i = 0; !of && i < m->fmt->nb_streams; i++)
-        find_earliest(m->fmt->streams[i], &at);
-    *ret = at;
-    return at != INT64_MIN;
-}
-
-int64_t media_longest_hole(const struct media *m)
-{
-    /* A transport stream's clock is a device's: appended pieces of several are hours apart. */
-    return (m->fmt->iformat->flags & AVFMT_TS_DISCONT ? 1 : 12) * (int64_t)3600 * DECODER_RATE_HZ;
-}
-
-double media_cut_factor(const struct media *m)
-{
-    double size = (double)m->in->size;
-
-    return size > 0 && m->promised_bytes > size + 1 ? m->promised_bytes / size : 1;
-}
-
-double media_stated_seconds(const struct media *m)
-{
-    if (m->fmt->duration_estimation_method != AVFMT_DURATION_FROM_STREAM)
-        return 0; /* reckoned from bit rates or times, which may jump */
-    /* An AVI counts frames that have no bytes, too; by its own size it is whole. */
-    if (strcmp(m->fmt->iformat->name, "avi") == 0 && m->promised_bytes > 0 &&
-        (double)m->in->size >= m->promised_bytes - 1 &&
-        (double)m->in->size < m->promised_bytes + 16)
-        return 0;
-    if (m->track->duration != AV_NOPTS_VALUE && m->track->duration > 0)
-        return (double)m->track->duration * av_q2d(m->track->time_base);
-    /* The container's length may be that of a longer video. */
-    if (m->fmt->nb_streams == 1 && m->fmt->duration != AV_NOPTS_VALUE && m->fmt->duration > 0)
-        return (double)m->fmt->duration / AV_TIME_BASE;
-    return 0;
 }
 
 void media_describe(const struct media *m, struct decoder_info *ret)

@@ -22,6 +22,8 @@ struct media_ear {   /* a track that is heard */
 struct media {
     struct stream *in; /* borrowed */
     struct hearing hearing;
+    bool may_follow; /* set by the caller: nobody asked for this track alone */
+    bool follows; /* the track may go on as another stream, whose packets are read, too (relay.h) */
     AVIOContext *io;
     AVFormatContext *fmt;
     struct media_ear ears[HEARING_SOURCES_MAX];
@@ -40,11 +42,18 @@ struct media {
     uint64_t complaints; /* how many there were */
 };
 
+/* Another stream in an ear's place, from here on. Errors: ERR_INPUT: it cannot be decoded; the ear
+ * is as it was. */
+int media_replace(struct media *m, uint32_t ear, int stream, struct err *err);
+
 /* m is zeroed by the caller and freed by media_close in any case. Heard are those of hearing's
  * tracks that are there, and have its channel. Errors: ERR_INPUT with the reason, and what the
  * stream gives. */
 int media_open(struct media *m, struct stream *in, const struct hearing *hearing, struct err *err);
 void media_close(struct media *m);
+
+/* How many audio tracks it has. */
+uint32_t media_tracks(const struct media *m);
 
 /* What is said of a recording that DRM keeps from everybody but a player. */
 int media_refuse_encrypted(struct err *err);

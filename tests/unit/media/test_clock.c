@@ -188,8 +188,8 @@ static void assert_as_clock(const int16_t *pcm, size_t n, size_t stride, const c
                     path, p->kind->sound, p->rate, p->seconds, p->late, p->hole, p->hole_at,
                     p->damaged ? ", damaged" : "", wrong, (double)n / RATE,
                     (double)theirs * STEP / RATE);
-    /* Decoders differ a little in what they make of noise. */
-    assert_in_range(wrong, 0, p->damaged ? 5 : 0);
+    /* A hole begins and ends with an encoder's frame; decoders differ in what they make of noise. */
+    assert_in_range(wrong, 0, p->damaged ? 5 : 2);
     free(a);
     free(b);
 }

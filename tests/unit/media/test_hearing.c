@@ -500,6 +500,83 @@ static void a_track_that_ends_is_not_waited_for(void **state)
     sources_free(s);
 }
 
+/* Somebody speaks on one of several tracks, and the container prefers another one. */
+static void a_track_with_nothing_to_hear_is_not_chosen(void **state)
+{
+    static const char *const first[] = {"anullsrc=r=48000:cl=mono,atrim=end=12",
+                                        "sine=1000:d=12:r=48000", "anoisesrc=d=12:r=48000:a=0.1"};
+    char speech[4096];
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    snprintf(speech, sizeof(speech), "%s", test_shared_path("samples/01_en_short.wav"));
+    if (!have_file(speech)) {
+        print_message("skipped: no %s\n", speech);
+        skip();
+    }
+    for (size_t i = 0; i < 3; i++)
+        for (int place = 1; place < 4; place++) {
+            sh("ffmpeg -v error -nostdin -y -f lavfi -i '%s' -i '%s' -map 0 -map %d -map %d -map "
+               "%d -c:a "
+               "pcm_s16le choice.mov",
+               first[i], speech, place == 1, place == 2, place == 3);
+            o = decode_path("choice.mov", NULL);
+            assert_int_equal(o.rc, 0);
+            assert_int_equal(o.info.tracks, 4);
+            sh("ffmpeg -v error -nostdin -y -i choice.mov -map 0:a:%d -ac 1 -ar 16000 -f s16le "
+               "ref.raw",
+               place);
+            {
+                size_t len;
+                uint8_t *want = slurp("ref.raw", &len);
+
+                assert_int_equal(o.samples, len / 2);
+                assert_memory_equal(o.pcm, want, len);
+                free(want);
+            }
+            assert_non_null(strstr(o.info.left_out, "track 1, "));
+            outcome_free(&o);
+        }
+    /* Where somebody speaks on the first, it is heard. */
+    sh("ffmpeg -v error -nostdin -y -i '%s' -i '%s' -map 0 -map 1 -c:a pcm_s16le choice.mov",
+       speech, speech);
+    o = decode_path("choice.mov", NULL);
+    assert_string_equal(o.info.left_out, "track 2");
+    outcome_free(&o);
+}
+
+/* A broadcast's sound goes on with another PID, before the other stream, behind it, or both. */
+static void a_track_goes_on_as_another_stream(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    need_tools("ffmpeg");
+    for (int length = 1; length <= 9; length += 4) {
+        sh("for i in 1 2 3; do ffmpeg -v error -nostdin -y -f lavfi -i "
+           "sine=$((300*i)):d=%d:r=48000 -c:a "
+           "mp2 -streamid 0:$((256+i)) -output_ts_offset $((i*%d)) piece$i.ts; done; cat piece1.ts "
+           "piece2.ts piece3.ts >pids.ts",
+           length, length);
+        o = decode_path("pids.ts", NULL);
+        assert_int_equal(o.rc, 0);
+        assert_in_range(o.samples, 3 * length * 16000 - 3000, 3 * length * 16000 + 3000);
+        assert_string_equal(o.damage, "");
+        for (int i = 0; i < 3; i++)
+            assert_true(power(&o, i * length + 0.1, (i + 1) * length - 0.1) > 0.05);
+        outcome_free(&o);
+    }
+    /* Two at once are two tracks. */
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i sine=300:d=8:r=48000 -f lavfi -i "
+       "sine=500:d=10:r=48000 "
+       "-map 0 -map 1 -c:a mp2 pids.ts");
+    o = decode_path("pids.ts", NULL);
+    assert_string_equal(o.info.left_out, "track 2");
+    assert_in_range(o.samples, 8 * 16000 - 3000, 10 * 16000 + 3000);
+    outcome_free(&o);
+}
+
 static void what_is_not_there_is_no_recording(void **state)
 {
     struct outcome o;
@@ -532,6 +609,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(an_earlier_track_is_heard_from_its_begin),
     cmocka_unit_test(a_track_that_begins_very_late_is_where_it_belongs),
     cmocka_unit_test(a_track_that_ends_is_not_waited_for),
+    cmocka_unit_test(a_track_with_nothing_to_hear_is_not_chosen),
+    cmocka_unit_test(a_track_goes_on_as_another_stream),
     cmocka_unit_test(what_is_not_there_is_no_recording),
 };
 

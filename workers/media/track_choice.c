@@ -1,0 +1,158 @@
+#include "workers/media/track_choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "workers/audio/channel_choice.h"
+#include "workers/audio/steady.h"
+#include "workers/media/resample.h"
+
+#define FRAMES_MOST (600 * 20) /* ten minutes */
+#define LOUD_DB 55             /* below full scale: what is softer is silence */
+#define LOUD_FRAMES 20         /* in a block with sound: a second of them */
+
+struct listener {
+    struct resampler resampler;
+    struct bands bands;
+    int16_t pcm[BANDS_FRAME];
+    size_t filled;
+    uint8_t level[STEADY_BLOCK][BANDS]; /* of the block that is under way */
+    size_t count;
+    uint32_t loud, frames;
+    bool sound, speech; /* in any block */
+};
+
+struct scan {
+    struct media media;
+    struct listener ears[HEARING_SOURCES_MAX];
+    AVPacket *packet;
+    AVFrame *frame;
+};
+
+static void end_block(struct listener *l)
+{
+    const enum steady what = steady_judge(l->level, l->count);
+
+    l->sound |= l->loud >= LOUD_FRAMES && what != STEADY_NOISE;
+    l->speech |= l->loud >= LOUD_FRAMES && what == STEADY_SPEECH;
+    l->count = 0;
+    l->loud = 0;
+}
+
+static int on_pcm(void *arg, const int16_t *pcm, size_t n, struct err *err)
+{
+    struct listener *l = arg;
+
+    (void)err;
+    while (n > 0) {
+        const size_t room = BANDS_FRAME - l->filled, take = n < room ? n : room;
+
+        memcpy(l->pcm + l->filled, pcm, take * sizeof(*pcm));
+        l->filled += take;
+        pcm += take;
+        n -= take;
+        if (l->filled < BANDS_FRAME)
+            break;
+        l->filled = 0;
+        bands_feed(&l->bands, l->pcm, l->level[l->count++]);
+        l->loud += channel_level(l->pcm, BANDS_FRAME) < LOUD_DB;
+        l->frames++;
+        if (l->count == STEADY_BLOCK)
+            end_block(l);
+    }
+    return 0;
+}
+
+/* What cannot be decoded is not heard, and is told by whoever hears the track. */
+static int feed(struct scan *s, uint32_t ear, const AVPacket *packet, struct err *err)
+{
+    int rc = 0;
+
+    (void)avcodec_send_packet(s->media.ears[ear].dec, packet);
+    while (rc == 0 && avcodec_receive_frame(s->media.ears[ear].dec, s->frame) == 0) {
+        rc = resampler_feed(&s->ears[ear].resampler, s->frame, on_pcm, &s->ears[ear], err);
+        av_frame_unref(s->frame);
+    }
+    return rc;
+}
+
+static uint32_t ear_of(const struct media *m, int stream)
+{
+    uint32_t i = 0;
+
+    while (i < m->ear_count && m->ears[i].track->index != stream)
+        i++;
+    return i;
+}
+
+/* Until somebody speaks on the best one. */
+static void listen(struct scan *s, uint32_t best, struct stream_pulse pulse)
+{
+    struct err ignored;
+    bool enough = false;
+    uint32_t ear;
+
+    while (!enough && av_read_frame(s->media.fmt, s->packet) >= 0) {
+        media_progress(&s->media);
+        if (pulse.fn)
+            pulse.fn(pulse.arg);
+        ear = ear_of(&s->media, s->packet->stream_index);
+        if (ear < s->media.ear_count)
+            enough = feed(s, ear, s->packet, &ignored) != 0 || s->ears[ear].frames >= FRAMES_MOST ||
+                     s->ears[best].speech;
+        av_packet_unref(s->packet);
+    }
+    for (uint32_t i = 0; i < s->media.ear_count; i++)
+        end_block(&s->ears[i]);
+}
+
+/* The place of the one to hear, where best is the container's. */
+static uint32_t choose(const struct scan *s, uint32_t best)
+{
+    if (s->ears[best].speech)
+        return best;
+    for (uint32_t i = 0; i < s->media.ear_count; i++)
+        if (s->ears[i].speech)
+            return i;
+    for (uint32_t i = 0; i < s->media.ear_count && !s->ears[best].sound; i++)
+        if (s->ears[i].sound)
+            return i;
+    return best;
+}
+
+static void scan_tracks(struct scan *s, struct stream *in, uint32_t nth, struct stream_pulse pulse,
+                        uint32_t *ret)
+{
+    const struct hearing all = {.channels = HEARING_MIX, .tracks = HEARING_ALL};
+    struct err ignored;
+    uint32_t best = 0;
+
+    s->packet = av_packet_alloc();
+    s->frame = av_frame_alloc();
+    if (!s->packet || !s->frame || media_open(&s->media, in, &all, &ignored) != 0)
+        return;
+    while (best < s->media.ear_count && s->media.ears[best].nth != nth)
+        best++;
+    if (best == s->media.ear_count || s->media.ear_count < 2)
+        return;
+    listen(s, best, pulse);
+    *ret = s->media.ears[choose(s, best)].nth;
+}
+
+int track_choice(struct stream *in, uint32_t best, struct stream_pulse pulse, uint32_t *ret,
+                 struct err *err)
+{
+    struct scan *s = calloc(1, sizeof(*s));
+
+    *ret = best;
+    if (!s)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    scan_tracks(s, in, best, pulse, ret);
+    for (uint32_t i = 0; i < HEARING_SOURCES_MAX; i++)
+        resampler_free(&s->ears[i].resampler);
+    media_close(&s->media);
+    av_packet_free(&s->packet);
+    av_frame_free(&s->frame);
+    free(s);
+    return stream_seek(in, 0, err);
+}
