@@ -11,6 +11,8 @@
 
 #define IO_BYTES (64 << 10)
 #define PROBE_BYTES (1u << 20)
+/* FFmpeg keeps what it reads until it has found the sound. */
+#define PATIENT_BYTES ((int64_t)200 << 20)
 /* A scan for the next frame of a bare stream gives up here; 4 GiB of zeros behind a header would
  * cost minutes. */
 #define ELEMENTARY_SCAN_BYTES ((uint64_t)64 << 20)
@@ -263,6 +265,10 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
     m->fmt->opaque = m;
     m->fmt->io_open = refuse_open;
     m->fmt->flags |= AVFMT_FLAG_CUSTOM_IO;
+    if (m->patient) {
+        m->fmt->probesize = PATIENT_BYTES;
+        m->fmt->max_analyze_duration = (int64_t)3600 * AV_TIME_BASE;
+    }
     av_dict_set(&options, "format_whitelist", allowed_formats, 0);
     av_dict_set(&options, "codec_whitelist", decoders, 0);
     av_dict_set(&options, "protocol_whitelist", "none", 0);
@@ -509,7 +515,8 @@ static int choose_tracks(struct media *m, struct err *err)
     return rc;
 }
 
-int media_open(struct media *m, struct stream *in, const struct hearing *hearing, struct err *err)
+static int open_once(struct media *m, struct stream *in, const struct hearing *hearing,
+                     struct err *err)
 {
     const AVInputFormat *format = NULL;
     int rc;
@@ -531,6 +538,32 @@ int media_open(struct media *m, struct stream *in, const struct hearing *hearing
     if (rc == 0 && m->fmt)
         rc = choose_tracks(m, err);
     media_progress(m);
+    return rc;
+}
+
+/* In containers without an index of their tracks, sound may begin minutes behind the pictures. */
+static bool may_come_later(const struct media *m)
+{
+    return !m->patient && m->fmt && m->in_err.code == 0 &&
+           (strncmp(m->fmt->iformat->name, "mpeg", 4) == 0 ||
+            strcmp(m->fmt->iformat->name, "flv") == 0 || m->fmt->ctx_flags & AVFMTCTX_NOHEADER);
+}
+
+int media_open(struct media *m, struct stream *in, const struct hearing *hearing, struct err *err)
+{
+    struct err first;
+    int rc = open_once(m, in, hearing, err);
+
+    if (rc != ERR_INPUT || !may_come_later(m))
+        return rc;
+    first = *err;
+    media_close(m);
+    *m = (struct media){.may_follow = m->may_follow, .patient = true};
+    rc = stream_seek(in, 0, err);
+    if (rc == 0)
+        rc = open_once(m, in, hearing, err);
+    if (rc == ERR_INPUT)
+        *err = first;
     return rc;
 }
 

@@ -22,6 +22,7 @@ struct media_ear {   /* a track that is heard */
 struct media {
     struct stream *in; /* borrowed */
     struct hearing hearing;
+    bool patient;    /* the sound was not found at once: it is looked for in the first 200 MiB */
     bool may_follow; /* set by the caller: nobody asked for this track alone */
     bool follows; /* the track may go on as another stream, whose packets are read, too (relay.h) */
     AVIOContext *io;

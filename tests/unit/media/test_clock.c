@@ -160,7 +160,8 @@ static bool *tool_steps(const char *path, uint32_t track, size_t *count)
     bool *ret;
     uint8_t *raw;
 
-    sh("ffmpeg -v quiet -nostdin -y -dts_delta_threshold 100000 -i '%s' -map 0:a:%u -af "
+    sh("ffmpeg -v quiet -nostdin -y -analyzeduration 3600M -probesize 200M "
+       "-dts_delta_threshold 100000 -i '%s' -map 0:a:%u -af "
        "aresample=async=1:first_pts=0:min_hard_comp=0.03 -ac 1 -ar 16000 -f s16le clock.raw -map "
        "0:v? -c copy -map 0:a:%u -f null - || test -s clock.raw",
        path, track, track);
@@ -188,7 +189,8 @@ static void assert_as_clock(const int16_t *pcm, size_t n, size_t stride, const c
                     path, p->kind->sound, p->rate, p->seconds, p->late, p->hole, p->hole_at,
                     p->damaged ? ", damaged" : "", wrong, (double)n / RATE,
                     (double)theirs * STEP / RATE);
-    /* A hole begins and ends with an encoder's frame; decoders differ in what they make of noise. */
+    /* A hole begins and ends with an encoder's frame; decoders differ in what they make of noise.
+     */
     assert_in_range(wrong, 0, p->damaged ? 5 : 2);
     free(a);
     free(b);
@@ -278,6 +280,32 @@ TEST(tracks_are_side_by_side_by_their_clocks)
         assert_int_equal(o.info.source_count, 2);
         for (uint32_t k = 0; k < 2; k++)
             assert_as_clock(o.pcm + k + 1, o.samples, 3, "two.mkv", k, &p[i % 2 ? k : 1 - k]);
+        outcome_free(&o);
+    }
+}
+
+/* A broadcast, or a camera, whose sound is switched on long after the picture. */
+TEST(sound_may_begin_minutes_behind_the_picture)
+{
+    static const char *const files[] = {"late.ts", "late.flv", "late.mkv", "late.mp4"};
+
+    begin();
+    for (size_t i = 0; i < 4; i++) {
+        struct outcome o;
+
+        sh("ffmpeg -v error -nostdin -y -f lavfi -i testsrc=size=64x48:rate=5:d=210 -itsoffset 200 "
+           "-f "
+           "lavfi -i sine=d=8:r=44100 -map 0 -map 1 -c:v %s -c:a %s %s",
+           i == 0   ? "mpeg4"
+           : i == 1 ? "flv"
+                    : "mpeg4",
+           i == 0 ? "mp2" : "aac", files[i]);
+        o = decode_path(files[i], NULL);
+        assert_int_equal(o.rc, 0);
+        assert_in_range(o.samples, 207.9 * RATE, 208.1 * RATE);
+        for (size_t k = 0; k < (size_t)(199.9 * RATE); k++)
+            assert_int_equal(o.pcm[k], 0);
+        assert_true(abs(o.pcm[(size_t)(204 * RATE)]) + abs(o.pcm[(size_t)(204 * RATE) + 10]) > 100);
         outcome_free(&o);
     }
 }
