@@ -542,6 +542,8 @@ static int conclude(struct decode *d, struct decode_remarks *remarks, struct err
         if (what[0])
             say(remarks, what, why);
         say_jumps(d, remarks);
+        if (!what[0] && !remarks->clock[0])
+            remarks->length = media_pictures_end(m);
         return 0;
     }
     if (what[0]) {

@@ -27,6 +27,7 @@ struct decode_task {
 struct decode_remarks {
     char damage[400]; /* what was wrong, though audio came out */
     char clock[160];  /* where its clock jumps */
+    int64_t length;   /* at 16 kHz: of its pictures, where they go on behind the sound; else 0 */
 };
 
 /* Decodes `in` (borrowed) to its end. total_samples and remarks are set; nothing else. */

@@ -73,7 +73,8 @@ struct decoder_end {
     bool has_hash;
     uint8_t content_hash[16]; /* XXH3-128 of all bytes, canonical big-endian */
     const char *damage;       /* "" or what was wrong though audio came out */
-    const char *clock;        /* "" or where the container's clock jumps, in words */
+    int64_t length; /* as total_samples: of a film whose pictures go on behind the sound; else 0 */
+    const char *clock; /* "" or where the container's clock jumps, in words */
 };
 
 struct decoder_event {

@@ -274,6 +274,7 @@ static int run_decode(struct session *s, struct err *err)
     if (rc == 0) {
         end.damage = remarks.damage;
         end.clock = remarks.clock;
+        end.length = remarks.length;
         wire_put_end(&s->out, &end);
         rc = send_out(s, WIRE_END, err);
     }

@@ -39,6 +39,20 @@ bool media_begins(const struct media *m, uint32_t ear, int64_t *ret)
     return at != INT64_MIN;
 }
 
+int64_t media_pictures_end(const struct media *m)
+{
+    const int64_t us = m->fmt->duration, most = INT64_C(1000) * 3600 * AV_TIME_BASE;
+    bool pictures = false;
+
+    for (unsigned i = 0; i < m->fmt->nb_streams; i++)
+        pictures |= m->fmt->streams[i]->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+                    !(m->fmt->streams[i]->disposition & AV_DISPOSITION_ATTACHED_PIC);
+    if (!pictures || us == AV_NOPTS_VALUE || us <= 0 || us > most ||
+        m->fmt->duration_estimation_method == AVFMT_DURATION_FROM_BITRATE)
+        return 0;
+    return us * DECODER_RATE_HZ / AV_TIME_BASE;
+}
+
 int64_t media_longest_hole(const struct media *m)
 {
     /* A transport stream's clock is a device's: appended pieces of several are hours apart. */

@@ -81,6 +81,10 @@ void media_left_out(const struct media *m, const struct media_heard *heard, char
  * in samples at 16 kHz. false: the container has no clock, or does not say. */
 bool media_begins(const struct media *m, uint32_t ear, int64_t *ret);
 
+/* When its pictures end by the container's word, in samples at 16 kHz from its beginning; 0: it has
+ * none, or does not say. */
+int64_t media_pictures_end(const struct media *m);
+
 /* The longest hole in a track that is one, and not a new beginning of the clock, in samples at 16
  * kHz. */
 int64_t media_longest_hole(const struct media *m);

@@ -88,6 +88,7 @@ static const struct field end[] = {
     FIELD_FIXED(decoder_end, content_hash),
     FIELD_NAME(decoder_end, damage, TEXT_MAX),
     FIELD_NAME(decoder_end, clock, TEXT_MAX),
+    FIELD_I64(decoder_end, length, 0, INT64_MAX / 1000),
 };
 
 static const struct field error[] = {

@@ -31,7 +31,9 @@ static void lease_free(struct worker *w, struct lease *l)
 
 uint32_t lease_total(const struct worker *w, const struct lease *l, int64_t *total_ms)
 {
-    *total_ms = l->reached_end ? l->total_samples * 1000 / DECODER_RATE_HZ : 0;
+    const int64_t length = l->length > l->total_samples ? l->length : l->total_samples;
+
+    *total_ms = l->reached_end ? length * 1000 / DECODER_RATE_HZ : 0;
     if (!l->reached_end)
         return 0;
     return stage_hears(w->stages[0].name) ? shard_count(l->msg.shard_ms, l->total_samples) : 1;

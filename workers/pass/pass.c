@@ -149,6 +149,7 @@ static int on_end(const struct pass *p, struct splitter *split, const struct dec
     if (l->has_hash)
         memcpy(l->content_hash, end->content_hash, sizeof(l->content_hash));
     utf8_copy(l->damage, sizeof(l->damage), end->damage ? end->damage : "");
+    l->length = end->length;
     utf8_copy(l->clock, sizeof(l->clock), end->clock ? end->clock : "");
     pthread_mutex_unlock(&p->w->lock);
     return 0;

@@ -81,6 +81,7 @@ struct lease {
     uint32_t sources;        /* of the recording, as its decoder says before any audio; 0: one */
     bool reached_end, has_hash;
     int64_t total_samples; /* as its decoder announces; for certain with reached_end */
+    int64_t length;        /* with its pictures, where they go on; else 0 */
     uint8_t content_hash[16];
     char damage[512], clock[256]; /* what its decoder says at the end */
 };
