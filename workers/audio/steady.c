@@ -141,3 +141,31 @@ enum steady steady_judge(const uint8_t (*level)[BANDS], size_t n)
         return STEADY_NOISE;
     return risen >= SPEECH_FRAMES && many >= SPEECH_PAIRS ? STEADY_SPEECH : STEADY_UNCLEAR;
 }
+
+/* The frame's samples as they were before somebody made them floating point. */
+static void to_16_bits(const float *pcm, int16_t *ret)
+{
+    for (int i = 0; i < BANDS_FRAME; i++)
+        ret[i] = (int16_t)lrintf(fmaxf(-1, fminf(1, pcm[i])) * 32767);
+}
+
+bool steady_noise(const float *pcm, size_t n)
+{
+    struct bands bands = {0};
+    uint8_t level[STEADY_BLOCK][BANDS];
+    int16_t frame[BANDS_FRAME];
+    size_t count = 0, blocks = 0;
+
+    for (size_t at = 0; at + BANDS_FRAME <= n; at += BANDS_FRAME) {
+        to_16_bits(pcm + at, frame);
+        bands_feed(&bands, frame, level[count++]);
+        if (count < STEADY_BLOCK && at + 2 * BANDS_FRAME <= n)
+            continue;
+        if (count >= STEADY_LEAST &&
+            steady_judge((const uint8_t(*)[BANDS])level, count) != STEADY_NOISE)
+            return false;
+        blocks += count >= STEADY_LEAST;
+        count = 0;
+    }
+    return blocks > 0;
+}

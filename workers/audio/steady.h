@@ -8,6 +8,7 @@
 #ifndef NIGHTSHIFT_WORKERS_AUDIO_STEADY_H
 #define NIGHTSHIFT_WORKERS_AUDIO_STEADY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,5 +25,8 @@ enum steady {
 
 /* n: at most 2 * STEADY_BLOCK. */
 enum steady steady_judge(const uint8_t (*level)[BANDS], size_t n);
+/* Of n samples at 16 kHz in [-1, 1]: is every block of them noise? A shorter rest at the end is not
+ * judged. */
+bool steady_noise(const float *pcm, size_t n);
 
 #endif

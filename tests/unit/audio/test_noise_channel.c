@@ -10,6 +10,7 @@
 #include "workers/audio/babble.h"
 #include "workers/audio/channel_choice.h"
 #include "workers/audio/noise_gate.h"
+#include "workers/audio/steady.h"
 
 #define RATE 16000
 #define SECONDS 30
@@ -330,6 +331,35 @@ TEST_SETUP(a_voice_in_noise_is_not_left_out, silence)
 }
 
 /* ---- the gate */
+
+/* Alone, without another channel as a witness. */
+TEST_SETUP(a_stretch_of_noise_is_noise, silence)
+{
+    static float both[SAMPLES];
+    const double gain = sqrt(0.001 / power(voice));
+
+    for (size_t k = 0; k < KINDS; k++) {
+        uint32_t found = 0;
+        float level;
+
+        for (uint32_t n = 0; n < 8; n++) {
+            seed = 100 * k + n + 1;
+            kinds[k].make();
+            level = (float)sqrt(0.001 / power(noise));
+            for (size_t i = 0; i < SAMPLES; i++) {
+                noise[i] *= level;
+                both[i] = noise[i] * 0.1f + (i < SAMPLES / 2 ? 0 : (float)gain * voice[i]);
+            }
+            found += steady_noise(noise, SAMPLES);
+            assert_false(steady_noise(noise, RATE));   /* too short to say */
+            assert_false(steady_noise(both, SAMPLES)); /* somebody speaks in its second half */
+        }
+        if (found < 5 && kinds[k].may_be_heard == 0)
+            print_error("%s: %u of 8\n", kinds[k].name, found);
+        assert_true(found >= 5 || kinds[k].may_be_heard > 0);
+    }
+    assert_false(steady_noise(voice, SAMPLES));
+}
 
 static int16_t mixed[SAMPLES];
 

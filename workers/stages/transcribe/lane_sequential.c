@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "workers/audio/steady.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/lane.h"
 #include "workers/stages/transcribe/outcome/loudness.h"
@@ -130,38 +131,67 @@ static bool is_loud(const float *pcm, int64_t samples, int64_t from)
     return (double)(loudness_share(&loud, start, end) * (end - start)) >= REST_LOUD_SECONDS;
 }
 
+/* The audio of a window once more; free it. */
+static float *audio_of(const struct lane_window *w, struct err *err)
+{
+    const struct lane *l = w->lane;
+    float *pcm = malloc((size_t)w->samples * sizeof(*pcm));
+
+    if (!pcm)
+        err_set(err, ERR_NOMEM, "no memory for a window's audio");
+    else if (l->source.read(l->source.arg, w->at, (size_t)w->samples, pcm) != w->samples)
+        memset(pcm, 0, (size_t)w->samples * sizeof(*pcm));
+    return pcm;
+}
+
+/* The model doubts that somebody speaks, and by the levels there is steady noise or a tone: two
+ * witnesses, whatever it thinks of its text. */
+static int judge_noise(const struct lane_window *w, struct decoding_result *r, struct err *err)
+{
+    float *pcm;
+
+    if (r->silent || r->no_speech_prob <= w->lane->policy->params->no_speech_threshold)
+        return 0;
+    pcm = audio_of(w, err);
+    if (!pcm)
+        return err->code;
+    r->silent = steady_noise(pcm, (size_t)w->samples);
+    free(pcm);
+    return 0;
+}
+
 /* A single timestamp at a text's end says that nothing follows in the window, and published models
  * write it too early at times: where it is loud behind it, listening goes on from there. The
  * reference goes to the window's end. */
 static int go_on(const struct lane_window *w, const struct outcome *o, int64_t *advance,
                  struct err *err)
 {
-    const struct lane *l = w->lane;
     int64_t end = o->closed && o->count ? o->drafts[o->count - 1].span.end : w->samples;
     float *pcm;
 
     *advance = o->advance;
     if (o->advance < w->samples || w->samples - end < REST_LEAST)
         return 0;
-    pcm = malloc((size_t)w->samples * sizeof(*pcm));
+    pcm = audio_of(w, err);
     if (!pcm)
-        return err_set(err, ERR_NOMEM, "no memory for a window's audio");
-    if (l->source.read(l->source.arg, w->at, (size_t)w->samples, pcm) == w->samples &&
-        is_loud(pcm, w->samples, end))
+        return err->code;
+    if (is_loud(pcm, w->samples, end))
         *advance = end;
     free(pcm);
     return 0;
 }
 
-int sequential_take(struct lane_window *w, const struct decoding_result *r, struct outcome *o,
+int sequential_take(struct lane_window *w, const struct decoding_result *result, struct outcome *o,
                     struct err *err)
 {
+    struct decoding_result heard = *result, *r = &heard;
     struct lane *l = w->lane;
     int64_t advance;
     int rc;
 
     l->windows++;
-    if ((rc = go_on(w, o, &advance, err)) || (rc = outcome_yield(o, w, r, &l->yield, err)))
+    if ((rc = judge_noise(w, r, err)) || (rc = go_on(w, o, &advance, err)) ||
+        (rc = outcome_yield(o, w, r, &l->yield, err)))
         return rc;
     take_language(l, w, r, o);
     take_text(l, r, o);
