@@ -15,14 +15,28 @@
 #include "workers/media/stream/fingerprint.h"
 #include "workers/media/stream/sniff.h"
 
+/* What a dry run has counted it as. */
+static const char *counted_as(const struct store_enqueue_counts *before,
+                              const struct store_enqueue_counts *after)
+{
+    return after->added > before->added       ? "new"
+           : after->changed > before->changed ? "changed"
+           : after->places > before->places   ? "known elsewhere"
+                                              : "known";
+}
+
 /* Something new for every stage. */
 static int found(struct enqueue_work *q, const struct store_found *f, struct err *err)
 {
+    const struct store_enqueue_counts before = *batch_counts(q->now->of[0]);
     int rc = 0;
 
     q->r->found++;
     for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
         rc = batch_found(q->now->of[i], f, err);
+    if (rc == 0)
+        enqueue_take(q, f->path, f->path_len, f->member, f->nth, 0,
+                     counted_as(&before, batch_counts(q->now->of[0])));
     return rc;
 }
 
@@ -53,13 +67,21 @@ static int add_member(struct enqueue_work *q, const struct walk_entry *e, const 
                             .inode = st->st_ino,
                             .device = st->st_dev};
     const struct enqueue_options *o = q->o;
+    const enum skip_reason skip = skip_member(m->member, o->hidden);
 
     q->r->files++;
     enqueue_progress(q, e->path, e->path_len);
+    if (skip != SKIP_NONE) {
+        q->r->skipped[skip]++;
+        enqueue_skip(q, e, m->member, m->nth, skip_word(skip));
+        *left_out = true;
+        return 0;
+    }
     if (walk_fits_any(o->exclude, m->member, false) ||
         (!all_included && o->include && !is_inner_archive(m) &&
          !walk_fits_any(o->include, m->member, false))) {
         q->r->excluded++;
+        enqueue_skip(q, e, m->member, m->nth, "excluded");
         *left_out = true;
         return 0;
     }
@@ -241,6 +263,7 @@ static int left_alone(struct enqueue_work *q, const struct walk_entry *e,
                       const struct store_known *k, bool same, struct err *err)
 {
     q->r->left_alone++;
+    enqueue_skip(q, e, "", 0, "not a recording");
     if (e->dir < 0 && !q->o->quiet)
         enqueue_say(q, e->path, e->path_len, "", 0,
                     "left alone: it is no recording (--all takes it anyway)");
@@ -273,6 +296,7 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
 
     if (!e->included && !(by_name && kind == MEDIA_ARCHIVE)) {
         q->r->excluded++;
+        enqueue_skip(q, e, "", 0, "excluded");
         return batch_kept(q->first, k->place_ids, k->count, err);
     }
     if ((by_name && kind == MEDIA_OTHER && !q->o->all) || is_of_page(q, e))
@@ -282,9 +306,10 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
         return errno == ENOENT ? 0 : enqueue_unreadable(q, e, errno, err);
     if (fstat(fd, &st) != 0)
         rc = enqueue_unreadable(q, e, errno, err);
-    else if (!S_ISREG(st.st_mode))
+    else if (!S_ISREG(st.st_mode)) {
         q->r->specials++;
-    else if (!by_name && (n = pread(fd, head, sizeof(head), 0)) < 0)
+        enqueue_skip(q, e, "", 0, "not a file");
+    } else if (!by_name && (n = pread(fd, head, sizeof(head), 0)) < 0)
         rc = enqueue_unreadable(q, e, errno, err);
     else {
         if (!by_name)
@@ -333,13 +358,6 @@ static int look_up(struct enqueue_work *q, const struct walk_entry *e, struct st
     return rc;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err *err)
 {
     struct store_known k = {0};
@@ -347,13 +365,15 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
     int rc;
 
     q->r->files++;
-    if (is_own(q->o->catalog, e->path))
+    if (is_own(q->o->catalog, e->path)) {
+        enqueue_skip(q, e, "", 0, "the catalog");
         return 0;
+    }
     if (q->o->settled_ms > 0 && e->st &&
-        (!watching_settled(e->st, q->o->settled_ms,
-                           q->o->as_of_ms ? q->o->as_of_ms : clock_wall_ms()) ||
-         watching_unfinished(base_name(e->path)))) {
+        !watching_settled(e->st, q->o->settled_ms,
+                          q->o->as_of_ms ? q->o->as_of_ms : clock_wall_ms())) {
         q->r->unsettled++;
+        enqueue_skip(q, e, "", 0, "not settled yet");
         return batch_unread(q->first, e->path, err);
     }
     rc = look_up(q, e, &k, has, err);
@@ -365,6 +385,7 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
         has_all &= has[i];
     if (same && e->included && (has_all || is_plain(q, e))) {
         q->r->found += k.count;
+        enqueue_take(q, e->path, e->path_len, "", 0, k.count, "known");
         rc = 0;
         for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
             /* What it is to do already may come at another time. */

@@ -67,6 +67,37 @@ void enqueue_say(struct enqueue_work *q, const char *path, size_t path_len, cons
     free(inner);
 }
 
+static void list(struct enqueue_work *q, const struct listing_line *line)
+{
+    if (!q->o->listing)
+        return;
+    enqueue_clear_line(q);
+    listing_add(q->o->listing, line);
+}
+
+void enqueue_skip(struct enqueue_work *q, const struct walk_entry *e, const char *member,
+                  uint32_t nth, const char *why)
+{
+    list(q, &(struct listing_line){.why = why,
+                                   .path = e->path,
+                                   .path_len = e->path_len,
+                                   .directory = e->directory,
+                                   .member = member,
+                                   .nth = nth});
+}
+
+void enqueue_take(struct enqueue_work *q, const char *path, size_t path_len, const char *member,
+                  uint32_t nth, uint32_t recordings, const char *why)
+{
+    list(q, &(struct listing_line){.taken = true,
+                                   .why = why,
+                                   .path = path,
+                                   .path_len = path_len,
+                                   .member = member,
+                                   .nth = nth,
+                                   .recordings = recordings});
+}
+
 int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const char *member,
                        uint32_t nth, const struct err *why, struct err *err)
 {
@@ -80,6 +111,13 @@ int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const
     int rc;
 
     enqueue_say(q, e->path, e->path_len, member, nth, why->msg);
+    list(q, &(struct listing_line){.why = "unreadable",
+                                   .path = e->path,
+                                   .path_len = e->path_len,
+                                   .directory = e->directory,
+                                   .member = member,
+                                   .nth = nth,
+                                   .error = why->msg});
     rc = batch_trouble(q->first, &t, err);
     return rc != 0 ? rc : batch_unread(q->first, e->path, err);
 }

@@ -202,6 +202,33 @@ class Enqueue(Program):
         self.assertEqual(1, self.enqueue()["vanished"])
         self.assertNotIn("b.mp3", self.present())
 
+    def test_what_was_thrown_away_is_skipped(self):
+        beside = ["$RECYCLE.BIN/S-1/$R1.wav", "#recycle/a.wav", "@Recycle/b.wav", ".Trash-1000/files/c.wav",
+                  ".AppleDouble/d.mp3", "@eaDir/e.wav/thumb.mp3", "half.wav.part", ".kept.wav.Zk3x9q",
+                  ".note.wav", ".talks/f.wav"]
+        for i, name in enumerate(beside + ["kept.wav"]):
+            self.put(name, wav(100 + i))
+        self.put("z.zip", self.zipped(("__MACOSX/g.wav", wav(7)), ("x/.Trashes/h.wav", wav(8)), ("i.wav", wav(9)),
+                                      (".j.wav", wav(10))))
+        found = self.enqueue()
+        self.assertEqual((2, 2, 5, 3, 2, 3), tuple(found[k] for k in (
+            "recordings", "new", "skipped_trash", "skipped_system", "skipped_unfinished", "skipped_hidden")))
+        self.assertEqual({"z.zip", "kept.wav"}, self.present())
+        said = " ".join(self.run_it("enqueue", self.archive, status=0).out.split())
+        self.assertIn("5 skipped as trash; 3 skipped as a system's own (AppleDouble, indexes); 2 unfinished files "
+                      "skipped; 3 hidden files or folders skipped (--hidden takes them)", said)
+        found = self.enqueue("--hidden", self.archive)
+        self.assertEqual((5, 3, 0), tuple(found[k] for k in ("recordings", "new", "skipped_hidden")))
+        # What was heard there has not vanished, and what is named itself is taken.
+        again = self.enqueue()
+        self.assertEqual((2, 2, 0), tuple(again[k] for k in ("recordings", "unchanged", "vanished")))
+        trash = os.path.join(self.archive, "$RECYCLE.BIN")
+        self.assertEqual(1, self.enqueue(trash)["new"])
+        self.assertEqual(1, self.enqueue(os.path.join(self.archive, "half.wav.part"))["new"])
+        self.assertEqual(0, self.enqueue()["vanished"])
+        shutil.rmtree(trash)
+        self.assertEqual(1, self.enqueue()["vanished"])
+
     def test_patterns_look_into_archives(self):
         with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
             z.writestr("in/e.wav", wav(1))
@@ -221,6 +248,40 @@ class Enqueue(Program):
         self.assertEqual((5, 1, 4), tuple(self.enqueue("-n", self.archive)[k]
                                           for k in ("recordings", "new", "unchanged")))
         self.assertEqual(before, self.sql("SELECT count(*) FROM job"))
+
+    def test_a_dry_run_lists_what_is_taken_and_why_not(self):
+        self.fill()
+        self.put("z.zip", self.zipped(("in/e.wav", wav(9)), ("__MACOSX/f.wav", wav(8))))
+        self.put("same.wav", wav(0))
+        self.put("broken.zip", b"PK\3\4" + os.urandom(200))
+        self.put("#recycle/g.wav", wav(10))
+        self.put(".note.wav", wav(11))
+        os.symlink("a.wav", os.path.join(self.archive, "link.wav"))
+
+        def listed(*options):
+            dry = self.enqueue("--dry-run", *options, self.archive)
+            self.assertTrue(dry["dry_run"])
+            return {(f["path"][len(self.archive) + 1:] + "//" * ("member" in f) + f.get("member", ""), f["why"])
+                    for f in dry["listed"] if f["taken"]}, {
+                        (f["path"][len(self.archive) + 1:] + "//" * ("member" in f) + f.get("member", ""), f["why"])
+                        for f in dry["listed"] if not f["taken"]}
+
+        skipped = {("#recycle", "trash"), (".note.wav", "hidden"), ("link.wav", "symbolic link"),
+                   ("z.zip//__MACOSX/f.wav", "system"), ("broken.zip", "unreadable"), ("notes.txt", "not a recording")}
+        self.assertEqual(({("a.wav", "new"), ("b.mp3", "new"), ("deep/er/c.wav", "new"), ("tmp/d.wav", "new"),
+                           ("z.zip//in/e.wav", "new"), ("same.wav", "known elsewhere")}, skipped), listed())
+        self.enqueue()
+        self.put("b.mp3", wav(77))
+        os.utime(os.path.join(self.archive, "z.zip"), (1, 1))
+        taken, left = listed("-x", "tmp/")
+        self.assertEqual({("a.wav", "known"), ("b.mp3", "changed"), ("deep/er/c.wav", "known"),
+                          ("z.zip//in/e.wav", "known"), ("same.wav", "known")}, taken)
+        self.assertEqual(skipped | {("tmp", "excluded")}, left)
+        lines = self.run_it("enqueue", "--dry-run", "-x", "tmp/", self.archive, status=0).out.split("\n\n")[0].splitlines()
+        self.assertIn(f"take  changed            {self.archive}/b.mp3", lines)
+        self.assertIn(f"skip  trash              {self.archive}/#recycle/", lines)
+        self.assertEqual(len(taken) + len(left), len(lines))
+        self.assertNotIn("take ", self.run_it("enqueue", "-q", "--dry-run", self.archive, status=0).out)
 
     def test_missing_path_is_said_and_the_rest_goes_on(self):
         self.fill()
