@@ -13,7 +13,7 @@
 #include "workers/media/sandbox.h"
 #include "workers/media/stream/archive.h"
 #include "workers/media/stream/fingerprint.h"
-#include "workers/media/stream/sniff.h"
+#include "workers/media/stream/kinds.h"
 
 /* What a dry run has counted it as. */
 static const char *counted_as(const struct store_enqueue_counts *before,
@@ -86,8 +86,12 @@ static int add_member(struct enqueue_work *q, const struct walk_entry *e, const 
         return 0;
     }
     if (m->code != 0) {
+        const char *sentence =
+            m->code == ERR_INPUT ? undecodable(m->member, m->head, m->head_len) : NULL;
         struct err why = {0};
 
+        if (sentence)
+            return enqueue_undecodable(q, e, m->member, m->nth, sentence, err);
         err_set(&why, m->code, "%s", m->message ? m->message : err_name(m->code));
         q->r->bad_members++;
         return enqueue_trouble_at(q, e, m->member, m->nth, &why, err);
@@ -289,6 +293,7 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
 {
     enum media_kind kind = MEDIA_OTHER;
     bool by_name = sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) != 0;
+    const char *sentence = NULL;
     char head[SNIFF_HEAD_BYTES];
     struct stat st;
     ssize_t n;
@@ -313,9 +318,13 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
         rc = enqueue_unreadable(q, e, errno, err);
     else {
         if (!by_name)
-            kind = sniff_bytes(head, (size_t)n);
+            kind = kind_of_file(e->name, head, (size_t)n);
+        if (!by_name && kind == MEDIA_OTHER)
+            sentence = undecodable(e->name, head, (size_t)n);
         if (kind == MEDIA_ARCHIVE)
             rc = add_archive(q, e, fd, &st, k, same, err);
+        else if (sentence)
+            rc = enqueue_undecodable(q, e, "", 0, sentence, err);
         else if (kind == MEDIA_RECORDING || q->o->all)
             rc = add_recording(q, e, k, fd, &st, err);
         else

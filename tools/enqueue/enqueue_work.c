@@ -122,6 +122,43 @@ int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const
     return rc != 0 ? rc : batch_unread(q->first, e->path, err);
 }
 
+/* Was the sentence said before? It is now. */
+static bool is_told(struct enqueue_work *q, const char *sentence)
+{
+    for (size_t i = 0; i < UNDECODABLE_TOLD; i++) {
+        if (q->told[i] == sentence)
+            return true;
+        if (!q->told[i]) {
+            q->told[i] = sentence;
+            return false;
+        }
+    }
+    return true;
+}
+
+int enqueue_undecodable(struct enqueue_work *q, const struct walk_entry *e, const char *member,
+                        uint32_t nth, const char *sentence, struct err *err)
+{
+    const struct request_trouble t = {.path = e->path,
+                                      .path_len = e->path_len,
+                                      .member = member,
+                                      .member_len = strlen(member),
+                                      .nth = nth,
+                                      .code = ERR_INPUT,
+                                      .message = sentence};
+
+    q->r->undecodable++;
+    if (!is_told(q, sentence))
+        enqueue_say(q, e->path, e->path_len, member, nth, sentence);
+    list(q, &(struct listing_line){.why = "cannot be decoded",
+                                   .path = e->path,
+                                   .path_len = e->path_len,
+                                   .member = member,
+                                   .nth = nth,
+                                   .error = sentence});
+    return batch_trouble(q->first, &t, err);
+}
+
 int enqueue_unreadable(struct enqueue_work *q, const struct walk_entry *e, int error,
                        struct err *err)
 {

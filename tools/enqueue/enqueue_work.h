@@ -11,6 +11,8 @@
 #include "tools/enqueue/listing.h"
 #include "tools/enqueue/walk.h"
 
+#define UNDECODABLE_TOLD 32
+
 struct dry_run;
 struct writer;
 
@@ -40,6 +42,7 @@ struct enqueue_result {
     uint64_t archives; /* looked into */
     uint64_t left_alone, excluded, links, specials;
     uint64_t skipped[SKIP_REASONS]; /* for their names; a folder counts as one */
+    uint64_t undecodable;           /* recordings of kinds that nothing here can decode */
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
     uint64_t unsettled;
     uint64_t reread, reread_bytes; /* files that were written since they were heard */
@@ -64,6 +67,7 @@ struct enqueue_work {
     int64_t shown_ms; /* when the progress line was drawn last */
     bool line;        /* it stands on the terminal now */
     uint32_t lines;
+    const char *told[UNDECODABLE_TOLD]; /* sentences about such kinds */
     bool sandbox_tried;
 };
 
@@ -85,6 +89,10 @@ void enqueue_take(struct enqueue_work *q, const char *path, size_t path_len, con
 /* Says it, and leaves it in the catalog; nothing at or below the path is called vanished. */
 int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const char *member,
                        uint32_t nth, const struct err *why, struct err *err);
+/* A recording of a kind that nothing here can decode: left in the catalog, and said once for each
+ * kind. Of an archive whose other members were read, this does not count as unread. */
+int enqueue_undecodable(struct enqueue_work *q, const struct walk_entry *e, const char *member,
+                        uint32_t nth, const char *sentence, struct err *err);
 /* A file or folder that could not be, for this errno. */
 int enqueue_unreadable(struct enqueue_work *q, const struct walk_entry *e, int error,
                        struct err *err);

@@ -101,6 +101,7 @@ void summary_json(const struct summary *s)
         {"skipped_hidden", r->skipped[SKIP_HIDDEN]},
         {"links", r->links},
         {"specials", r->specials},
+        {"undecodable", r->undecodable},
         {"unreadable_files", r->unreadable_files + r->bad_archives + r->bad_members},
         {"unreadable_folders", r->unreadable_folders},
         {"missing", r->missing_roots},
@@ -420,6 +421,9 @@ static void print_left_out(const struct enqueue_result *r)
           "symbolic links not followed (--follow does)");
     piece(&b, &first, "; ", r->specials, "pipe, socket or device left alone",
           "pipes, sockets or devices left alone");
+    piece(&b, &first, "; ", r->undecodable,
+          "recording of a kind that nothing here can decode (nightshift status --failures)",
+          "recordings of kinds that nothing here can decode (nightshift status --failures)");
     piece(&b, &first, "; ", r->unreadable_files, "file could not be read",
           "files could not be read");
     piece(&b, &first, "; ", r->unreadable_folders, "folder could not be read",

@@ -24,6 +24,7 @@
 #include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
 #include "workers/media/sandbox.h"
+#include "workers/media/stream/kinds.h"
 #include "workers/media/stream/libarchive.h"
 #include "workers/media/wire.h"
 
@@ -282,6 +283,9 @@ int decoder_start(int file, const struct decoder_work *work, const struct decode
         .skip_samples = work->skip_samples > 0 ? work->skip_samples : 0,
         .want_hash = work->want_hash,
         .has_fingerprint = work->fingerprint != NULL,
+        .headerless = headerless_of(work->member && work->member[0] ? work->member
+                                    : work->name                    ? work->name
+                                                                    : ""),
         .hearing = work->hearing,
     };
 

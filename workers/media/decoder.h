@@ -89,8 +89,9 @@ struct decoder_event {
 
 /* What is decoded; borrowed during the call. All zeros: a file from its beginning. */
 struct decoder_work {
-    const char *member;   /* NULL or "": the file itself */
-    uint32_t nth;         /* which of the members of that name, 0 ... */
+    const char *member; /* NULL or "": the file itself */
+    const char *name;   /* what the file is called, by which some kinds are known alone; or NULL */
+    uint32_t nth;       /* which of the members of that name, 0 ... */
     int64_t skip_samples; /* those before are decoded but not sent */
     bool want_hash;
     /* NULL: not compared; else, when the nth has another one, the first of that name that has it is

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "workers/media/ffmpeg.h"
+#include "workers/media/stream/sniff.h"
 
 #define IO_BYTES (64 << 10)
 #define PROBE_BYTES (1u << 20)
@@ -20,12 +21,17 @@
 /* Containers that hold audio and open nothing but the bytes they are given. What is not here
  * (playlists, concat, sdp, devices, pictures, subtitles, module music) is never opened. */
 static const char *const allowed_formats =
-    "aac,ac3,act,aea,aiff,amr,ape,asf,asf_o,ast,au,avi,avr,caf,dhav,dsf,dss,dts,dtshd,dv,eac3,flac,"
-    "flv,gsm,gxf,hcom,iff,ircam,ivr,kux,loas,matroska,webm,mmf,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,"
+    "aa,aac,ac3,act,aea,aiff,amr,ape,asf,asf_o,ast,au,avi,avr,caf,dhav,dsf,dss,dts,dtshd,dv,eac3,"
+    "flac,"
+    "flv,gsm,gxf,hcom,iff,ilbc,ircam,ivr,kux,loas,matroska,webm,mmf,mlp,mov,mp4,m4a,3gp,3g2,mj2,"
+    "mp3,mpc,"
     "mpc8,"
     "mpeg,mpegts,mxf,nistsphere,nsv,nut,nuv,ogg,oma,paf,pvf,qcp,rm,rso,sds,shn,smjpeg,sox,tak,"
     "truehd,"
-    "tta,ty,voc,w64,wav,wsd,wtv,wv,xa,xwma";
+    "tta,ty,voc,vqf,w64,wav,wsd,wtv,wv,xa,xwma";
+
+/* Those of stream/kinds.h, which are never found by their bytes. */
+static const char *const headerless_formats = "alaw,g722,g723_1,g726le,g729,gsm,mulaw,sln,wav";
 
 /* Frames one after the other, found by their sync word alone. */
 static const char *const elementary_formats = "aac,ac3,dts,eac3,flac,loas,mlp,mp3,truehd";
@@ -201,11 +207,62 @@ static int read_chunks(struct media *m, struct err *err)
     return rc;
 }
 
-/* Which container, by its bytes alone; a name could lie. */
+/* Kinds that nobody here decodes, and those that their name tells. */
+static int look_at_kind(struct media *m, struct err *err)
+{
+    uint8_t head[SNIFF_HEAD_BYTES];
+    int64_t got = stream_read_full(m->in, head, sizeof(head), err);
+    const struct headerless *bare = headerless_at(m->in->headerless);
+    const char *why = got > 0 ? undecodable("", head, (size_t)got) : NULL;
+
+    if (got < 0)
+        return (int)got;
+    if (why)
+        return err_set(err, ERR_INPUT, "%s", why);
+    if (bare && got > 0 && headerless_fits(head, (size_t)got))
+        m->bare = bare;
+    return stream_seek(m->in, 0, err);
+}
+
+/* A WAV header for samples of m->bare, so that FFmpeg knows them. */
+static int put_head(struct media *m, struct err *err)
+{
+    const struct headerless *b = m->bare;
+    const int64_t most = UINT32_MAX - 64;
+    const uint32_t bytes = m->in->size < 0 || m->in->size > most ? 0 : (uint32_t)m->in->size;
+    uint8_t *h = m->head;
+    const size_t len = 46;
+    int rc;
+
+    memcpy(h, "RIFF....WAVEfmt \x12\0\0", 20);
+    AV_WL32(h + 4, bytes ? bytes + (uint32_t)len - 8 : 0xffffffff);
+    AV_WL16(h + 20, b->wav_tag);
+    AV_WL16(h + 22, 1);
+    AV_WL32(h + 24, b->wav_rate_hz);
+    AV_WL32(h + 28, b->wav_rate_hz * b->wav_bits / 8);
+    AV_WL16(h + 32, 1);
+    AV_WL16(h + 34, b->wav_bits);
+    AV_WL16(h + 36, 0);
+    memcpy(h + 38, "data", 4);
+    AV_WL32(h + 42, bytes ? bytes : 0xffffffff);
+    rc = headed_open(m->in, h, len, &m->headed, err);
+    if (rc == 0)
+        m->in = m->headed;
+    return rc;
+}
+
+/* Which container, by its bytes alone: a name could lie. But where the bytes have no header, the
+ * name is all that there is. */
 static int probe(struct media *m, const AVInputFormat **ret, struct err *err)
 {
-    int score = av_probe_input_buffer2(m->io, ret, NULL, NULL, 0, PROBE_BYTES);
+    int score;
 
+    if (m->bare) {
+        m->score = AVPROBE_SCORE_MAX;
+        *ret = av_find_input_format(m->bare->demuxer);
+        return *ret ? 0 : err_set(err, ERR_INPUT, "this FFmpeg cannot read %s", m->bare->demuxer);
+    }
+    score = av_probe_input_buffer2(m->io, ret, NULL, NULL, 0, PROBE_BYTES);
     if (m->in_err.code != 0) {
         *err = m->in_err;
         return err->code;
@@ -236,6 +293,7 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
 {
     AVDictionary *options = NULL;
     char *decoders = audio_decoders();
+    char value[16];
     int av;
 
     m->fmt = decoders ? avformat_alloc_context() : NULL;
@@ -247,7 +305,11 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
     m->fmt->opaque = m;
     m->fmt->io_open = refuse_open;
     m->fmt->flags |= AVFMT_FLAG_CUSTOM_IO;
-    av_dict_set(&options, "format_whitelist", allowed_formats, 0);
+    av_dict_set(&options, "format_whitelist", m->bare ? headerless_formats : allowed_formats, 0);
+    if (m->bare && m->bare->option) {
+        snprintf(value, sizeof(value), "%u", m->bare->value);
+        av_dict_set(&options, m->bare->option, value, 0);
+    }
     av_dict_set(&options, "codec_whitelist", decoders, 0);
     av_dict_set(&options, "protocol_whitelist", "none", 0);
     free(decoders);
@@ -477,9 +539,13 @@ int media_open(struct media *m, struct stream *in, const struct hearing *hearing
     if (in->size == 0)
         return err_set(err, ERR_INPUT, "empty file");
     av_log_set_callback(on_log);
-    rc = read_promise(m, err);
+    rc = look_at_kind(m, err);
+    if (rc == 0)
+        rc = read_promise(m, err);
     if (rc == 0)
         rc = read_chunks(m, err);
+    if (rc == 0 && m->bare && m->bare->wav_tag)
+        rc = put_head(m, err);
     if (rc == 0)
         rc = make_io(m, err);
     if (rc == 0)
@@ -504,6 +570,7 @@ void media_close(struct media *m)
         av_freep(&m->io->buffer);
         avio_context_free(&m->io);
     }
+    stream_close(m->headed);
 }
 
 const char *media_undecodable(const struct media *m)

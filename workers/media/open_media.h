@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "workers/media/decoder.h"
 #include "workers/media/ffmpeg.h"
+#include "workers/media/stream/kinds.h"
 #include "workers/media/stream/riff_chunk.h"
 #include "workers/media/stream/stream.h"
 
@@ -20,7 +21,10 @@ struct media_ear {   /* a track that is heard */
 };
 
 struct media {
-    struct stream *in; /* borrowed */
+    struct stream *in; /* borrowed, or `headed` */
+    struct stream *headed;
+    uint8_t head[64];              /* in place of the one that the kind has not */
+    const struct headerless *bare; /* its name says what it is, for its bytes do not; or NULL */
     struct hearing hearing;
     AVIOContext *io;
     AVFormatContext *fmt;

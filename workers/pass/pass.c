@@ -49,6 +49,7 @@ static int start_decoder(const struct pass *p, struct stat *file, struct decoder
     rc = decoder_start(
         fd,
         &(struct decoder_work){.member = unpacked ? "" : m->member,
+                               .name = m->member[0] ? m->member : m->path,
                                .nth = m->nth,
                                .skip_samples = shard_first_sample(m->shard_ms, m->first),
                                .want_hash = m->want_hash,

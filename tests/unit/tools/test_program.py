@@ -229,6 +229,33 @@ class Enqueue(Program):
         shutil.rmtree(trash)
         self.assertEqual(1, self.enqueue()["vanished"])
 
+    def test_what_nothing_decodes_is_a_failure_with_its_name(self):
+        ds2 = b"\x03ds2" + bytes(600)
+        for i in range(3):
+            self.put(f"dictations/{i}.ds2", ds2 + bytes([i]))
+        self.put("voice.bin", b"\x02#!SILK_V3" + bytes(600))
+        self.put("z.zip", self.zipped(("in/old.ds2", ds2), ("kept.wav", wav(1))))
+        self.put("a.ul", b"\xff\x7f" * 4000)
+        done = self.run_it("enqueue", self.archive, status=0)
+        self.assertEqual(2, len(done.err.splitlines()), done.err)  # one of each kind
+        self.assertIn("5 recordings of kinds that nothing here can decode (nightshift status --failures)",
+                      " ".join(done.out.split()))
+
+        def failures():
+            return sorted((path[len(self.archive) + 1:], member, reason[:17]) for path, member, reason in
+                          self.sql("SELECT path, member, reason FROM failures WHERE kind = 'unreadable'"))
+
+        rows = [(f"dictations/{i}.ds2", "", "a dictation in DS") for i in range(3)] + [
+            ("voice.bin", "", "a voice message i"), ("z.zip", "in/old.ds2", "a dictation in DS")]
+        self.assertEqual(rows, failures())
+        again = self.enqueue()
+        self.assertEqual((2, 2, 0, 0), tuple(again[k] for k in ("recordings", "unchanged", "archives", "vanished")))
+        self.assertEqual(rows, failures())
+        os.remove(os.path.join(self.archive, "dictations", "1.ds2"))
+        self.put("dictations/2.ds2", wav(5))  # converted in its place
+        self.enqueue()
+        self.assertEqual([rows[0], *rows[3:]], failures())
+
     def test_patterns_look_into_archives(self):
         with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
             z.writestr("in/e.wav", wav(1))
