@@ -311,11 +311,14 @@ static int take_frames(struct decode *d, uint32_t ear, struct err *err)
 /* packet NULL: the end, so that the decoder gives what it has kept. */
 static int decode_packet(struct decode *d, uint32_t ear, const AVPacket *packet, struct err *err)
 {
-    int av = avcodec_send_packet(d->media.ears[ear].dec, packet);
+    int rc = packet ? media_follow(&d->media, ear, packet, err) : 0, av;
 
+    if (rc != 0)
+        return rc;
+    av = avcodec_send_packet(d->media.ears[ear].dec, packet);
     if (av == AVERROR(ENOMEM))
         return out_of_memory(err);
-    if (av < 0 && av != AVERROR_EOF)
+    if (av < 0 && av != AVERROR_EOF && !media_is_stub(&d->media, ear, packet))
         d->bad++; /* the tool goes on with the next one too */
     return take_frames(d, ear, err);
 }
@@ -399,7 +402,7 @@ static void say(char damage[DECODE_DAMAGE_MAX], const char *what, const char *wh
 /* What was wrong with audio that came out all the same, or that there is none. */
 static int conclude(struct decode *d, char damage[DECODE_DAMAGE_MAX], struct err *err)
 {
-    const struct media *m = &d->media;
+    struct media *m = &d->media;
     double stated = media_stated_seconds(m);
     double got = (double)d->samples / DECODER_RATE_HZ;
     const char *why = m->in_err.code ? m->in_err.msg : m->note;

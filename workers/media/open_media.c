@@ -36,69 +36,6 @@ static const char *const headerless_formats = "alaw,g722,g723_1,g726le,g729,gsm,
 /* Frames one after the other, found by their sync word alone. */
 static const char *const elementary_formats = "aac,ac3,dts,eac3,flac,loas,mlp,mp3,truehd";
 
-/* --- FFmpeg's complaints ---
- * The callback has no argument of ours; the context that complains carries the media in `opaque`.
- */
-
-static struct media *media_of(void *context)
-{
-    const AVClass *class = context ? *(const AVClass **)context : NULL;
-
-    if (!class || !class->class_name)
-        return NULL;
-    if (strcmp(class->class_name, "AVFormatContext") == 0)
-        return ((AVFormatContext *)context)->opaque;
-    if (strcmp(class->class_name, "AVCodecContext") == 0)
-        return ((AVCodecContext *)context)->opaque;
-    return NULL;
-}
-
-/* FFmpeg reads a mov's references to other files and passes them over, the one kind without a sound
- * to come and the other with this file's bytes in its place; only its log tells. A reference to the
- * file itself is 12 bytes long. The track is the one that is being read. */
-__attribute__((format(printf, 2, 0))) static void note_external(struct media *m, const char *format,
-                                                                va_list args)
-{
-    char line[80];
-    unsigned type, size = UINT_MAX;
-
-    if (!m || !m->fmt || m->fmt->nb_streams < 1 || m->fmt->nb_streams > 64)
-        return;
-    if (strncmp(format, "Unknown dref type", 17) == 0) {
-        vsnprintf(line, sizeof(line), format, args);
-        if (sscanf(line, "Unknown dref type 0x%x size %u", &type, &size) != 2)
-            return;
-    }
-    if (size > 12)
-        m->external |= UINT64_C(1) << (m->fmt->nb_streams - 1);
-}
-
-__attribute__((format(printf, 3, 0))) static void on_log(void *context, int level,
-                                                         const char *format, va_list args)
-{
-    struct media *m = level <= AV_LOG_ERROR ? media_of(context) : NULL;
-    char line[sizeof(m->note)];
-    char *shown;
-    size_t len;
-
-    if (level > AV_LOG_ERROR &&
-        (strncmp(format, "Unknown dref type", 17) == 0 || strstr(format, "opening external track")))
-        note_external(media_of(context), format, args);
-    if (!m)
-        return;
-    vsnprintf(line, sizeof(line), format, args);
-    len = strlen(line);
-    while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '.' || line[len - 1] == ' '))
-        line[--len] = '\0';
-    /* "moov atom not found" explains what "error reading header" behind it does not. */
-    if (len == 0 || strstr(m->note, "moov"))
-        return;
-    shown = utf8_display(line, len);
-    if (shown)
-        utf8_copy(m->note, sizeof(m->note), shown);
-    free(shown);
-}
-
 /* --- bytes for FFmpeg --- */
 
 static int on_read(void *arg, uint8_t *to, int n)
@@ -161,6 +98,15 @@ static int failed(struct media *m, int av, const char *what, struct err *err)
     }
     if (av == AVERROR(ENOMEM))
         return err_set(err, ERR_LIMIT, "%s: it wants more memory than a decoder may have", what);
+    if (strstr(m->note, "ncrypted") || strstr(m->note, "decryption key"))
+        return media_refuse_encrypted(err);
+    if (av == AVERROR_PATCHWELCOME || av == AVERROR(ENOSYS))
+        return err_set(err, ERR_INPUT,
+                       "of a kind that this FFmpeg cannot decode (%s): convert it with a program "
+                       "that plays it",
+                       m->missing[0] ? m->missing
+                       : m->note[0]  ? m->note
+                                     : what);
     av_strerror(av, text, sizeof(text));
     return err_set(err, ERR_INPUT, "%s (%s)", what, m->note[0] ? m->note : text);
 }
@@ -224,28 +170,12 @@ static int look_at_kind(struct media *m, struct err *err)
     return stream_seek(m->in, 0, err);
 }
 
-/* A WAV header for samples of m->bare, so that FFmpeg knows them. */
+/* Samples of m->bare behind a WAV header, so that FFmpeg knows them. */
 static int put_head(struct media *m, struct err *err)
 {
     const struct headerless *b = m->bare;
-    const int64_t most = UINT32_MAX - 64;
-    const uint32_t bytes = m->in->size < 0 || m->in->size > most ? 0 : (uint32_t)m->in->size;
-    uint8_t *h = m->head;
-    const size_t len = 46;
-    int rc;
+    int rc = headed_open_wav(m->in, b->wav_tag, b->wav_bits, b->wav_rate_hz, &m->headed, err);
 
-    memcpy(h, "RIFF....WAVEfmt \x12\0\0", 20);
-    AV_WL32(h + 4, bytes ? bytes + (uint32_t)len - 8 : 0xffffffff);
-    AV_WL16(h + 20, b->wav_tag);
-    AV_WL16(h + 22, 1);
-    AV_WL32(h + 24, b->wav_rate_hz);
-    AV_WL32(h + 28, b->wav_rate_hz * b->wav_bits / 8);
-    AV_WL16(h + 32, 1);
-    AV_WL16(h + 34, b->wav_bits);
-    AV_WL16(h + 36, 0);
-    memcpy(h + 38, "data", 4);
-    AV_WL32(h + 42, bytes ? bytes : 0xffffffff);
-    rc = headed_open(m->in, h, len, &m->headed, err);
     if (rc == 0)
         m->in = m->headed;
     return rc;
@@ -326,11 +256,6 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
     return 0;
 }
 
-int media_refuse_encrypted(struct err *err)
-{
-    return err_set(err, ERR_INPUT, "encrypted (DRM): enqueue a copy that is not protected");
-}
-
 /* Such a tag, where it is the demuxer's word: in other containers it is anybody's. */
 static bool says(const AVFormatContext *fmt, const char *container, const AVDictionary *tags,
                  const char *name)
@@ -348,34 +273,6 @@ static bool is_encrypted(const AVFormatContext *fmt, const AVStream *track)
            says(fmt, "matroska", track->metadata, "enc_key_id") ||
            says(fmt, "asf", fmt->metadata, "ASF_Protection_Type") ||
            says(fmt, "asf", fmt->metadata, "encryption"); /* ASF's other way */
-}
-
-/* There is an audio track, and it was not chosen. */
-static int refuse_track(const AVStream *track, struct err *err)
-{
-    const AVCodecParameters *p = track->codecpar;
-    const uint32_t tag = p->codec_tag;
-    char kind[40] = "unknown";
-
-    if (avcodec_find_decoder(p->codec_id)) {
-        return err_set(err, ERR_INPUT,
-                       "its audio track (%s) says neither rate nor channels: the file is cut short "
-                       "or damaged",
-                       avcodec_get_name(p->codec_id));
-    }
-    if (p->codec_id != AV_CODEC_ID_NONE) {
-        snprintf(kind, sizeof(kind), "%s", avcodec_get_name(p->codec_id));
-    } else if (tag > 0xffff) {
-        char *shown = utf8_display(av_fourcc2str(tag), strlen(av_fourcc2str(tag)));
-
-        utf8_copy(kind, sizeof(kind), shown ? shown : "");
-        free(shown);
-    } else if (tag != 0) {
-        snprintf(kind, sizeof(kind), "0x%04x", (unsigned)tag);
-    }
-    return err_set(err, ERR_INPUT,
-                   "no decoder for its audio (codec %s): convert it with a program that plays it",
-                   kind);
 }
 
 static bool is_audio(const struct media *m, unsigned i)
@@ -401,23 +298,21 @@ static bool can_be_decoded(const AVStream *track)
 }
 
 /* Why this audio track cannot be heard, as an error. */
-static int check_track(const struct media *m, int stream, bool decodable, struct err *err)
+static int check_track(struct media *m, int stream, bool decodable, struct err *err)
 {
     if (is_encrypted(m->fmt, m->fmt->streams[stream]))
         return media_refuse_encrypted(err);
     if (stream < 64 && (m->external >> stream & 1) != 0)
         return err_set(err, ERR_INPUT,
                        "its sound lies in another file, to which it refers: enqueue that one");
-    return decodable ? 0 : refuse_track(m->fmt->streams[stream], err);
+    return decodable ? 0 : media_refuse_track(m, m->fmt->streams[stream], err);
 }
 
-static int open_ear(struct media *m, int stream, const AVCodec *codec, struct err *err)
+static int open_decoder(struct media *m, struct media_ear *e, const AVCodec *codec, struct err *err)
 {
-    struct media_ear *e = &m->ears[m->ear_count++];
     int av;
 
-    *e = (struct media_ear){m->fmt->streams[stream], avcodec_alloc_context3(codec),
-                            audio_before(m, (unsigned)stream) + 1};
+    e->dec = avcodec_alloc_context3(codec);
     if (!e->dec)
         return err_set(err, ERR_NOMEM, "out of memory");
     av = avcodec_parameters_to_context(e->dec, e->track->codecpar);
@@ -430,6 +325,45 @@ static int open_ear(struct media *m, int stream, const AVCodec *codec, struct er
     return av < 0 ? failed(m, av, "its audio track cannot be decoded", err) : 0;
 }
 
+static int open_ear(struct media *m, int stream, const AVCodec *codec, struct err *err)
+{
+    struct media_ear *e = &m->ears[m->ear_count++];
+
+    *e = (struct media_ear){m->fmt->streams[stream], NULL, audio_before(m, (unsigned)stream) + 1};
+    return open_decoder(m, e, codec, err);
+}
+
+#define STREAMINFO_BYTES 34
+
+int media_follow(struct media *m, uint32_t ear, const AVPacket *packet, struct err *err)
+{
+    struct media_ear *e = &m->ears[ear];
+    AVCodecParameters *p = e->track->codecpar;
+    const bool begins = packet->size >= 17 + STREAMINFO_BYTES &&
+                        memcmp(packet->data,
+                               "\x7f"
+                               "FLAC",
+                               5) == 0 &&
+                        memcmp(packet->data + 9, "fLaC", 4) == 0;
+
+    if (p->codec_id != AV_CODEC_ID_FLAC || p->extradata_size != STREAMINFO_BYTES ||
+        e->dec->extradata_size != STREAMINFO_BYTES)
+        return 0;
+    if (begins)
+        memcpy(p->extradata, packet->data + 17, STREAMINFO_BYTES);
+    if (memcmp(e->dec->extradata, p->extradata, STREAMINFO_BYTES) == 0)
+        return 0;
+    avcodec_free_context(&e->dec);
+    return open_decoder(m, e, avcodec_find_decoder(p->codec_id), err);
+}
+
+bool media_is_stub(const struct media *m, uint32_t ear, const AVPacket *packet)
+{
+    const AVCodecParameters *p = m->ears[ear].track->codecpar;
+
+    return p->codec_id == AV_CODEC_ID_GSM_MS && packet && packet->size < p->block_align;
+}
+
 static int open_best(struct media *m, struct err *err)
 {
     const AVCodec *codec = NULL;
@@ -440,7 +374,7 @@ static int open_best(struct media *m, struct err *err)
         if (is_audio(m, i))
             audio = (int)i;
     if (audio < 0)
-        return err_set(err, ERR_INPUT, "no audio track");
+        return media_refuse_silence(m, err);
     rc = check_track(m, audio, index >= 0, err);
     return rc == 0 ? open_ear(m, index, codec, err) : rc;
 }
@@ -505,7 +439,7 @@ static int open_several(struct media *m, struct err *err)
                          "it has %u audio %s, and none of those that are to be heard: enqueue it "
                          "with other --tracks",
                          all, all == 1 ? "track" : "tracks")
-               : err_set(err, ERR_INPUT, "no audio track");
+               : media_refuse_silence(m, err);
 }
 
 static bool is_heard(const struct media *m, unsigned stream)
@@ -518,8 +452,11 @@ static bool is_heard(const struct media *m, unsigned stream)
 
 static int choose_tracks(struct media *m, struct err *err)
 {
-    int av = avformat_find_stream_info(m->fmt, NULL), rc;
+    int av, rc;
 
+    media_finds_out(m);
+    av = avformat_find_stream_info(m->fmt, NULL);
+    media_finds_out(NULL);
     if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT))
         return failed(m, av, "not a readable recording", err);
     rc = m->hearing.tracks ? open_several(m, err) : open_best(m, err);
@@ -538,7 +475,7 @@ int media_open(struct media *m, struct stream *in, const struct hearing *hearing
     m->hearing = *hearing;
     if (in->size == 0)
         return err_set(err, ERR_INPUT, "empty file");
-    av_log_set_callback(on_log);
+    media_hear_complaints();
     rc = look_at_kind(m, err);
     if (rc == 0)
         rc = read_promise(m, err);
@@ -554,7 +491,7 @@ int media_open(struct media *m, struct stream *in, const struct hearing *hearing
         rc = open_container(m, format, err);
     if (rc == 0 && m->fmt)
         rc = choose_tracks(m, err);
-    media_progress(m);
+    m->unproductive_bytes = 0;
     return rc;
 }
 
@@ -573,18 +510,11 @@ void media_close(struct media *m)
     stream_close(m->headed);
 }
 
-const char *media_undecodable(const struct media *m)
+void media_progress(struct media *m)
 {
-    const AVCodecParameters *p = m->track->codecpar;
-
-    /* Bits a sample, less one, are the five from bit 103 of the STREAMINFO on. */
-    if (p->codec_id == AV_CODEC_ID_FLAC && p->extradata_size >= 14 &&
-        ((p->extradata[12] & 1) << 4 | p->extradata[13] >> 4) == 31)
-        return "FLAC of 32 bits, which this FFmpeg cannot decode: convert it to 24 bits";
-    return "";
+    m->unproductive_bytes = 0;
+    m->packets++;
 }
-
-void media_progress(struct media *m) { m->unproductive_bytes = 0; }
 
 /* --- what was found --- */
 

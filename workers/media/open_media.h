@@ -39,6 +39,10 @@ struct media {
     uint64_t external;            /* bit i: track i of a mov has its sound in another file */
     struct riff_chunk bext, ixml; /* of a WAV file, as they are */
     char note[160];               /* FFmpeg's last complaint, printable; "" none */
+    char warned[100];             /* its last warning, printable, */
+    char missing[100];            /* and the one that says what it has no code for; "" none */
+    char undecodable[300];
+    uint64_t packets; /* of the tracks that are heard */
 };
 
 /* m is zeroed by the caller and freed by media_close in any case. Heard are those of hearing's
@@ -50,11 +54,29 @@ void media_close(struct media *m);
 /* What is said of a recording that DRM keeps from everybody but a player. */
 int media_refuse_encrypted(struct err *err);
 
-/* Why nothing comes of a track that should be decoded, where its kind says it; "" where not. */
-const char *media_undecodable(const struct media *m);
+/* From here on FFmpeg's complaints are noted in the media that they are of. */
+void media_hear_complaints(void);
+/* Those of contexts that FFmpeg makes for itself are m's, until NULL. Of the thread. */
+void media_finds_out(struct media *m);
+/* There is no audio track, or one of a kind that FFmpeg does not know as such. */
+int media_refuse_silence(struct media *m, struct err *err);
+/* There is this one, and it cannot be decoded. */
+int media_refuse_track(struct media *m, const AVStream *track, struct err *err);
+
+/* Why nothing came of a track that should be decoded, where it is not cut short; "" where that is
+ * not known. Valid until the next call. */
+const char *media_undecodable(struct media *m);
 
 /* A packet came: the scan for it is over. */
 void media_progress(struct media *m);
+
+/* Before a packet is decoded: where a link of a chained Ogg begins with a header of its own, of
+ * which FFmpeg does not tell its decoder (FLAC), the ear gets a decoder anew. */
+int media_follow(struct media *m, uint32_t ear, const AVPacket *packet, struct err *err);
+/* Is it the last block of a codec with blocks of one length, and shorter than these? What writes
+ * such ones pads with nothing; no decoder takes it, and nothing is lost but its few milliseconds.
+ */
+bool media_is_stub(const struct media *m, uint32_t ear, const AVPacket *packet);
 
 /* rate and channels as the container has them. */
 void media_describe(const struct media *m, struct decoder_info *ret);

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HEAD_BYTES 46
+
 struct headed_stream {
     struct stream base;
     struct stream *under;
-    const uint8_t *head;
-    int64_t len, pos;
+    uint8_t head[HEAD_BYTES];
+    int64_t pos;
 };
 
 static int64_t headed_read(struct stream *s, void *to, size_t n, struct err *err)
@@ -16,8 +18,8 @@ static int64_t headed_read(struct stream *s, void *to, size_t n, struct err *err
     struct headed_stream *h = (struct headed_stream *)s;
     int64_t got;
 
-    if (h->pos < h->len) {
-        got = h->len - h->pos < (int64_t)n ? h->len - h->pos : (int64_t)n;
+    if (h->pos < HEAD_BYTES) {
+        got = HEAD_BYTES - h->pos < (int64_t)n ? HEAD_BYTES - h->pos : (int64_t)n;
         memcpy(to, h->head + h->pos, (size_t)got);
     } else {
         got = stream_read(h->under, to, n, err);
@@ -33,7 +35,7 @@ static int headed_seek(struct stream *s, int64_t pos, struct err *err)
 
     if (pos < 0)
         return err_set(err, ERR_INPUT, "refers to a place before its beginning");
-    rc = stream_seek(h->under, pos > h->len ? pos - h->len : 0, err);
+    rc = stream_seek(h->under, pos > HEAD_BYTES ? pos - HEAD_BYTES : 0, err);
     if (rc == 0)
         h->pos = pos;
     return rc;
@@ -41,21 +43,42 @@ static int headed_seek(struct stream *s, int64_t pos, struct err *err)
 
 static void headed_close(struct stream *s) { free(s); }
 
-int headed_open(struct stream *under, const void *head, size_t len, struct stream **ret,
-                struct err *err)
+static void put16(uint8_t *to, uint32_t n)
+{
+    to[0] = (uint8_t)n;
+    to[1] = (uint8_t)(n >> 8);
+}
+
+static void put32(uint8_t *to, uint32_t n)
+{
+    put16(to, n);
+    put16(to + 2, n >> 16);
+}
+
+int headed_open_wav(struct stream *under, uint16_t tag, uint16_t bits, uint32_t rate_hz,
+                    struct stream **ret, struct err *err)
 {
     struct headed_stream *h = calloc(1, sizeof(*h));
+    const bool told = under->size >= 0 && under->size < UINT32_MAX - HEAD_BYTES;
 
     if (!h)
         return err_set(err, ERR_NOMEM, "out of memory");
     h->base = (struct stream){.read = headed_read,
                               .seek = headed_seek,
                               .close = headed_close,
-                              .size = under->size < 0 ? -1 : under->size + (int64_t)len,
+                              .size = under->size < 0 ? -1 : under->size + HEAD_BYTES,
                               .sequential = under->sequential};
     h->under = under;
-    h->head = head;
-    h->len = (int64_t)len;
+    memcpy(h->head, "RIFF....WAVEfmt \x12\0\0", 20);
+    put32(h->head + 4, told ? (uint32_t)under->size + HEAD_BYTES - 8 : UINT32_MAX);
+    put16(h->head + 20, tag);
+    put16(h->head + 22, 1);
+    put32(h->head + 24, rate_hz);
+    put32(h->head + 28, rate_hz * bits / 8);
+    put16(h->head + 32, 1);
+    put16(h->head + 34, bits);
+    memcpy(h->head + 38, "data", 4);
+    put32(h->head + 42, told ? (uint32_t)under->size : UINT32_MAX);
     *ret = &h->base;
     return 0;
 }

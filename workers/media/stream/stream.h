@@ -55,9 +55,10 @@ int stream_of_file(int fd, uint64_t size, struct stream_pulse pulse, struct stre
 int stream_of_memory(const void *data, size_t len, struct stream_pulse pulse, struct stream **ret,
                      struct err *err);
 
-/* `head` (borrowed) before the bytes of `under` (borrowed, too). */
-int headed_open(struct stream *under, const void *head, size_t len, struct stream **ret,
-                struct err *err);
+/* The samples of `under` (borrowed) behind a WAV header of one channel. tag: of Microsoft's list of
+ * formats. */
+int headed_open_wav(struct stream *under, uint16_t tag, uint16_t bits, uint32_t rate_hz,
+                    struct stream **ret, struct err *err);
 
 /* --- a stream whose content is hashed as it goes by (hashed.c) --- */
 
