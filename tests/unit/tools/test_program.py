@@ -602,6 +602,24 @@ class Requests(Program):
         self.assertEqual(1, self.enqueue()["new"])
         self.assertGreater(time.monotonic() - began, 1.0)
 
+    def test_a_run_waits_for_a_command_and_names_a_run(self):
+        self.fill()
+        self.enqueue()
+        self.run_it("cancel", "--all", status=0)
+        for purpose, status, least in (("enqueue", 0, 1), ("run", 69, 0)):
+            with open(self.catalog + ".lock", "r+b") as lock:
+                fcntl.lockf(lock, fcntl.LOCK_EX)
+                lock.write(f"pid {os.getpid()}\npurpose {purpose}\nsince 2026-01-01T00:00:00Z\n".encode())
+                lock.flush()
+                if least:
+                    threading.Timer(1.5, lambda lock=lock: fcntl.lockf(lock, fcntl.LOCK_UN)).start()
+                began = time.monotonic()
+                done = self.run_it("run", "--no-progress", status=status)
+                self.assertGreater(time.monotonic() - began, least)
+                self.assertEqual(status == 69, "holds this catalog" in done.err, done.err)
+                lock.seek(0)
+                lock.truncate()
+
     def uses_posix_locks(self):
         with open(os.path.join(SOURCE, "store/lock.c"), encoding="utf-8") as file:
             return "flock(" not in file.read()
