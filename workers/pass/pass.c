@@ -12,6 +12,7 @@
 #include "workers/stages/stage.h"
 #include "workers/pass/feed.h"
 #include "workers/pass/lease.h"
+#include "workers/pass/mounts.h"
 #include "workers/pass/split.h"
 #include "workers/pass/unpack.h"
 
@@ -247,6 +248,8 @@ static int decode(const struct pass *p, struct splitter *split, bool *told, stru
         decoder_on_pulse(d, on_pulse, (void *)p);
         rc = read_events(p, d, split, told, err);
     }
+    if (rc == ERR_STALLED && d)
+        rc = mounts_put_apart(p->l->msg.path, err);
     pthread_mutex_lock(&p->w->lock);
     p->l->decoder = NULL;
     if (d && p->l->from == LEASE_FILE && (rc == ERR_CHANGED || rc == ERR_MISSING))
