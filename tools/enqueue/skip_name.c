@@ -68,6 +68,12 @@ static bool fits(const char *pattern, const char *name, size_t len)
             return false;
     if (!*pattern)
         return len == 0;
+    if (!strchr(pattern + 1,
+                '*')) { /* the rest is the name's end, or it is not: nearly all are so */
+        const size_t rest = strlen(pattern + 1);
+
+        return rest <= len && fits(pattern + 1, name + len - rest, rest);
+    }
     for (size_t at = 0; at <= len; at++)
         if (fits(pattern + 1, name + at, len - at))
             return true;
