@@ -76,7 +76,8 @@ static void make_vox(const char *path)
         408, 449, 494, 544, 598, 658, 724, 796, 876, 963, 1060, 1166, 1282, 1411, 1552};
     static const int moves[8] = {-1, -1, -1, -1, 2, 4, 6, 8};
     FILE *f = fopen(path, "wb");
-    int last = 0, at = 0, byte = 0;
+    int last = 0, at = 0;
+    unsigned byte = 0;
 
     assert_non_null(f);
     for (int i = 0; i < 3 * 8000; i++) {
@@ -94,9 +95,9 @@ static void make_vox(const char *path)
         last = last > 2047 ? 2047 : last < -2048 ? -2048 : last;
         at += moves[code & 7];
         at = at < 0 ? 0 : at > 48 ? 48 : at;
-        byte = byte << 4 | code;
+        byte = (byte << 4 | (unsigned)code) & 255;
         if (i % 2)
-            fputc(byte & 255, f);
+            fputc((int)byte, f);
     }
     assert_int_equal(fclose(f), 0);
 }
