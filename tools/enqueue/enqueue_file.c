@@ -274,6 +274,16 @@ static int left_alone(struct enqueue_work *q, const struct walk_entry *e,
     return same ? batch_kept(q->first, k->place_ids, k->count, err) : 0;
 }
 
+/* One that was taken as a recording by an earlier version, or with --all, is still there. */
+static int cannot_be_decoded(struct enqueue_work *q, const struct walk_entry *e,
+                             const struct store_known *k, bool same, const char *sentence,
+                             struct err *err)
+{
+    int rc = enqueue_undecodable(q, e, "", 0, sentence, err);
+
+    return rc == 0 && same ? batch_kept(q->first, k->place_ids, k->count, err) : rc;
+}
+
 /* What a page of `export --format html` plays (tools/export/html): a recording's sound once more.
  */
 static bool is_of_page(const struct enqueue_work *q, const struct walk_entry *e)
@@ -324,7 +334,7 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
         if (kind == MEDIA_ARCHIVE)
             rc = add_archive(q, e, fd, &st, k, same, err);
         else if (sentence)
-            rc = enqueue_undecodable(q, e, "", 0, sentence, err);
+            rc = cannot_be_decoded(q, e, k, same, sentence, err);
         else if (kind == MEDIA_RECORDING || q->o->all)
             rc = add_recording(q, e, k, fd, &st, err);
         else
