@@ -50,6 +50,20 @@ TEST(an_object_type_without_a_decoder)
     refused("x.m4a", "Audio object type 42");
 }
 
+/* FFmpeg knows two codecs of DSS, and names the others in a warning of two lines. */
+TEST(dss_of_another_kind)
+{
+    static uint8_t data[4096] = "\2dss";
+    FILE *f = fopen("odd.dss", "wb");
+
+    memcpy(data + 0x26, "260101120000260101120100", 24);
+    data[0x2a4] = 9;
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, sizeof(data), f), sizeof(data));
+    assert_int_equal(fclose(f), 0);
+    refused("odd.dss", "Support for codec 9 in DSS");
+}
+
 TEST(a_scrambled_transport_stream)
 {
     size_t size;
