@@ -33,6 +33,7 @@ static const struct {
     {ERR_USAGE, EX_USAGE, "usage"},
     {ERR_CRASH, EX_SOFTWARE, "crash"},
     {ERR_LIBRARY, EX_UNAVAILABLE, "library"},
+    {ERR_STALLED, EX_TEMPFAIL, "stalled"},
 };
 
 #define TABLE_LEN (sizeof(table) / sizeof(table[0]))

@@ -30,7 +30,8 @@ enum {
     ERR_USAGE = -19,     /* the user's command line is wrong */
     ERR_CRASH = -20,     /* a process of ours died over it: tried alone, then set aside */
     ERR_LIBRARY = -21,   /* a library is not here or not whole: stop, the user is to install it */
-    ERR_LAST = ERR_LIBRARY,
+    ERR_STALLED = -22,   /* what a file lies on does not answer: others go on, it waits long */
+    ERR_LAST = ERR_STALLED,
 };
 
 struct err {

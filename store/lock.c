@@ -18,7 +18,8 @@
 #define SYMLINKS_MAX 40
 #define HEIR_MS 3000 /* how long a child of a holder that was killed is waited for, */
 #define HEIR_STEP_MS 10
-#define HOLDER_MAX 256 /* bytes of a lock file's text */
+#define COMMAND_MS 10000 /* and another command, as commands wait for each other */
+#define HOLDER_MAX 256   /* bytes of a lock file's text */
 
 struct catalog_lock {
     int fd;
@@ -243,9 +244,26 @@ static bool holder_is_gone(int fd)
     return id > 0 && id <= INT_MAX && kill((pid_t)id, 0) != 0 && errno == ESRCH;
 }
 
+/* A run holds the catalog for hours, any other command for moments. Of one that has not written its
+ * lines yet nobody knows. */
+static bool holder_is_run(int fd)
+{
+    char text[HOLDER_MAX], purpose[64];
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+    text[n > 0 ? n : 0] = 0;
+    return field(text, "purpose ", purpose, sizeof(purpose)) && strcmp(purpose, "run") == 0;
+}
+
+/* For how long a run waits for whoever holds the lock. */
+static int patience_ms(int fd)
+{
+    return holder_is_gone(fd) ? HEIR_MS : holder_is_run(fd) ? 0 : COMMAND_MS;
+}
+
 /* 0 or an errno. Of the open file, not of the process: closing some other descriptor of it frees
  * nothing. */
-static int take_whole(int fd, int most_ms)
+static int take_whole(int fd, bool waits)
 {
     const struct timespec step = {.tv_nsec = HEIR_STEP_MS * 1000000L};
 
@@ -256,7 +274,7 @@ static int take_whole(int fd, int most_ms)
         if (fcntl(fd, F_OFD_SETLK, &whole) == 0)
             return 0;
         why = errno;
-        if ((why != EAGAIN && why != EACCES) || waited_ms >= most_ms || !holder_is_gone(fd))
+        if ((why != EAGAIN && why != EACCES) || !waits || waited_ms >= patience_ms(fd))
             return why;
         nanosleep(&step, NULL);
     }
@@ -275,7 +293,7 @@ static void write_holder(int fd, const char *purpose)
         return;
 }
 
-static int take(const char *catalog, const char *purpose, int most_ms, struct catalog_lock **ret,
+static int take(const char *catalog, const char *purpose, bool waits, struct catalog_lock **ret,
                 struct err *err)
 {
     struct catalog_lock *lock = NULL;
@@ -293,7 +311,7 @@ static int take(const char *catalog, const char *purpose, int most_ms, struct ca
         rc = fd;
         goto out;
     }
-    why = take_whole(fd, most_ms);
+    why = take_whole(fd, waits);
     if (why != 0) {
         if (why == EAGAIN || why == EACCES) {
             describe(fd, holder, sizeof(holder));
@@ -332,13 +350,13 @@ out:
 int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
                       struct err *err)
 {
-    return take(catalog, purpose, 0, ret, err);
+    return take(catalog, purpose, false, ret, err);
 }
 
 int catalog_lock_inherit(const char *catalog, const char *purpose, struct catalog_lock **ret,
                          struct err *err)
 {
-    return take(catalog, purpose, HEIR_MS, ret, err);
+    return take(catalog, purpose, true, ret, err);
 }
 
 void catalog_lock_release(struct catalog_lock *lock)

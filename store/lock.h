@@ -16,8 +16,9 @@ struct catalog_lock;
  * link, no file, or somebody's. Missing directories are created. Close-on-exec. */
 int catalog_lock_take(const char *catalog, const char *purpose, struct catalog_lock **ret,
                       struct err *err);
-/* The same, but waits some seconds where the holder is dead: a child of a run that was killed has
- * the lock, too, until it becomes a worker or dies with the run. */
+/* For a run: the same, but waits ten seconds for another command than a run, and some seconds where
+ * the holder is dead: a child of a run that was killed has the lock, too, until it becomes a worker
+ * or dies with the run. */
 int catalog_lock_inherit(const char *catalog, const char *purpose, struct catalog_lock **ret,
                          struct err *err);
 void catalog_lock_release(struct catalog_lock *lock); /* NULL is fine */

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,12 +54,23 @@ static int connect_to(struct store *st, const char *name, int flags, struct err 
     return 0;
 }
 
+/* What people said is nobody else's: whoever wants others to read a new catalog says so (chmod).
+ * SQLite gives its log the catalog's own mode. An empty file is a new catalog. */
+static void make_private(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 static int open_writer(struct store *st, struct err *err)
 {
     sqlite3_stmt *stmt;
     int rc, version;
     bool wal;
 
+    make_private(st->path);
     rc = connect_to(st, st->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
     if (rc < 0)
         return rc;

@@ -5,6 +5,8 @@
 #include "base/err.h"
 #include "base/utf8.h"
 
+#define STALLED_STEPS 4 /* as after so many attempts: the longest wait, as a run has it */
+
 enum kind { KIND_BAD, KIND_PLACE, KIND_AGAIN, KIND_WORKER, KIND_BACK, KIND_STOP };
 
 static enum kind kind_of(int code, bool died)
@@ -74,7 +76,9 @@ static void charge(const struct retry_rule *rule, const struct retry_failure *f,
     utf8_copy(why, sizeof(why), f->message);
     if (f->attempts + 1 < limit) {
         ret->verdict = RETRY_AGAIN;
-        ret->at_ms = now_ms + wait_ms(rule, f->attempts, spread);
+        /* A share that hangs does not come back in seconds; each try holds a decoder meanwhile. */
+        ret->at_ms =
+            now_ms + wait_ms(rule, f->code == ERR_STALLED ? STALLED_STEPS : f->attempts, spread);
         utf8_copy(ret->message, sizeof(ret->message), why);
         return;
     }

@@ -5,6 +5,7 @@
  *   missing, changed, denied                 PLACE while it has other places, then FAIL
  *   io, timeout, nomem, vram, full, ...      AGAIN after a while, up to the limit, then FAIL:
  *                                            "set aside after 3 attempts: ..."
+ *   stalled                                  the same, after the longest while each time
  *   device, crash, a worker that died        SUSPECT: counts against nobody, as anybody may have
  *                                            killed it. The recording is done alone when nothing
  *                                            else waits. FAIL when it has died alone twice in a

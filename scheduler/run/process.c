@@ -14,9 +14,10 @@
 #include "scheduler/run/report.h"
 #include "workers/process/worker.h"
 
-#define LEAVE_MS 5000      /* after QUIT, to leave by itself */
-#define EOF_GRACE_MS 3000  /* from the socket's end to SIGKILL */
-#define READ_GRACE_MS 1000 /* from the process's end to giving up on the socket's */
+#define LEAVE_MS 5000       /* after QUIT, to leave by itself */
+#define UNKILLABLE_MS 30000 /* after it was killed */
+#define EOF_GRACE_MS 3000   /* from the socket's end to SIGKILL */
+#define READ_GRACE_MS 1000  /* from the process's end to giving up on the socket's */
 #define READ_CHUNK 65536
 #define MANY_FRAMES 30 /* between two ticks: after each reading its socket waits then */
 #define GROUP_MS 20
@@ -28,6 +29,7 @@ struct link {
     struct process *of; /* NULL: it is being closed */
     pid_t pid;
     int status;
+    int64_t killed_ms; /* when it was first; 0: it was not */
     bool reaped, ended;
     bool waits; /* is not read from until the group is over */
     int open_handles;
@@ -40,6 +42,13 @@ struct send {
 };
 
 /* -------------------------------------------------------------------------------- closing */
+
+static void kill_it(struct link *l)
+{
+    if (l->killed_ms == 0)
+        l->killed_ms = clock_mono_ms();
+    spawn_kill(l->pid);
+}
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -157,7 +166,7 @@ static void on_timer(uv_timer_t *timer)
     if (l->reaped)
         on_gone(l->of);
     else
-        spawn_kill(l->pid);
+        kill_it(l);
 }
 
 /* Gone when the process has ended and the socket has: results that were on their way when it died
@@ -182,7 +191,7 @@ void process_condemn(struct process *p, int code, const char *why)
     if (p->kind->condemned)
         p->kind->condemned(p->owner);
     if (!p->link->reaped)
-        spawn_kill(p->link->pid);
+        kill_it(p->link);
 }
 
 /* --------------------------------------------------------------------------------- messages */
@@ -530,14 +539,30 @@ void process_kill(struct process *p)
 {
     process_leave(p);
     if (p->link && !p->link->reaped)
-        spawn_kill(p->link->pid);
+        kill_it(p->link);
 }
 
 /* -------------------------------------------------------------------------------- all of them */
 
+/* A thread of it waits in the kernel for a disk, a share or a driver that does not answer: nobody
+ * can end it, and the run goes on without it. */
+static void leave_behind(struct process *p)
+{
+    struct link *l = p->link;
+
+    report_event(p->run, LOG_WARN, "%s (pid %ld) cannot be ended, and is left behind", p->label,
+                 (long)l->pid);
+    l->status = SIGKILL;
+    l->reaped = true;
+    consider_gone(l);
+}
+
 static void tick(struct process *p, int64_t now, int64_t lost)
 {
     p->heard_ms += lost;
+    if (p->link && !p->link->reaped && p->link->killed_ms &&
+        now - p->link->killed_ms > UNKILLABLE_MS && !spawn_ended(p->link->pid))
+        leave_behind(p);
     if (p->state != PROCESS_WAITING)
         p->due_ms += lost;
     if (now >= p->due_ms && p->state == PROCESS_WAITING)
@@ -595,7 +620,7 @@ void processes_free(struct run *run)
         if (!p->link)
             continue;
         if (!p->link->reaped)
-            spawn_end(p->link->pid, -1);
+            spawn_end(p->link->pid, UNKILLABLE_MS);
         drop_link(p);
     }
 }

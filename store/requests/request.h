@@ -212,6 +212,9 @@ int store_meet(struct store *st, const struct store_found *f, struct store_met *
 
 /* The places of which an END would say that they have vanished, but for those that were seen. Any
  * store_mode. fn ends the reading by returning other than 0. places: that its recording has. */
+/* 1: the catalog has a present place at or below this path; 0: it has none. Any store_mode. */
+int store_has_below(struct store *st, const char *path, size_t len, struct err *err);
+
 typedef int (*store_present_fn)(void *arg, int64_t place_id, int64_t media_id, uint64_t places,
                                 struct err *err);
 int store_present(struct store *st, const struct request *end, store_present_fn fn, void *arg,

@@ -129,6 +129,24 @@ int store_present(struct store *st, const struct request *end, store_present_fn 
     return rc;
 }
 
+int store_has_below(struct store *st, const char *path, size_t len, struct err *err)
+{
+    struct db_prefix below = {0};
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_prefix(path, len, &below, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_first(st, &stmt, err,
+                  "SELECT 1 FROM place p WHERE p.state <> 'replaced' AND p.state = 'present' "
+                  "AND " DB_BELOW("p.path_raw", "?1", "?2", "?3") " LIMIT 1",
+                  "bbb", below.low, below.len - 1, below.low, below.len, below.high, below.len);
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    db_prefix_free(&below);
+    return rc;
+}
+
 static int find(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;

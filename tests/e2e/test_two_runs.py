@@ -43,7 +43,7 @@ class WhileARunIsOn(night.Night):
         run = self.begin("--watch")
         answer = self.nightshift("run")
         said = self.one_sentence(answer, str(run.process.pid), "hold|another|run")
-        self.assertEqual(night.TEMPFAIL, answer.status)
+        self.assertEqual(night.UNAVAILABLE, answer.status)
         print(f"    {said}")
         self.assertIsNone(run.process.poll(), run.said())
         self.wait_for("all are done", lambda: self.done() == self.COUNT, run)

@@ -27,6 +27,8 @@ static const char help_head[] =
     "  -x, --exclude=GLOB       leave out files and folders that fit\n"
     "                           GLOB is held against the name, or against the path\n"
     "                           below PATH when it has a '/'; case does not matter\n"
+    "      --hidden             also hidden files and folders; recycle bins, half\n"
+    "                           files and AppleDouble are skipped in any case\n"
     "      --follow             follow symbolic links\n"
     "      --one-file-system    stay on the disk that PATH is on\n"
     "  -a, --all                take every file, also what looks like no recording;\n"
@@ -49,7 +51,7 @@ static const char help_tail[] =
     "                           models that are here now\n"
     "      --allow-unsandboxed  read archives also where neither Landlock nor seccomp\n"
     "                           would hold the decoders\n"
-    "  -n, --dry-run            only say what would be found\n"
+    "  -n, --dry-run            only list what it would take, what not, and why\n"
     "  -c, --catalog=FILE       the catalog\n"
     "  -q, --quiet              say only what went wrong\n"
     "      --json               the summary as JSON\n"
@@ -73,7 +75,7 @@ static const char help_tail[] =
 struct wanted {
     const char **include, **exclude; /* NULL-terminated arrays of argv's strings */
     size_t include_n, exclude_n;
-    bool follow, one_file_system, all, dry_run, unsandboxed, again, has_priority, watch;
+    bool follow, one_file_system, hidden, all, dry_run, unsandboxed, again, has_priority, watch;
     bool of_run;                 /* its first look is the run's, which has enqueued just now */
     int64_t settled_ms, poll_ms; /* settled: -1 as usual */
     int64_t as_of_ms;            /* 0: whenever it is looked at */
@@ -87,6 +89,7 @@ enum {
     OPT_ALLOW_UNSANDBOXED = 256,
     OPT_AGAIN,
     OPT_FOLLOW,
+    OPT_HIDDEN,
     OPT_ONE_FILE_SYSTEM,
     OPT_SETTLED,
     OPT_POLL,
@@ -95,6 +98,7 @@ enum {
 static const struct option own[] = {
     {"include", required_argument, NULL, 'i'},
     {"exclude", required_argument, NULL, 'x'},
+    {"hidden", no_argument, NULL, OPT_HIDDEN},
     {"follow", no_argument, NULL, OPT_FOLLOW},
     {"one-file-system", no_argument, NULL, OPT_ONE_FILE_SYSTEM},
     {"all", no_argument, NULL, 'a'},
@@ -160,6 +164,9 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case OPT_ALLOW_UNSANDBOXED:
         w->unsandboxed = true;
         return 0;
+    case OPT_HIDDEN:
+        w->hidden = true;
+        return 0;
     case OPT_FOLLOW:
         w->follow = true;
         return 0;
@@ -221,15 +228,20 @@ static int enqueue_all(struct enqueuing *e)
 {
     struct cli *cli = e->cli;
     const struct wanted *w = e->w;
+    const bool listed = w->dry_run && (cli->json || !cli->quiet);
+    struct listing listing = {.json = cli->json};
     struct enqueue_options o = {.catalog = cli->catalog,
                                 .include = w->include,
                                 .exclude = w->exclude,
                                 .follow = w->follow,
                                 .one_file_system = w->one_file_system,
+                                .hidden = w->hidden,
                                 .all = w->all,
                                 .unsandboxed = w->unsandboxed,
                                 .quiet = cli->quiet,
-                                .progress = !cli->quiet && isatty(STDERR_FILENO),
+                                .progress = !cli->quiet && isatty(STDERR_FILENO) &&
+                                            !(listed && isatty(STDOUT_FILENO)),
+                                .listing = listed ? &listing : NULL,
                                 .settled_ms = w->settled_ms,
                                 .as_of_ms = w->as_of_ms,
                                 .has_priority = w->has_priority,
@@ -242,6 +254,7 @@ static int enqueue_all(struct enqueuing *e)
                         .again = &e->again,
                         .dry_run = w->dry_run,
                         .allowed = w->again,
+                        .listed = listed,
                         .up_to = w->include || w->exclude};
     struct writer *writer = NULL;
     struct store *known = NULL;
@@ -251,12 +264,16 @@ static int enqueue_all(struct enqueuing *e)
     if (rc != 0)
         return cli_fail("open the catalog", &err, NULL);
     allow_deep_folders();
+    if (listed)
+        listing_open(&listing);
     rc = enqueue_paths(&o, writer, known, (const char *const *)e->roots, e->root_count, &r, &err);
     if (known)
         store_close(known);
     writer_close(writer);
     if (rc != 0)
         return cli_fail("enqueue (what was found so far is kept)", &err, NULL);
+    if (listed)
+        listing_close(&listing);
     if (cli->json)
         summary_json(&s);
     else if (!cli->quiet)
@@ -404,7 +421,7 @@ static const char **words_of(const struct enqueuing *e, char as_of[WATCHING_AS_O
                              char settled[32])
 {
     const struct wanted *w = e->w;
-    const char **v = calloc(2 * (w->include_n + w->exclude_n) + e->root_count + 16, sizeof(*v));
+    const char **v = calloc(2 * (w->include_n + w->exclude_n) + e->root_count + 20, sizeof(*v));
     size_t n = 0;
 
     if (!v)
@@ -419,6 +436,8 @@ static const char **words_of(const struct enqueuing *e, char as_of[WATCHING_AS_O
     v[n++] = e->cli->catalog;
     if (e->cli->quiet)
         v[n++] = "--quiet";
+    if (w->hidden)
+        v[n++] = "--hidden";
     if (w->follow)
         v[n++] = "--follow";
     if (w->one_file_system)
@@ -460,6 +479,7 @@ static int watch(struct enqueuing *e)
 {
     struct watching watching = {.roots = (const char *const *)e->roots,
                                 .root_count = e->root_count,
+                                .hidden = e->w->hidden,
                                 .settled_ms = e->w->settled_ms,
                                 .poll_ms = e->w->poll_ms};
     char as_of[WATCHING_AS_OF] = "", settled[32];

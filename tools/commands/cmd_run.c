@@ -505,8 +505,12 @@ static int end_badly(const struct cli *cli, const struct scheduler_result *r, co
     char *hint;
     int status;
 
-    if (!r->put_aside)
-        return cli_fail("run", err, err->code == ERR_USAGE ? "Try `nightshift run --help`." : NULL);
+    if (!r->put_aside) {
+        status =
+            cli_fail("run", err, err->code == ERR_USAGE ? "Try `nightshift run --help`." : NULL);
+        /* A night that never began must not look like one that goes on another time. */
+        return err->code == ERR_LOCKED && !r->why ? EX_UNAVAILABLE : status;
+    }
     if (!cli->quiet && !cli->json)
         print_result(r, &after);
     hint = ways_out(cli->catalog);

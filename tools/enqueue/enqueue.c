@@ -14,10 +14,13 @@ static int on_left_out(struct enqueue_work *q, const struct walk_entry *e, struc
     struct store_known k = {0};
     int rc;
 
-    if (e->directory)
-        return batch_unread(q->first, e->path, err);
     if (!enqueue_known(q))
         return 0;
+    if (e->directory) { /* storage servers have one in each folder: most of them hold nothing known
+                         */
+        rc = store_has_below(enqueue_known(q), e->path, e->path_len, err);
+        return rc == 1 ? batch_unread(q->first, e->path, err) : rc;
+    }
     rc = store_known_path(enqueue_known(q), e->path, e->path_len, &q->group->kinds[0].stage, &k,
                           err);
     if (rc != 0)
@@ -42,16 +45,23 @@ static int on_entry(void *arg, const struct walk_entry *e, struct err *err)
         return enqueue_unreadable(q, e, e->error, err);
     case WALK_SPECIAL:
         q->r->specials++;
+        enqueue_skip(q, e, "", 0, "not a file");
         if (e->dir < 0 && !q->o->quiet)
             enqueue_say(q, e->path, e->path_len, "", 0,
                         "left alone: it is a pipe, socket or device");
         return 0;
+    case WALK_SKIPPED:
+        q->r->skipped[e->skip]++;
+        enqueue_skip(q, e, "", 0, skip_word(e->skip));
+        return on_left_out(q, e, err);
     case WALK_LINK:
         q->r->links++;
+        enqueue_skip(q, e, "", 0, "symbolic link");
         return on_left_out(q, e, err);
     case WALK_EXCLUDED:
     case WALK_OTHER_DISK:
         q->r->excluded++;
+        enqueue_skip(q, e, "", 0, e->kind == WALK_EXCLUDED ? "excluded" : "another disk");
         return on_left_out(q, e, err);
     }
     return 0;
@@ -64,6 +74,7 @@ static int walk_roots(struct enqueue_work *q, const char *const *roots, uint32_t
                                     .exclude = q->o->exclude,
                                     .follow = q->o->follow,
                                     .one_file_system = q->o->one_file_system,
+                                    .hidden = q->o->hidden,
                                     .entry = on_entry,
                                     .arg = q};
     struct walk *w = NULL;

@@ -13,16 +13,30 @@
 #include "workers/media/sandbox.h"
 #include "workers/media/stream/archive.h"
 #include "workers/media/stream/fingerprint.h"
-#include "workers/media/stream/sniff.h"
+#include "workers/media/stream/kinds.h"
+
+/* What a dry run has counted it as. */
+static const char *counted_as(const struct store_enqueue_counts *before,
+                              const struct store_enqueue_counts *after)
+{
+    return after->added > before->added       ? "new"
+           : after->changed > before->changed ? "changed"
+           : after->places > before->places   ? "known elsewhere"
+                                              : "known";
+}
 
 /* Something new for every stage. */
 static int found(struct enqueue_work *q, const struct store_found *f, struct err *err)
 {
+    const struct store_enqueue_counts before = *batch_counts(q->now->of[0]);
     int rc = 0;
 
     q->r->found++;
     for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
         rc = batch_found(q->now->of[i], f, err);
+    if (rc == 0)
+        enqueue_take(q, f->path, f->path_len, f->member, f->nth, 0,
+                     counted_as(&before, batch_counts(q->now->of[0])));
     return rc;
 }
 
@@ -53,19 +67,31 @@ static int add_member(struct enqueue_work *q, const struct walk_entry *e, const 
                             .inode = st->st_ino,
                             .device = st->st_dev};
     const struct enqueue_options *o = q->o;
+    const enum skip_reason skip = skip_member(m->member, o->hidden);
 
     q->r->files++;
     enqueue_progress(q, e->path, e->path_len);
+    if (skip != SKIP_NONE) {
+        q->r->skipped[skip]++;
+        enqueue_skip(q, e, m->member, m->nth, skip_word(skip));
+        *left_out = true;
+        return 0;
+    }
     if (walk_fits_any(o->exclude, m->member, false) ||
         (!all_included && o->include && !is_inner_archive(m) &&
          !walk_fits_any(o->include, m->member, false))) {
         q->r->excluded++;
+        enqueue_skip(q, e, m->member, m->nth, "excluded");
         *left_out = true;
         return 0;
     }
     if (m->code != 0) {
+        const char *sentence =
+            m->code == ERR_INPUT ? undecodable(m->member, m->head, m->head_len) : NULL;
         struct err why = {0};
 
+        if (sentence)
+            return enqueue_undecodable(q, e, m->member, m->nth, sentence, err);
         err_set(&why, m->code, "%s", m->message ? m->message : err_name(m->code));
         q->r->bad_members++;
         return enqueue_trouble_at(q, e, m->member, m->nth, &why, err);
@@ -241,10 +267,21 @@ static int left_alone(struct enqueue_work *q, const struct walk_entry *e,
                       const struct store_known *k, bool same, struct err *err)
 {
     q->r->left_alone++;
+    enqueue_skip(q, e, "", 0, "not a recording");
     if (e->dir < 0 && !q->o->quiet)
         enqueue_say(q, e->path, e->path_len, "", 0,
                     "left alone: it is no recording (--all takes it anyway)");
     return same ? batch_kept(q->first, k->place_ids, k->count, err) : 0;
+}
+
+/* One that was taken as a recording by an earlier version, or with --all, is still there. */
+static int cannot_be_decoded(struct enqueue_work *q, const struct walk_entry *e,
+                             const struct store_known *k, bool same, const char *sentence,
+                             struct err *err)
+{
+    int rc = enqueue_undecodable(q, e, "", 0, sentence, err);
+
+    return rc == 0 && same ? batch_kept(q->first, k->place_ids, k->count, err) : rc;
 }
 
 /* What a page of `export --format html` plays (tools/export/html): a recording's sound once more.
@@ -266,6 +303,7 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
 {
     enum media_kind kind = MEDIA_OTHER;
     bool by_name = sniff_name(e->name[0] == '/' ? e->below : e->name, &kind) != 0;
+    const char *sentence = NULL;
     char head[SNIFF_HEAD_BYTES];
     struct stat st;
     ssize_t n;
@@ -273,6 +311,7 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
 
     if (!e->included && !(by_name && kind == MEDIA_ARCHIVE)) {
         q->r->excluded++;
+        enqueue_skip(q, e, "", 0, "excluded");
         return batch_kept(q->first, k->place_ids, k->count, err);
     }
     if ((by_name && kind == MEDIA_OTHER && !q->o->all) || is_of_page(q, e))
@@ -282,15 +321,20 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
         return errno == ENOENT ? 0 : enqueue_unreadable(q, e, errno, err);
     if (fstat(fd, &st) != 0)
         rc = enqueue_unreadable(q, e, errno, err);
-    else if (!S_ISREG(st.st_mode))
+    else if (!S_ISREG(st.st_mode)) {
         q->r->specials++;
-    else if (!by_name && (n = pread(fd, head, sizeof(head), 0)) < 0)
+        enqueue_skip(q, e, "", 0, "not a file");
+    } else if (!by_name && (n = pread(fd, head, sizeof(head), 0)) < 0)
         rc = enqueue_unreadable(q, e, errno, err);
     else {
         if (!by_name)
-            kind = sniff_bytes(head, (size_t)n);
+            kind = kind_of_file(e->name, head, (size_t)n);
+        if (!by_name && kind == MEDIA_OTHER)
+            sentence = undecodable(e->name, head, (size_t)n);
         if (kind == MEDIA_ARCHIVE)
             rc = add_archive(q, e, fd, &st, k, same, err);
+        else if (sentence)
+            rc = cannot_be_decoded(q, e, k, same, sentence, err);
         else if (kind == MEDIA_RECORDING || q->o->all)
             rc = add_recording(q, e, k, fd, &st, err);
         else
@@ -333,13 +377,6 @@ static int look_up(struct enqueue_work *q, const struct walk_entry *e, struct st
     return rc;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
-
 int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err *err)
 {
     struct store_known k = {0};
@@ -347,13 +384,15 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
     int rc;
 
     q->r->files++;
-    if (is_own(q->o->catalog, e->path))
+    if (is_own(q->o->catalog, e->path)) {
+        enqueue_skip(q, e, "", 0, "the catalog");
         return 0;
+    }
     if (q->o->settled_ms > 0 && e->st &&
-        (!watching_settled(e->st, q->o->settled_ms,
-                           q->o->as_of_ms ? q->o->as_of_ms : clock_wall_ms()) ||
-         watching_unfinished(base_name(e->path)))) {
+        !watching_settled(e->st, q->o->settled_ms,
+                          q->o->as_of_ms ? q->o->as_of_ms : clock_wall_ms())) {
         q->r->unsettled++;
+        enqueue_skip(q, e, "", 0, "not settled yet");
         return batch_unread(q->first, e->path, err);
     }
     rc = look_up(q, e, &k, has, err);
@@ -365,6 +404,7 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
         has_all &= has[i];
     if (same && e->included && (has_all || is_plain(q, e))) {
         q->r->found += k.count;
+        enqueue_take(q, e->path, e->path_len, "", 0, k.count, "known");
         rc = 0;
         for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
             /* What it is to do already may come at another time. */

@@ -67,6 +67,37 @@ void enqueue_say(struct enqueue_work *q, const char *path, size_t path_len, cons
     free(inner);
 }
 
+static void list(struct enqueue_work *q, const struct listing_line *line)
+{
+    if (!q->o->listing)
+        return;
+    enqueue_clear_line(q);
+    listing_add(q->o->listing, line);
+}
+
+void enqueue_skip(struct enqueue_work *q, const struct walk_entry *e, const char *member,
+                  uint32_t nth, const char *why)
+{
+    list(q, &(struct listing_line){.why = why,
+                                   .path = e->path,
+                                   .path_len = e->path_len,
+                                   .directory = e->directory,
+                                   .member = member,
+                                   .nth = nth});
+}
+
+void enqueue_take(struct enqueue_work *q, const char *path, size_t path_len, const char *member,
+                  uint32_t nth, uint32_t recordings, const char *why)
+{
+    list(q, &(struct listing_line){.taken = true,
+                                   .why = why,
+                                   .path = path,
+                                   .path_len = path_len,
+                                   .member = member,
+                                   .nth = nth,
+                                   .recordings = recordings});
+}
+
 int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const char *member,
                        uint32_t nth, const struct err *why, struct err *err)
 {
@@ -80,8 +111,52 @@ int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const
     int rc;
 
     enqueue_say(q, e->path, e->path_len, member, nth, why->msg);
+    list(q, &(struct listing_line){.why = "unreadable",
+                                   .path = e->path,
+                                   .path_len = e->path_len,
+                                   .directory = e->directory,
+                                   .member = member,
+                                   .nth = nth,
+                                   .error = why->msg});
     rc = batch_trouble(q->first, &t, err);
     return rc != 0 ? rc : batch_unread(q->first, e->path, err);
+}
+
+/* Was the sentence said before? It is now. */
+static bool is_told(struct enqueue_work *q, const char *sentence)
+{
+    for (size_t i = 0; i < UNDECODABLE_TOLD; i++) {
+        if (q->told[i] == sentence)
+            return true;
+        if (!q->told[i]) {
+            q->told[i] = sentence;
+            return false;
+        }
+    }
+    return true;
+}
+
+int enqueue_undecodable(struct enqueue_work *q, const struct walk_entry *e, const char *member,
+                        uint32_t nth, const char *sentence, struct err *err)
+{
+    const struct request_trouble t = {.path = e->path,
+                                      .path_len = e->path_len,
+                                      .member = member,
+                                      .member_len = strlen(member),
+                                      .nth = nth,
+                                      .code = ERR_INPUT,
+                                      .message = sentence};
+
+    q->r->undecodable++;
+    if (!is_told(q, sentence))
+        enqueue_say(q, e->path, e->path_len, member, nth, sentence);
+    list(q, &(struct listing_line){.why = "cannot be decoded",
+                                   .path = e->path,
+                                   .path_len = e->path_len,
+                                   .member = member,
+                                   .nth = nth,
+                                   .error = sentence});
+    return batch_trouble(q->first, &t, err);
 }
 
 int enqueue_unreadable(struct enqueue_work *q, const struct walk_entry *e, int error,

@@ -8,7 +8,10 @@
 
 #include "tools/enqueue/batch.h"
 #include "tools/enqueue/groups.h"
+#include "tools/enqueue/listing.h"
 #include "tools/enqueue/walk.h"
+
+#define UNDECODABLE_TOLD 32
 
 struct dry_run;
 struct writer;
@@ -17,6 +20,7 @@ struct enqueue_options {
     const char *catalog; /* absolute: it and the files beside it are never enqueued */
     const char *const *include, *const *exclude; /* NULL-terminated, or NULL */
     bool follow, one_file_system;
+    bool hidden;        /* also hidden files and folders */
     bool all;           /* also what does not look like a recording */
     bool unsandboxed;   /* archives are read also where nothing would hold the decoders */
     bool has_priority;  /* what is found comes when `priority` says, also what is to be done already
@@ -25,7 +29,8 @@ struct enqueue_options {
     int64_t settled_ms; /* over 0: what happened to anything in so long is left for another time */
     int64_t as_of_ms;   /* when it must have been settled; 0: when it is looked at */
     bool quiet, progress;
-    struct groups *groups; /* one job for each stage of each; what came of them is noted there */
+    struct listing *listing; /* of a dry run; or NULL */
+    struct groups *groups;   /* one job for each stage of each; what came of them is noted there */
     const char *command_line;
 };
 
@@ -36,6 +41,8 @@ struct enqueue_result {
     uint64_t found;    /* recordings, before the catalog has counted them */
     uint64_t archives; /* looked into */
     uint64_t left_alone, excluded, links, specials;
+    uint64_t skipped[SKIP_REASONS]; /* for their names; a folder counts as one */
+    uint64_t undecodable;           /* recordings of kinds that nothing here can decode */
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
     uint64_t unsettled;
     uint64_t reread, reread_bytes; /* files that were written since they were heard */
@@ -60,6 +67,7 @@ struct enqueue_work {
     int64_t shown_ms; /* when the progress line was drawn last */
     bool line;        /* it stands on the terminal now */
     uint32_t lines;
+    const char *told[UNDECODABLE_TOLD]; /* sentences about such kinds */
     bool sandbox_tried;
 };
 
@@ -72,9 +80,19 @@ void enqueue_progress(struct enqueue_work *q, const char *path, size_t len);
 /* One line about a path on standard error. */
 void enqueue_say(struct enqueue_work *q, const char *path, size_t path_len, const char *member,
                  uint32_t nth, const char *what);
+/* In a dry run: one that is not taken, and why. */
+void enqueue_skip(struct enqueue_work *q, const struct walk_entry *e, const char *member,
+                  uint32_t nth, const char *why);
+/* And one that is; recordings: an archive's that is known as it is, else 0. */
+void enqueue_take(struct enqueue_work *q, const char *path, size_t path_len, const char *member,
+                  uint32_t nth, uint32_t recordings, const char *why);
 /* Says it, and leaves it in the catalog; nothing at or below the path is called vanished. */
 int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const char *member,
                        uint32_t nth, const struct err *why, struct err *err);
+/* A recording of a kind that nothing here can decode: left in the catalog, and said once for each
+ * kind. Of an archive whose other members were read, this does not count as unread. */
+int enqueue_undecodable(struct enqueue_work *q, const struct walk_entry *e, const char *member,
+                        uint32_t nth, const char *sentence, struct err *err);
 /* A file or folder that could not be, for this errno. */
 int enqueue_unreadable(struct enqueue_work *q, const struct walk_entry *e, int error,
                        struct err *err);

@@ -1,6 +1,7 @@
 #include "tools/enqueue/summary.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -30,18 +31,20 @@ static json_t *json_again(const struct again *a)
     return list;
 }
 
-static void dump(json_t *o)
+/* begun: its first members are written already, and its brace. */
+static void dump(json_t *o, bool begun)
 {
-    if (o) {
-        json_dumpf(o, stdout, JSON_INDENT(2));
-        putchar('\n');
-    }
+    char *text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
+
+    if (text)
+        puts(begun ? text + strlen("{\n") : text);
+    free(text);
     json_decref(o);
 }
 
 void summary_refused_json(const struct again *a)
 {
-    dump(json_pack("{s:o}", "again", json_again(a)));
+    dump(json_pack("{s:o}", "again", json_again(a)), false);
 }
 
 static json_t *json_jobs(const struct groups *g)
@@ -92,8 +95,13 @@ void summary_json(const struct summary *s)
         {"archives", r->archives},
         {"left_alone", r->left_alone},
         {"excluded", r->excluded},
+        {"skipped_trash", r->skipped[SKIP_TRASH]},
+        {"skipped_system", r->skipped[SKIP_SYSTEM]},
+        {"skipped_unfinished", r->skipped[SKIP_UNFINISHED]},
+        {"skipped_hidden", r->skipped[SKIP_HIDDEN]},
         {"links", r->links},
         {"specials", r->specials},
+        {"undecodable", r->undecodable},
         {"unreadable_files", r->unreadable_files + r->bad_archives + r->bad_members},
         {"unreadable_folders", r->unreadable_folders},
         {"missing", r->missing_roots},
@@ -110,7 +118,7 @@ void summary_json(const struct summary *s)
         json_object_set_new(o, "jobs", json_jobs(s->groups));
         json_object_set_new(o, "again", json_again(s->again));
     }
-    dump(o);
+    dump(o, s->listed);
 }
 
 /* ------------------------------------------------------------------------------- for people */
@@ -400,10 +408,22 @@ static void print_left_out(const struct enqueue_result *r)
     piece(&b, &first, "; ", r->left_alone, "file left alone (not a recording; --all takes it)",
           "files left alone (not recordings; --all takes them)");
     piece(&b, &first, "; ", r->excluded, "left out by your patterns", "left out by your patterns");
+    piece(&b, &first, "; ", r->skipped[SKIP_TRASH], "skipped as trash", "skipped as trash");
+    piece(&b, &first, "; ", r->skipped[SKIP_SYSTEM],
+          "skipped as a system's own (AppleDouble, index)",
+          "skipped as a system's own (AppleDouble, indexes)");
+    piece(&b, &first, "; ", r->skipped[SKIP_UNFINISHED], "unfinished file skipped",
+          "unfinished files skipped");
+    piece(&b, &first, "; ", r->skipped[SKIP_HIDDEN],
+          "hidden file or folder skipped (--hidden takes it)",
+          "hidden files or folders skipped (--hidden takes them)");
     piece(&b, &first, "; ", r->links, "symbolic link not followed (--follow does)",
           "symbolic links not followed (--follow does)");
     piece(&b, &first, "; ", r->specials, "pipe, socket or device left alone",
           "pipes, sockets or devices left alone");
+    piece(&b, &first, "; ", r->undecodable,
+          "recording of a kind that nothing here can decode (nightshift status --failures)",
+          "recordings of kinds that nothing here can decode (nightshift status --failures)");
     piece(&b, &first, "; ", r->unreadable_files, "file could not be read",
           "files could not be read");
     piece(&b, &first, "; ", r->unreadable_folders, "folder could not be read",

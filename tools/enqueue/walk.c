@@ -116,8 +116,9 @@ static const char *names_at(const struct names *n, size_t i) { return n->bytes +
 
 /* ------------------------------------------------------------------------------- walking */
 
-static int tell(struct walk *w, enum walk_kind kind, int dir, const char *name,
-                const struct stat *st, bool directory, int error, struct err *err)
+static int tell_of(struct walk *w, enum walk_kind kind, enum skip_reason skip, int dir,
+                   const char *name, const struct stat *st, bool directory, int error,
+                   struct err *err)
 {
     const char *below = w->len > w->root_len ? w->path + w->root_len : "";
     struct walk_entry e = {
@@ -130,10 +131,17 @@ static int tell(struct walk *w, enum walk_kind kind, int dir, const char *name,
         .directory = directory,
         .included = !w->o.include || !*w->o.include || walk_fits_any(w->o.include, below, false),
         .st = st,
+        .skip = skip,
         .error = error,
     };
 
     return w->o.entry(w->o.arg, &e, err);
+}
+
+static int tell(struct walk *w, enum walk_kind kind, int dir, const char *name,
+                const struct stat *st, bool directory, int error, struct err *err)
+{
+    return tell_of(w, kind, SKIP_NONE, dir, name, st, directory, error, err);
 }
 
 /* Makes w->path the entry `name` of the directory of which it is the path; false: too long. */
@@ -161,6 +169,7 @@ static void path_pop(struct walk *w, size_t len)
 static int look_at(struct walk *w, int dir, const char *name, struct names *dirs, struct err *err)
 {
     struct stat st, target;
+    enum skip_reason skip;
     bool link, directory;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
@@ -175,6 +184,9 @@ static int look_at(struct walk *w, int dir, const char *name, struct names *dirs
         st = target;
     }
     directory = S_ISDIR(st.st_mode);
+    skip = skip_name(w->path + w->root_len, directory);
+    if (skip != SKIP_NONE && !(skip == SKIP_HIDDEN && w->o.hidden))
+        return tell_of(w, WALK_SKIPPED, skip, dir, name, &st, directory, 0, err);
     if (walk_fits_any(w->o.exclude, w->path + w->root_len, directory))
         return tell(w, WALK_EXCLUDED, dir, name, &st, directory, 0, err);
     if (directory && w->o.one_file_system && st.st_dev != w->root_dev)

@@ -13,9 +13,11 @@
 #include <sys/stat.h>
 
 #include "base/err.h"
+#include "tools/enqueue/skip_name.h"
 
 enum walk_kind {
     WALK_FILE,       /* a regular file */
+    WALK_SKIPPED,    /* left out for its name, see `skip`; a directory is not entered */
     WALK_EXCLUDED,   /* left out by a pattern; a directory is not entered */
     WALK_LINK,       /* a symbolic link that is not followed, or leads nowhere */
     WALK_SPECIAL,    /* a pipe, socket or device */
@@ -34,12 +36,14 @@ struct walk_entry { /* valid during the call */
     bool directory;        /* it is one (with LINK: it leads to one) */
     bool included;         /* FILE: no --include was given, or one of them fits */
     const struct stat *st; /* NULL when it could not be had */
+    enum skip_reason skip; /* of SKIPPED */
     int error;             /* errno of UNREADABLE */
 };
 
 struct walk_options {                            /* borrowed for the life of the walk */
     const char *const *include, *const *exclude; /* NULL-terminated, or NULL */
     bool follow, one_file_system;
+    bool hidden; /* what is hidden is not skipped */
     /* Called for everything but directories that are entered. Non-zero stops the walk with it. */
     int (*entry)(void *arg, const struct walk_entry *e, struct err *err);
     void *arg;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/inotify.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spawn.h"
+#include "tools/enqueue/skip_name.h"
 
 #define EVENTS                                                                          \
     (IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | \
@@ -58,21 +58,6 @@ bool watching_settled(const struct stat *st, int64_t settled_ms, int64_t now_ms)
     return age >= settled_ms || age < -settled_ms;
 }
 
-bool watching_unfinished(const char *name)
-{
-    static const char *const ends[] = {".part",     ".partial",    ".crdownload", ".download",
-                                       ".filepart", ".opdownload", ".tmp",        ".temp",
-                                       ".!ut",      ".aria2"};
-    const char *end = strrchr(name, '.');
-
-    if (!end)
-        return false;
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-        if (strcasecmp(end, ends[i]) == 0)
-            return true;
-    return name[0] == '.' && end - name > 1 && strlen(end) == 7;
-}
-
 /* FNV-1a. */
 static uint64_t fold(uint64_t h, const void *data, size_t len)
 {
@@ -95,8 +80,6 @@ static void add_file(struct look *l, const FTSENT *e)
     const int64_t facts[] = {(int64_t)st->st_size, st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
                              (int64_t)st->st_ino};
 
-    if (watching_unfinished(e->fts_name))
-        return;
     if (watching_settled(st, l->w->settled_ms, l->now_ms))
         add(l, e, facts, sizeof(facts));
     else
@@ -135,6 +118,15 @@ static void add_folder(struct look *l, const FTSENT *e)
         l->deaf = true;
 }
 
+/* Is it what an enqueue skips for its name? What was named itself is not. */
+static bool is_skipped(const struct look *l, const FTSENT *e)
+{
+    const enum skip_reason why =
+        e->fts_level > 0 ? skip_name(e->fts_path, e->fts_info == FTS_D) : SKIP_NONE;
+
+    return why != SKIP_NONE && !(why == SKIP_HIDDEN && l->w->hidden);
+}
+
 /* It is no root without files: an enqueue may have found some that were unsettled to the look
  * before it. */
 static void add_absent(struct look *l, const FTSENT *e)
@@ -158,7 +150,9 @@ static int look_at(struct look *l, struct err *err)
     if (!fts)
         rc = err_sys(err, errno, "look through the folders");
     while (rc == 0 && !stopped && (e = fts_read(fts)))
-        if (e->fts_info == FTS_D)
+        if ((e->fts_info == FTS_D || e->fts_info == FTS_F) && is_skipped(l, e))
+            fts_set(fts, e, FTS_SKIP);
+        else if (e->fts_info == FTS_D)
             add_folder(l, e);
         else if (e->fts_info == FTS_F)
             add_file(l, e);

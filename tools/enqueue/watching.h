@@ -22,6 +22,7 @@ struct watching {
     uint32_t root_count;
     const char *const *argv; /* of the enqueue; ends with NULL */
     char *as_of;             /* a word of argv, WATCHING_AS_OF bytes: the look's time, in ms */
+    bool hidden;             /* what is hidden is enqueued, too */
     int64_t settled_ms;      /* a file is whole when nothing has happened to it for so long */
     int64_t poll_ms;
 };
@@ -32,9 +33,5 @@ int watching_run(const struct watching *w, struct err *err);
 /* Is it so long that anything happened to the file? A time that is ahead of our clock by more than
  * that, of a server whose clock is wrong, says nothing, and counts as settled. Pure. */
 bool watching_settled(const struct stat *st, int64_t settled_ms, int64_t now_ms);
-
-/* Is it a name that a transfer gives what it has not finished: rsync's .NAME.XXXXXX, NAME.part of
- * browsers and many others? Pure. */
-bool watching_unfinished(const char *name);
 
 #endif

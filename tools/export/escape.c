@@ -70,12 +70,20 @@ void escape_uri(struct buf *out, const char *s, size_t len, bool path)
     }
 }
 
+static bool is_formula(const char *s) { return s[0] && strchr("=+-@", s[0]); }
+
+void escape_tsv(struct buf *out, const char *s)
+{
+    escape_put(out, is_formula(s) ? " " : "");
+    escape_line(out, s, ESCAPE_NONE);
+}
+
 void escape_csv(struct buf *out, const char *s)
 {
     struct buf line = BUF_INIT;
 
     escape_line(&line, s, ESCAPE_NONE);
-    escape_put(out, s[0] && strchr("=+-@", s[0]) ? "\" " : "\"");
+    escape_put(out, is_formula(s) ? "\" " : "\"");
     for (size_t i = 0; i < line.len; i++) {
         if (line.data[i] == '"')
             buf_put_u8(out, '"');

@@ -28,6 +28,8 @@ void escape_uri(struct buf *out, const char *s, size_t len, bool path);
 /* A field of RFC 4180's CSV, on one line. What a spreadsheet would take for a formula has a blank
  * in front. */
 void escape_csv(struct buf *out, const char *s);
+/* The same between tabs, where there are no quotes. */
+void escape_tsv(struct buf *out, const char *s);
 
 /* A JSON string with its quotes. */
 void escape_json(struct buf *out, const char *s);

@@ -10,7 +10,7 @@
 
 int64_t length_of(const char *path, const char *member, uint32_t nth)
 {
-    const struct decoder_work work = {.member = member, .nth = nth};
+    const struct decoder_work work = {.member = member, .name = path, .nth = nth};
     const struct decoder_limits limits = {.silence_ms = SILENCE_MS};
     struct decoder_event event = {0};
     struct decoder *d = NULL;

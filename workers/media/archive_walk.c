@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "workers/media/stream/archive.h"
 #include "workers/media/stream/fingerprint.h"
-#include "workers/media/stream/sniff.h"
+#include "workers/media/stream/kinds.h"
 #include "workers/media/wire.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -282,11 +282,26 @@ out:
     return rc;
 }
 
+/* A recording that nobody can decode must not be passed over like a text. */
+static int walk_undecodable(struct level *l, const struct archive_item *item, const char *sentence,
+                            struct err *err)
+{
+    struct decoder_entry entry = {.size_bytes = item->size > 0 ? (uint64_t)item->size : 0,
+                                  .mtime_ms = item->mtime_ms};
+    struct err why = {0};
+
+    err_set(&why, ERR_INPUT, "%s", sentence);
+    entry.head_len = l->head_len < sizeof(entry.head) ? l->head_len : sizeof(entry.head);
+    memcpy(entry.head, l->head, entry.head_len);
+    return take_name(l, item->name, err) != 0 ? err->code : report(l, &entry, &why, err);
+}
+
 static int walk_item(struct level *l, const struct archive_item *item, struct err *err)
 {
     struct err why = {0};
     enum media_kind kind;
     bool by_name = sniff_name(item->name, &kind) == 1;
+    const char *sentence = NULL;
     int rc;
 
     l->head_len = 0;
@@ -298,9 +313,13 @@ static int walk_item(struct level *l, const struct archive_item *item, struct er
             *err = why;
             return rc;
         }
-        kind = rc == 0 ? sniff_bytes(l->head, l->head_len) : MEDIA_OTHER;
+        kind = rc == 0 ? kind_of_file(item->name, l->head, l->head_len) : MEDIA_OTHER;
         if (rc != 0)
             leave_out(l);
+        if (rc == 0 && kind == MEDIA_OTHER && !l->walk->task->bytes)
+            sentence = undecodable(item->name, l->head, l->head_len);
+        if (sentence)
+            return walk_undecodable(l, item, sentence, err);
     }
     if (kind != MEDIA_OTHER && take_name(l, item->name, err) != 0)
         return err->code;

@@ -345,8 +345,11 @@ static int take_frames(struct decode *d, uint32_t ear, struct err *err)
 /* packet NULL: the end, so that the decoder gives what it has kept. */
 static int decode_packet(struct decode *d, uint32_t ear, const AVPacket *packet, struct err *err)
 {
-    int av = avcodec_send_packet(d->media.ears[ear].dec, packet);
+    int rc = packet ? media_renew(&d->media, ear, packet, err) : 0, av;
 
+    if (rc != 0)
+        return rc;
+    av = avcodec_send_packet(d->media.ears[ear].dec, packet);
     if (av == AVERROR(ENOMEM))
         return out_of_memory(err);
     if (av < 0 && av != AVERROR_EOF)
@@ -498,7 +501,7 @@ static void say_jumps(const struct decode *d, struct decode_remarks *remarks)
 /* What was wrong with audio that came out all the same, or that there is none. */
 static int conclude(struct decode *d, struct decode_remarks *remarks, struct err *err)
 {
-    const struct media *m = &d->media;
+    struct media *m = &d->media;
     double stated = media_stated_seconds(m);
     double got = track_seconds(d), lost = 0;
     const char *why = m->in_err.code ? m->in_err.msg : m->note;

@@ -24,6 +24,7 @@
 #include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
 #include "workers/media/sandbox.h"
+#include "workers/media/stream/kinds.h"
 #include "workers/media/stream/libarchive.h"
 #include "workers/media/wire.h"
 
@@ -35,6 +36,8 @@
  * compute, for others want the processor, too. */
 #define WAIT_FACTOR 2
 #define STDERR_KEPT 2048
+#define KILLED_MS 5000 /* one that was killed ends so soon, or not at all */
+#define LEFT_MOST 64
 
 /* Set before threads start; see decoder.h. */
 static const char *program;
@@ -52,6 +55,7 @@ struct decoder {
     int errors;   /* read end of its standard error, non-blocking */
     uint8_t task; /* enum wire_task */
     bool done;
+    bool stuck;    /* it could not be killed */
     uint64_t left; /* bytes of the entry that is being unpacked which have not come */
     bool unpacking;
     bool described;      /* the info has come */
@@ -282,6 +286,9 @@ int decoder_start(int file, const struct decoder_work *work, const struct decode
         .skip_samples = work->skip_samples > 0 ? work->skip_samples : 0,
         .want_hash = work->want_hash,
         .has_fingerprint = work->fingerprint != NULL,
+        .headerless = headerless_of(work->member && work->member[0] ? work->member
+                                    : work->name                    ? work->name
+                                                                    : ""),
         .hearing = work->hearing,
     };
 
@@ -312,13 +319,62 @@ int decoder_start_unpack(int file, const struct decoder_limits *limits, struct d
 
 /* --- its end --- */
 
-/* Its wait status; a process that has ended already does not mind being killed. */
+/* Those that could not be killed, until they end after all. */
+static pid_t left_behind[LEFT_MOST];
+static pthread_mutex_t leaving = PTHREAD_MUTEX_INITIALIZER;
+
+/* pid 0: none more. A zombie of one that finds no place is the parent's until that ends. */
+static void leave_behind(pid_t pid)
+{
+    pthread_mutex_lock(&leaving);
+    for (size_t i = 0; i < LEFT_MOST; i++) {
+        if (left_behind[i] > 0 && spawn_ended(left_behind[i])) {
+            spawn_end(left_behind[i], 0);
+            left_behind[i] = 0;
+        }
+        if (left_behind[i] == 0 && pid > 0) {
+            left_behind[i] = pid;
+            pid = 0;
+        }
+    }
+    pthread_mutex_unlock(&leaving);
+}
+
+/* Its wait status; a process that has ended already does not mind being killed. Who waits in the
+ * kernel for a disk or a share that does not answer cannot be killed, and is not waited for. */
 static int reap(struct decoder *d)
 {
-    int status = d->pid > 0 ? spawn_end(d->pid, -1) : 0;
+    int status = d->pid > 0 ? spawn_end(d->pid, KILLED_MS) : 0;
 
+    if (d->pid > 0 && status < 0 && !spawn_ended(d->pid)) {
+        log_warn("a decoder (pid %ld) cannot be ended: it waits for a disk or a share that does "
+                 "not answer, and is left behind",
+                 (long)d->pid);
+        leave_behind(d->pid);
+        d->stuck = true;
+    } else {
+        leave_behind(0);
+    }
     d->pid = 0;
     return status;
+}
+
+/* Does it wait in the kernel for what cannot be interrupted: a disk, a share? */
+static bool waits_for_disk(pid_t pid)
+{
+    char path[40], text[256], *name_end;
+    FILE *f;
+    size_t n;
+
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    f = fopen(path, "re");
+    if (!f)
+        return false;
+    n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = 0;
+    name_end = strrchr(text, ')');
+    return name_end && strncmp(name_end, ") D", 3) == 0;
 }
 
 /* As reap, but a process that has just closed its socket gets a moment to say how it ended. */
@@ -418,6 +474,7 @@ static int next_frame(struct decoder *d, struct frame *ret, struct err *err)
     const int64_t began_ms = clock_mono_ms();
     int rc = frame_read_fd(d->sock, &d->in, (int)d->limits.silence_ms, ret, err);
     uint64_t waited_ms = (uint64_t)(clock_mono_ms() - began_ms);
+    bool stalled;
 
     /* More than that it is only where we were stopped ourselves. */
     d->waited_ms += waited_ms < d->limits.silence_ms ? waited_ms : d->limits.silence_ms;
@@ -431,8 +488,14 @@ static int next_frame(struct decoder *d, struct frame *ret, struct err *err)
         return err_set(err, ERR_TIMEOUT, "the decoder kept us waiting for %llu s in all",
                        (unsigned long long)d->waited_ms / 1000);
     case ERR_TIMEOUT:
+        stalled = waits_for_disk(d->pid);
         reap(d);
         log_stderr(d);
+        if (stalled || d->stuck)
+            return err_set(err, ERR_STALLED,
+                           "the decoder has waited %u s for what the file lies on, which does not "
+                           "answer",
+                           (d->limits.silence_ms + 500) / 1000);
         return err_set(err, ERR_TIMEOUT, "the decoder gave no sign of life for %u s",
                        (d->limits.silence_ms + 500) / 1000);
     case ERR_NOMEM:

@@ -91,8 +91,9 @@ struct decoder_event {
 
 /* What is decoded; borrowed during the call. All zeros: a file from its beginning. */
 struct decoder_work {
-    const char *member;   /* NULL or "": the file itself */
-    uint32_t nth;         /* which of the members of that name, 0 ... */
+    const char *member; /* NULL or "": the file itself */
+    const char *name;   /* what the file is called, by which some kinds are known alone; or NULL */
+    uint32_t nth;       /* which of the members of that name, 0 ... */
     int64_t skip_samples; /* those before are decoded but not sent */
     bool want_hash;
     /* NULL: not compared; else, when the nth has another one, the first of that name that has it is
@@ -128,14 +129,15 @@ int decoder_answer(struct decoder *d, bool wanted, struct err *err);
 void decoder_on_pulse(struct decoder *d, void (*fn)(void *arg), void *arg);
 
 /* The next event. Errors: ERR_INPUT (bad media, with the reason), ERR_LIMIT, ERR_CHANGED,
- * ERR_TIMEOUT, ERR_CANCELLED, ERR_NOMEM, ERR_IO (of the file, or it could not read its request); a
- * decoder that crashed is ERR_INPUT ("the decoder crashed on it (signal 11)"), one that somebody
- * killed ERR_CRASH. After an error or DECODER_END
- * only close it. */
+ * ERR_TIMEOUT, ERR_STALLED (what the file lies on does not answer; the decoder is left behind where
+ * it cannot be killed), ERR_CANCELLED, ERR_NOMEM, ERR_IO (of the file, or it could not read its
+ * request); a decoder that crashed is ERR_INPUT ("the decoder crashed on it (signal 11)"), one that
+ * somebody killed ERR_CRASH. After an error or DECODER_END only close it. */
 int decoder_next(struct decoder *d, struct decoder_event *ret, struct err *err);
 
 void decoder_cancel(struct decoder *d);
-void decoder_close(struct decoder *d); /* kills and reaps; NULL is fine */
+/* Kills and reaps; NULL is fine. One that cannot be killed is left behind after some seconds. */
+void decoder_close(struct decoder *d);
 
 /* Many decoders will be started: they share a fork server from here on, which spares each of them
  * the loading of its libraries. It ends with the calling thread, and what it started with it; so

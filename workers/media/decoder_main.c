@@ -259,6 +259,7 @@ static int run_decode(struct session *s, struct err *err)
 
     if (rc != 0)
         return rc;
+    in->headerless = s->request.headerless;
     rc = decode_stream(in, &task, &end.total_samples, &remarks, err);
     if (rc == 0 && s->request.want_hash) {
         /* A member that cannot be unpacked to its end has been called damaged already. */

@@ -43,12 +43,12 @@
                         of(avcodec_parameters_to_context) of(avcodec_receive_frame)            \
                             of(avcodec_receive_packet) of(avcodec_send_frame)                  \
                                 of(avcodec_send_packet)
-#define FFMPEG_FORMAT(of)                                                                       \
-    of(av_find_best_stream) of(av_find_program_from_stream) of(av_probe_input_buffer2)          \
-        of(av_read_frame) of(av_write_frame) of(av_write_trailer) of(avformat_alloc_context)    \
-            of(avformat_alloc_output_context2) of(avformat_close_input)                         \
-                of(avformat_find_stream_info) of(avformat_free_context) of(avformat_new_stream) \
-                    of(avformat_open_input) of(avformat_write_header) of(avio_alloc_context)    \
+#define FFMPEG_FORMAT(of)                                                                          \
+    of(av_find_best_stream) of(av_find_input_format) of(av_find_program_from_stream)               \
+        of(av_probe_input_buffer2) of(av_read_frame) of(av_write_frame) of(av_write_trailer)       \
+            of(avformat_alloc_context) of(avformat_alloc_output_context2) of(avformat_close_input) \
+                of(avformat_find_stream_info) of(avformat_free_context) of(avformat_new_stream)    \
+                    of(avformat_open_input) of(avformat_write_header) of(avio_alloc_context)       \
                         of(avio_context_free) of(avio_seek)
 
 /* Filled by ffmpeg_open, and never changed again. */
@@ -119,6 +119,7 @@ int ffmpeg_open(struct err *err);
 #define avcodec_send_packet ffmpeg_functions.avcodec_send_packet
 #define av_find_program_from_stream ffmpeg_functions.av_find_program_from_stream
 #define av_find_best_stream ffmpeg_functions.av_find_best_stream
+#define av_find_input_format ffmpeg_functions.av_find_input_format
 #define av_probe_input_buffer2 ffmpeg_functions.av_probe_input_buffer2
 #define av_read_frame ffmpeg_functions.av_read_frame
 #define av_write_frame ffmpeg_functions.av_write_frame

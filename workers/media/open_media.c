@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "workers/media/ffmpeg.h"
+#include "workers/media/stream/sniff.h"
 
 #define IO_BYTES (64 << 10)
 #define PROBE_BYTES (1u << 20)
@@ -22,79 +23,20 @@
 /* Containers that hold audio and open nothing but the bytes they are given. What is not here
  * (playlists, concat, sdp, devices, pictures, subtitles, module music) is never opened. */
 static const char *const allowed_formats =
-    "aac,ac3,act,aea,aiff,amr,ape,asf,asf_o,ast,au,avi,avr,caf,dhav,dsf,dss,dts,dtshd,dv,eac3,flac,"
-    "flv,gsm,gxf,hcom,iff,ircam,ivr,kux,loas,matroska,webm,mmf,mlp,mov,mp4,m4a,3gp,3g2,mj2,mp3,mpc,"
+    "aa,aac,ac3,act,aea,aiff,amr,ape,asf,asf_o,ast,au,avi,avr,caf,dhav,dsf,dss,dts,dtshd,dv,eac3,"
+    "flac,"
+    "flv,gsm,gxf,hcom,iff,ilbc,ircam,ivr,kux,loas,matroska,webm,mmf,mlp,mov,mp4,m4a,3gp,3g2,mj2,"
+    "mp3,mpc,"
     "mpc8,"
     "mpeg,mpegts,mxf,nistsphere,nsv,nut,nuv,ogg,oma,paf,pvf,qcp,rm,rso,sds,shn,smjpeg,sox,tak,"
     "truehd,"
-    "tta,ty,voc,w64,wav,wsd,wtv,wv,xa,xwma";
+    "tta,ty,voc,vqf,w64,wav,wsd,wtv,wv,xa,xwma";
+
+/* Those of stream/kinds.h, which are never found by their bytes. */
+static const char *const headerless_formats = "alaw,g722,g723_1,g726le,g729,gsm,mulaw,sln,wav";
 
 /* Frames one after the other, found by their sync word alone. */
 static const char *const elementary_formats = "aac,ac3,dts,eac3,flac,loas,mlp,mp3,truehd";
-
-/* --- FFmpeg's complaints ---
- * The callback has no argument of ours; the context that complains carries the media in `opaque`.
- */
-
-static struct media *media_of(void *context)
-{
-    const AVClass *class = context ? *(const AVClass **)context : NULL;
-
-    if (!class || !class->class_name)
-        return NULL;
-    if (strcmp(class->class_name, "AVFormatContext") == 0)
-        return ((AVFormatContext *)context)->opaque;
-    if (strcmp(class->class_name, "AVCodecContext") == 0)
-        return ((AVCodecContext *)context)->opaque;
-    return NULL;
-}
-
-/* FFmpeg reads a mov's references to other files and passes them over, the one kind without a sound
- * to come and the other with this file's bytes in its place; only its log tells. A reference to the
- * file itself is 12 bytes long. The track is the one that is being read. */
-__attribute__((format(printf, 2, 0))) static void note_external(struct media *m, const char *format,
-                                                                va_list args)
-{
-    char line[80];
-    unsigned type, size = UINT_MAX;
-
-    if (!m || !m->fmt || m->fmt->nb_streams < 1 || m->fmt->nb_streams > 64)
-        return;
-    if (strncmp(format, "Unknown dref type", 17) == 0) {
-        vsnprintf(line, sizeof(line), format, args);
-        if (sscanf(line, "Unknown dref type 0x%x size %u", &type, &size) != 2)
-            return;
-    }
-    if (size > 12)
-        m->external |= UINT64_C(1) << (m->fmt->nb_streams - 1);
-}
-
-__attribute__((format(printf, 3, 0))) static void on_log(void *context, int level,
-                                                         const char *format, va_list args)
-{
-    struct media *m = level <= AV_LOG_ERROR ? media_of(context) : NULL;
-    char line[sizeof(m->note)];
-    char *shown;
-    size_t len;
-
-    if (level > AV_LOG_ERROR &&
-        (strncmp(format, "Unknown dref type", 17) == 0 || strstr(format, "opening external track")))
-        note_external(media_of(context), format, args);
-    if (!m)
-        return;
-    m->complaints++;
-    vsnprintf(line, sizeof(line), format, args);
-    len = strlen(line);
-    while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '.' || line[len - 1] == ' '))
-        line[--len] = '\0';
-    /* "moov atom not found" explains what "error reading header" behind it does not. */
-    if (len == 0 || strstr(m->note, "moov"))
-        return;
-    shown = utf8_display(line, len);
-    if (shown)
-        utf8_copy(m->note, sizeof(m->note), shown);
-    free(shown);
-}
 
 /* --- bytes for FFmpeg --- */
 
@@ -173,6 +115,15 @@ static int failed(struct media *m, int av, const char *what, struct err *err)
     }
     if (av == AVERROR(ENOMEM))
         return err_set(err, ERR_LIMIT, "%s: it wants more memory than a decoder may have", what);
+    if (strstr(m->note, "ncrypted") || strstr(m->note, "decryption key"))
+        return media_refuse_encrypted(err);
+    if (av == AVERROR_PATCHWELCOME || av == AVERROR(ENOSYS))
+        return err_set(err, ERR_INPUT,
+                       "of a kind that this FFmpeg cannot decode (%s): convert it with a program "
+                       "that plays it",
+                       m->missing[0] ? m->missing
+                       : m->note[0]  ? m->note
+                                     : what);
     av_strerror(av, text, sizeof(text));
     return err_set(err, ERR_INPUT, "%s (%s)", what, m->note[0] ? m->note : text);
 }
@@ -219,11 +170,46 @@ static int read_chunks(struct media *m, struct err *err)
     return rc;
 }
 
-/* Which container, by its bytes alone; a name could lie. */
+/* Kinds that nobody here decodes, and those that their name tells. */
+static int look_at_kind(struct media *m, struct err *err)
+{
+    uint8_t head[SNIFF_HEAD_BYTES];
+    int64_t got = stream_read_full(m->in, head, sizeof(head), err);
+    const struct headerless *bare = headerless_at(m->in->headerless);
+    const char *why = got > 0 ? undecodable("", head, (size_t)got) : NULL;
+
+    if (got < 0)
+        return (int)got;
+    if (why)
+        return err_set(err, ERR_INPUT, "%s", why);
+    if (bare && got > 0 && headerless_fits(head, (size_t)got))
+        m->bare = bare;
+    return stream_seek(m->in, 0, err);
+}
+
+/* Samples of m->bare behind a WAV header, so that FFmpeg knows them. */
+static int put_head(struct media *m, struct err *err)
+{
+    const struct headerless *b = m->bare;
+    int rc = headed_open_wav(m->in, b->wav_tag, b->wav_bits, b->wav_rate_hz, &m->headed, err);
+
+    if (rc == 0)
+        m->in = m->headed;
+    return rc;
+}
+
+/* Which container, by its bytes alone: a name could lie. But where the bytes have no header, the
+ * name is all that there is. */
 static int probe(struct media *m, const AVInputFormat **ret, struct err *err)
 {
-    int score = av_probe_input_buffer2(m->io, ret, NULL, NULL, 0, PROBE_BYTES);
+    int score;
 
+    if (m->bare) {
+        m->score = AVPROBE_SCORE_MAX;
+        *ret = av_find_input_format(m->bare->demuxer);
+        return *ret ? 0 : err_set(err, ERR_INPUT, "this FFmpeg cannot read %s", m->bare->demuxer);
+    }
+    score = av_probe_input_buffer2(m->io, ret, NULL, NULL, 0, PROBE_BYTES);
     if (m->in_err.code != 0) {
         *err = m->in_err;
         return err->code;
@@ -254,6 +240,7 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
 {
     AVDictionary *options = NULL;
     char *decoders = audio_decoders();
+    char value[16];
     int av;
 
     m->fmt = decoders ? avformat_alloc_context() : NULL;
@@ -269,7 +256,11 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
         m->fmt->probesize = PATIENT_BYTES;
         m->fmt->max_analyze_duration = (int64_t)3600 * AV_TIME_BASE;
     }
-    av_dict_set(&options, "format_whitelist", allowed_formats, 0);
+    av_dict_set(&options, "format_whitelist", m->bare ? headerless_formats : allowed_formats, 0);
+    if (m->bare && m->bare->option) {
+        snprintf(value, sizeof(value), "%u", m->bare->value);
+        av_dict_set(&options, m->bare->option, value, 0);
+    }
     av_dict_set(&options, "codec_whitelist", decoders, 0);
     av_dict_set(&options, "protocol_whitelist", "none", 0);
     free(decoders);
@@ -284,11 +275,6 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
     if (av < 0)
         return failed(m, av, "not a readable recording", err);
     return 0;
-}
-
-int media_refuse_encrypted(struct err *err)
-{
-    return err_set(err, ERR_INPUT, "encrypted (DRM): enqueue a copy that is not protected");
 }
 
 /* Such a tag, where it is the demuxer's word: in other containers it is anybody's. */
@@ -308,34 +294,6 @@ static bool is_encrypted(const AVFormatContext *fmt, const AVStream *track)
            says(fmt, "matroska", track->metadata, "enc_key_id") ||
            says(fmt, "asf", fmt->metadata, "ASF_Protection_Type") ||
            says(fmt, "asf", fmt->metadata, "encryption"); /* ASF's other way */
-}
-
-/* There is an audio track, and it was not chosen. */
-static int refuse_track(const AVStream *track, struct err *err)
-{
-    const AVCodecParameters *p = track->codecpar;
-    const uint32_t tag = p->codec_tag;
-    char kind[40] = "unknown";
-
-    if (avcodec_find_decoder(p->codec_id)) {
-        return err_set(err, ERR_INPUT,
-                       "its audio track (%s) says neither rate nor channels: the file is cut short "
-                       "or damaged",
-                       avcodec_get_name(p->codec_id));
-    }
-    if (p->codec_id != AV_CODEC_ID_NONE) {
-        snprintf(kind, sizeof(kind), "%s", avcodec_get_name(p->codec_id));
-    } else if (tag > 0xffff) {
-        char *shown = utf8_display(av_fourcc2str(tag), strlen(av_fourcc2str(tag)));
-
-        utf8_copy(kind, sizeof(kind), shown ? shown : "");
-        free(shown);
-    } else if (tag != 0) {
-        snprintf(kind, sizeof(kind), "0x%04x", (unsigned)tag);
-    }
-    return err_set(err, ERR_INPUT,
-                   "no decoder for its audio (codec %s): convert it with a program that plays it",
-                   kind);
 }
 
 static bool is_audio(const struct media *m, unsigned i)
@@ -363,23 +321,21 @@ static bool can_be_decoded(const AVStream *track)
 }
 
 /* Why this audio track cannot be heard, as an error. */
-static int check_track(const struct media *m, int stream, bool decodable, struct err *err)
+static int check_track(struct media *m, int stream, bool decodable, struct err *err)
 {
     if (is_encrypted(m->fmt, m->fmt->streams[stream]))
         return media_refuse_encrypted(err);
     if (stream < 64 && (m->external >> stream & 1) != 0)
         return err_set(err, ERR_INPUT,
                        "its sound lies in another file, to which it refers: enqueue that one");
-    return decodable ? 0 : refuse_track(m->fmt->streams[stream], err);
+    return decodable ? 0 : media_refuse_track(m, m->fmt->streams[stream], err);
 }
 
-static int open_ear(struct media *m, int stream, const AVCodec *codec, struct err *err)
+static int open_decoder(struct media *m, struct media_ear *e, const AVCodec *codec, struct err *err)
 {
-    struct media_ear *e = &m->ears[m->ear_count++];
     int av;
 
-    *e = (struct media_ear){m->fmt->streams[stream], avcodec_alloc_context3(codec),
-                            audio_before(m, (unsigned)stream) + 1};
+    e->dec = avcodec_alloc_context3(codec);
     if (!e->dec)
         return err_set(err, ERR_NOMEM, "out of memory");
     av = avcodec_parameters_to_context(e->dec, e->track->codecpar);
@@ -390,6 +346,38 @@ static int open_ear(struct media *m, int stream, const AVCodec *codec, struct er
         av = avcodec_open2(e->dec, codec, NULL);
     }
     return av < 0 ? failed(m, av, "its audio track cannot be decoded", err) : 0;
+}
+
+static int open_ear(struct media *m, int stream, const AVCodec *codec, struct err *err)
+{
+    struct media_ear *e = &m->ears[m->ear_count++];
+
+    *e = (struct media_ear){m->fmt->streams[stream], NULL, audio_before(m, (unsigned)stream) + 1};
+    return open_decoder(m, e, codec, err);
+}
+
+#define STREAMINFO_BYTES 34
+
+int media_renew(struct media *m, uint32_t ear, const AVPacket *packet, struct err *err)
+{
+    struct media_ear *e = &m->ears[ear];
+    AVCodecParameters *p = e->track->codecpar;
+    const bool begins = packet->size >= 17 + STREAMINFO_BYTES &&
+                        memcmp(packet->data,
+                               "\x7f"
+                               "FLAC",
+                               5) == 0 &&
+                        memcmp(packet->data + 9, "fLaC", 4) == 0;
+
+    if (p->codec_id != AV_CODEC_ID_FLAC || p->extradata_size != STREAMINFO_BYTES ||
+        e->dec->extradata_size != STREAMINFO_BYTES)
+        return 0;
+    if (begins)
+        memcpy(p->extradata, packet->data + 17, STREAMINFO_BYTES);
+    if (memcmp(e->dec->extradata, p->extradata, STREAMINFO_BYTES) == 0)
+        return 0;
+    avcodec_free_context(&e->dec);
+    return open_decoder(m, e, avcodec_find_decoder(p->codec_id), err);
 }
 
 int media_replace(struct media *m, uint32_t ear, int stream, struct err *err)
@@ -424,7 +412,7 @@ static int open_best(struct media *m, struct err *err)
         if (is_audio(m, i))
             audio = (int)i;
     if (audio < 0)
-        return err_set(err, ERR_INPUT, "no audio track");
+        return media_refuse_silence(m, err);
     rc = check_track(m, audio, index >= 0, err);
     return rc == 0 ? open_ear(m, index, codec, err) : rc;
 }
@@ -489,7 +477,7 @@ static int open_several(struct media *m, struct err *err)
                          "it has %u audio %s, and none of those that are to be heard: enqueue it "
                          "with other --tracks",
                          all, all == 1 ? "track" : "tracks")
-               : err_set(err, ERR_INPUT, "no audio track");
+               : media_refuse_silence(m, err);
 }
 
 static bool is_heard(const struct media *m, unsigned stream)
@@ -502,8 +490,11 @@ static bool is_heard(const struct media *m, unsigned stream)
 
 static int choose_tracks(struct media *m, struct err *err)
 {
-    int av = avformat_find_stream_info(m->fmt, NULL), rc;
+    int av, rc;
 
+    media_finds_out(m);
+    av = avformat_find_stream_info(m->fmt, NULL);
+    media_finds_out(NULL);
     if (av < 0 || (m->in_err.code != 0 && m->in_err.code != ERR_INPUT))
         return failed(m, av, "not a readable recording", err);
     m->follows = m->may_follow && strncmp(m->fmt->iformat->name, "mpeg", 4) == 0;
@@ -525,10 +516,14 @@ static int open_once(struct media *m, struct stream *in, const struct hearing *h
     m->hearing = *hearing;
     if (in->size == 0)
         return err_set(err, ERR_INPUT, "empty file");
-    av_log_set_callback(on_log);
-    rc = read_promise(m, err);
+    media_hear_complaints();
+    rc = look_at_kind(m, err);
+    if (rc == 0)
+        rc = read_promise(m, err);
     if (rc == 0)
         rc = read_chunks(m, err);
+    if (rc == 0 && m->bare && m->bare->wav_tag)
+        rc = put_head(m, err);
     if (rc == 0)
         rc = make_io(m, err);
     if (rc == 0)
@@ -537,7 +532,7 @@ static int open_once(struct media *m, struct stream *in, const struct hearing *h
         rc = open_container(m, format, err);
     if (rc == 0 && m->fmt)
         rc = choose_tracks(m, err);
-    media_progress(m);
+    m->unproductive_bytes = 0;
     return rc;
 }
 
@@ -579,20 +574,14 @@ void media_close(struct media *m)
         av_freep(&m->io->buffer);
         avio_context_free(&m->io);
     }
+    stream_close(m->headed);
 }
 
-const char *media_undecodable(const struct media *m)
+void media_progress(struct media *m)
 {
-    const AVCodecParameters *p = m->track->codecpar;
-
-    /* Bits a sample, less one, are the five from bit 103 of the STREAMINFO on. */
-    if (p->codec_id == AV_CODEC_ID_FLAC && p->extradata_size >= 14 &&
-        ((p->extradata[12] & 1) << 4 | p->extradata[13] >> 4) == 31)
-        return "FLAC of 32 bits, which this FFmpeg cannot decode: convert it to 24 bits";
-    return "";
+    m->unproductive_bytes = 0;
+    m->packets++;
 }
-
-void media_progress(struct media *m) { m->unproductive_bytes = 0; }
 
 /* --- what was found --- */
 

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "workers/media/decoder.h"
 #include "workers/media/ffmpeg.h"
+#include "workers/media/stream/kinds.h"
 #include "workers/media/stream/riff_chunk.h"
 #include "workers/media/stream/stream.h"
 
@@ -20,7 +21,10 @@ struct media_ear {   /* a track that is heard */
 };
 
 struct media {
-    struct stream *in; /* borrowed */
+    struct stream *in; /* borrowed, or `headed` */
+    struct stream *headed;
+    uint8_t head[64];              /* in place of the one that the kind has not */
+    const struct headerless *bare; /* its name says what it is, for its bytes do not; or NULL */
     struct hearing hearing;
     bool patient;    /* the sound was not found at once: it is looked for in the first 200 MiB */
     bool may_follow; /* set by the caller: nobody asked for this track alone */
@@ -41,6 +45,10 @@ struct media {
     int64_t pos;         /* in the stream, of what FFmpeg reads next */
     char note[160];      /* FFmpeg's last complaint, printable; "" none */
     uint64_t complaints; /* how many there were */
+    char warned[100];    /* its last warning, printable, */
+    char missing[100];   /* and the one that says what it has no code for; "" none */
+    char undecodable[300];
+    uint64_t packets; /* of the tracks that are heard */
 };
 
 /* Another stream in an ear's place, from here on. Errors: ERR_INPUT: it cannot be decoded; the ear
@@ -59,12 +67,25 @@ uint32_t media_tracks(const struct media *m);
 /* What is said of a recording that DRM keeps from everybody but a player. */
 int media_refuse_encrypted(struct err *err);
 
-/* Why nothing comes of a track that should be decoded, where its kind says it; "" where not. */
-const char *media_undecodable(const struct media *m);
+/* From here on FFmpeg's complaints are noted in the media that they are of. */
+void media_hear_complaints(void);
+/* Those of contexts that FFmpeg makes for itself are m's, until NULL. Of the thread. */
+void media_finds_out(struct media *m);
+/* There is no audio track, or one of a kind that FFmpeg does not know as such. */
+int media_refuse_silence(struct media *m, struct err *err);
+/* There is this one, and it cannot be decoded. */
+int media_refuse_track(struct media *m, const AVStream *track, struct err *err);
+
+/* Why nothing came of a track that should be decoded, where it is not cut short; "" where that is
+ * not known. Valid until the next call. */
+const char *media_undecodable(struct media *m);
 
 /* A packet came: the scan for it is over. */
 void media_progress(struct media *m);
 
+/* Before a packet is decoded: where a link of a chained Ogg begins with a header of its own, of
+ * which FFmpeg does not tell its decoder (FLAC), the ear gets a decoder anew. */
+int media_renew(struct media *m, uint32_t ear, const AVPacket *packet, struct err *err);
 /* rate and channels as the container has them. */
 void media_describe(const struct media *m, struct decoder_info *ret);
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "workers/media/stream/kinds.h"
 #include "workers/wire/fields.h"
 
 #define TEXT_MAX 1024u
@@ -14,6 +15,7 @@ static const struct field request[] = {
     FIELD_I64(wire_request, skip_samples, INT64_MIN, INT64_MAX),
     FIELD_BOOL(wire_request, want_hash),
     FIELD_BOOL(wire_request, has_fingerprint),
+    FIELD_U8(wire_request, headerless, HEADERLESS_MAX),
     FIELD_FIXED(wire_request, fingerprint),
     FIELD_U8(wire_request, hearing.channels, HEARING_AUTO),
     FIELD_U32(wire_request, hearing.channel, 0, HEARING_CHANNELS_MAX),

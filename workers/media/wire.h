@@ -51,6 +51,7 @@ struct wire_request {
     uint32_t nth; /* which of that name is looked at first */
     int64_t skip_samples;
     bool want_hash, has_fingerprint;
+    uint8_t headerless; /* as a stream's */
     uint8_t fingerprint[16];
     struct hearing hearing;
     struct decoder_limits limits; /* no zeros: defaults are filled in */

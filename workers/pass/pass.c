@@ -12,6 +12,7 @@
 #include "workers/stages/stage.h"
 #include "workers/pass/feed.h"
 #include "workers/pass/lease.h"
+#include "workers/pass/mounts.h"
 #include "workers/pass/split.h"
 #include "workers/pass/unpack.h"
 
@@ -49,6 +50,7 @@ static int start_decoder(const struct pass *p, struct stat *file, struct decoder
     rc = decoder_start(
         fd,
         &(struct decoder_work){.member = unpacked ? "" : m->member,
+                               .name = m->member[0] ? m->member : m->path,
                                .nth = m->nth,
                                .skip_samples = shard_first_sample(m->shard_ms, m->first),
                                .want_hash = m->want_hash,
@@ -248,6 +250,8 @@ static int decode(const struct pass *p, struct splitter *split, bool *told, stru
         decoder_on_pulse(d, on_pulse, (void *)p);
         rc = read_events(p, d, split, told, err);
     }
+    if (rc == ERR_STALLED && d)
+        rc = mounts_put_apart(p->l->msg.path, err);
     pthread_mutex_lock(&p->w->lock);
     p->l->decoder = NULL;
     if (d && p->l->from == LEASE_FILE && (rc == ERR_CHANGED || rc == ERR_MISSING))

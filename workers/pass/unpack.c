@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "workers/media/unpacker.h"
+#include "workers/pass/mounts.h"
 
 #define MEMBERS_MOST 64u /* kept at once: each has a descriptor */
 #define FAILED_READINGS 2u
@@ -32,13 +33,10 @@ struct unpacking {
 int unpack_open(const char *path, int *ret, struct err *err)
 {
     struct stat st;
-    /* Without O_NONBLOCK a FIFO would be waited for. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int fd = -1, rc = mounts_open(path, &fd, err);
 
-    if (fd < 0 && (errno == ENXIO || errno == ENODEV))
-        return err_set(err, ERR_INPUT, "it is not a regular file");
-    if (fd < 0)
-        return err_sys(err, errno, "it cannot be opened");
+    if (rc != 0)
+        return rc;
     if (fstat(fd, &st) != 0) {
         err_sys(err, errno, "it cannot be looked at");
         close(fd);

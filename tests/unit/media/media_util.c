@@ -135,6 +135,7 @@ struct outcome decode_path(const char *path, const struct ask *ask)
     ask = ask ? ask : &plain;
     o.rc = decoder_start(fd,
                          &(struct decoder_work){.member = ask->member,
+                                                .name = path,
                                                 .nth = ask->nth,
                                                 .skip_samples = ask->skip_samples,
                                                 .want_hash = ask->want_hash,

@@ -18,6 +18,7 @@ static struct wire_request a_request(void)
                              .skip_samples = 123456789012,
                              .want_hash = true,
                              .has_fingerprint = true,
+                             .headerless = 9,
                              .fingerprint = "0123456789abcde",
                              .hearing = {HEARING_AUTO, 63, 5},
                              .limits = limits};

@@ -557,6 +557,10 @@ TEST(each_failure_has_its_verdict)
     assert_non_null(strstr(verdict(ERR_DENIED, false, true, false, 0).message, "permission"));
     assert_int_equal(verdict(ERR_CANCELLED, false, true, false, 9).verdict, RETRY_BACK);
     assert_int_equal(verdict(ERR_MODEL, false, true, false, 0).verdict, RETRY_STOP);
+    /* A share that hangs: not in seconds, whichever attempt it is. */
+    d = verdict(ERR_STALLED, false, true, true, 0);
+    assert_int_equal(d.verdict, RETRY_AGAIN);
+    assert_in_range(d.at_ms - 1000000, RETRY_CAP_MS, RETRY_CAP_MS * 5 / 4);
     assert_int_equal(verdict(ERR_DEVICE, false, false, false, 9).verdict, RETRY_SUSPECT);
     assert_int_equal(verdict(0, true, false, false, 9).verdict, RETRY_SUSPECT);
     assert_int_equal(verdict(ERR_CRASH, false, false, false, 9).verdict, RETRY_SUSPECT);

@@ -401,6 +401,66 @@ TEST(a_foreign_lock_file_is_not_touched)
     assert_string_equal(read_file(CATALOG ".lock", now, sizeof(now)), "");
 }
 
+/* A command holds it for moments, another run for the night. */
+TEST(a_run_waits_for_a_command_and_not_for_a_run)
+{
+    static const char *const purposes[] = {"pause", "run"};
+    struct catalog_lock *lock = NULL;
+    struct err e = {0};
+    int ready[2], status;
+    pid_t holder;
+    char byte = 0;
+
+    for (int i = 0; i < 2; i++) {
+        catalog_remove();
+        assert_int_equal(pipe(ready), 0);
+        holder = fork();
+        if (holder == 0) {
+            if (catalog_lock_take(CATALOG, purposes[i], &lock, &e) != 0 ||
+                write(ready[1], &byte, 1) != 1)
+                _exit(1);
+            usleep(400000);
+            catalog_lock_release(lock);
+            _exit(0);
+        }
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        close(ready[0]);
+        close(ready[1]);
+        if (i == 0) {
+            assert_ok(catalog_lock_inherit(CATALOG, "run", &lock, &e), e);
+            catalog_lock_release(lock);
+        } else {
+            assert_int_equal(catalog_lock_inherit(CATALOG, "run", &lock, &e), ERR_LOCKED);
+            assert_int_equal(kill(holder, 0), 0); /* at once */
+            assert_int_equal(waitpid(holder, &status, WNOHANG), 0);
+        }
+        assert_int_equal(waitpid(holder, &status, 0), holder);
+        assert_int_equal(status, 0);
+    }
+}
+
+/* What people said is not everybody's to read; one that exists keeps the mode that it was given. */
+TEST(a_new_catalog_is_private)
+{
+    const mode_t before = umask(0);
+    struct store *st = NULL;
+    struct stat info;
+    struct err e = {0};
+
+    catalog_remove();
+    for (int i = 0; i < 2; i++) {
+        assert_ok(store_open(CATALOG, STORE_WRITE, &st, &e), e);
+        assert_int_equal(stat(CATALOG, &info), 0);
+        assert_int_equal(info.st_mode & 0777, i ? 0640 : 0600);
+        assert_int_equal(stat(CATALOG "-wal", &info), 0);
+        assert_int_equal(info.st_mode & 0777, i ? 0640 : 0600);
+        store_close(st);
+        assert_int_equal(chmod(CATALOG, 0640), 0);
+    }
+    umask(before);
+    catalog_remove();
+}
+
 /* kill -9 of a run between the fork of a worker and its exec: the child has the lock for a while.
  */
 TEST(a_child_of_who_was_killed_is_waited_for)

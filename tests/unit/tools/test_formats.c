@@ -131,6 +131,28 @@ TEST(vtt)
     assert_string_equal(written("vtt", 0), "WEBVTT\n\n");
 }
 
+/* A spreadsheet takes what begins so for a formula, which may ask the network. */
+TEST(no_formulas_in_tables)
+{
+    static const char *const texts[] = {"=HYPERLINK(\"http://x\")", "+1", "-2+3", "@SUM(1)"};
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const struct document_segment s = {
+            .text = texts[i], .speaker = texts[i], .language = "", .reason = ""};
+        struct document d = recording;
+        const char *line;
+        char begins[3] = {'\t', texts[i][0], 0};
+
+        d.segments = &s;
+        d.segment_count = 1;
+        line = file_of("tsv", &d, NULL);
+        assert_null(strstr(line, begins));
+        assert_non_null(strstr(line, texts[i]));
+        begins[0] = '"';
+        assert_null(strstr(file_of("csv", &d, NULL), begins));
+    }
+}
+
 TEST(tsv)
 {
     assert_string_equal(written("tsv", 2), "start\tend\ttext\tspeaker\n"

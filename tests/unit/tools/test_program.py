@@ -202,6 +202,60 @@ class Enqueue(Program):
         self.assertEqual(1, self.enqueue()["vanished"])
         self.assertNotIn("b.mp3", self.present())
 
+    def test_what_was_thrown_away_is_skipped(self):
+        beside = ["$RECYCLE.BIN/S-1/$R1.wav", "#recycle/a.wav", "@Recycle/b.wav", ".Trash-1000/files/c.wav",
+                  ".AppleDouble/d.mp3", "@eaDir/e.wav/thumb.mp3", "half.wav.part", ".kept.wav.Zk3x9q",
+                  ".note.wav", ".talks/f.wav"]
+        for i, name in enumerate(beside + ["kept.wav"]):
+            self.put(name, wav(100 + i))
+        self.put("z.zip", self.zipped(("__MACOSX/g.wav", wav(7)), ("x/.Trashes/h.wav", wav(8)), ("i.wav", wav(9)),
+                                      (".j.wav", wav(10))))
+        found = self.enqueue()
+        self.assertEqual((2, 2, 5, 3, 2, 3), tuple(found[k] for k in (
+            "recordings", "new", "skipped_trash", "skipped_system", "skipped_unfinished", "skipped_hidden")))
+        self.assertEqual({"z.zip", "kept.wav"}, self.present())
+        said = " ".join(self.run_it("enqueue", self.archive, status=0).out.split())
+        self.assertIn("5 skipped as trash; 3 skipped as a system's own (AppleDouble, indexes); 2 unfinished files "
+                      "skipped; 3 hidden files or folders skipped (--hidden takes them)", said)
+        found = self.enqueue("--hidden", self.archive)
+        self.assertEqual((5, 3, 0), tuple(found[k] for k in ("recordings", "new", "skipped_hidden")))
+        # What was heard there has not vanished, and what is named itself is taken.
+        again = self.enqueue()
+        self.assertEqual((2, 2, 0), tuple(again[k] for k in ("recordings", "unchanged", "vanished")))
+        trash = os.path.join(self.archive, "$RECYCLE.BIN")
+        self.assertEqual(1, self.enqueue(trash)["new"])
+        self.assertEqual(1, self.enqueue(os.path.join(self.archive, "half.wav.part"))["new"])
+        self.assertEqual(0, self.enqueue()["vanished"])
+        shutil.rmtree(trash)
+        self.assertEqual(1, self.enqueue()["vanished"])
+
+    def test_what_nothing_decodes_is_a_failure_with_its_name(self):
+        ds2 = b"\x03ds2" + bytes(600)
+        for i in range(3):
+            self.put(f"dictations/{i}.ds2", ds2 + bytes([i]))
+        self.put("voice.bin", b"\x02#!SILK_V3" + bytes(600))
+        self.put("z.zip", self.zipped(("in/old.ds2", ds2), ("kept.wav", wav(1))))
+        self.put("a.ul", b"\xff\x7f" * 4000)
+        done = self.run_it("enqueue", self.archive, status=0)
+        self.assertEqual(2, len(done.err.splitlines()), done.err)  # one of each kind
+        self.assertIn("5 recordings of kinds that nothing here can decode (nightshift status --failures)",
+                      " ".join(done.out.split()))
+
+        def failures():
+            return sorted((path[len(self.archive) + 1:], member, reason[:17]) for path, member, reason in
+                          self.sql("SELECT path, member, reason FROM failures WHERE kind = 'unreadable'"))
+
+        rows = [(f"dictations/{i}.ds2", "", "a dictation in DS") for i in range(3)] + [
+            ("voice.bin", "", "a voice message i"), ("z.zip", "in/old.ds2", "a dictation in DS")]
+        self.assertEqual(rows, failures())
+        again = self.enqueue()
+        self.assertEqual((2, 2, 0, 0), tuple(again[k] for k in ("recordings", "unchanged", "archives", "vanished")))
+        self.assertEqual(rows, failures())
+        os.remove(os.path.join(self.archive, "dictations", "1.ds2"))
+        self.put("dictations/2.ds2", wav(5))  # converted in its place
+        self.enqueue()
+        self.assertEqual([rows[0], *rows[3:]], failures())
+
     def test_patterns_look_into_archives(self):
         with zipfile.ZipFile(os.path.join(self.archive, "z.zip"), "w") as z:
             z.writestr("in/e.wav", wav(1))
@@ -221,6 +275,40 @@ class Enqueue(Program):
         self.assertEqual((5, 1, 4), tuple(self.enqueue("-n", self.archive)[k]
                                           for k in ("recordings", "new", "unchanged")))
         self.assertEqual(before, self.sql("SELECT count(*) FROM job"))
+
+    def test_a_dry_run_lists_what_is_taken_and_why_not(self):
+        self.fill()
+        self.put("z.zip", self.zipped(("in/e.wav", wav(9)), ("__MACOSX/f.wav", wav(8))))
+        self.put("same.wav", wav(0))
+        self.put("broken.zip", b"PK\3\4" + os.urandom(200))
+        self.put("#recycle/g.wav", wav(10))
+        self.put(".note.wav", wav(11))
+        os.symlink("a.wav", os.path.join(self.archive, "link.wav"))
+
+        def listed(*options):
+            dry = self.enqueue("--dry-run", *options, self.archive)
+            self.assertTrue(dry["dry_run"])
+            return {(f["path"][len(self.archive) + 1:] + "//" * ("member" in f) + f.get("member", ""), f["why"])
+                    for f in dry["listed"] if f["taken"]}, {
+                        (f["path"][len(self.archive) + 1:] + "//" * ("member" in f) + f.get("member", ""), f["why"])
+                        for f in dry["listed"] if not f["taken"]}
+
+        skipped = {("#recycle", "trash"), (".note.wav", "hidden"), ("link.wav", "symbolic link"),
+                   ("z.zip//__MACOSX/f.wav", "system"), ("broken.zip", "unreadable"), ("notes.txt", "not a recording")}
+        self.assertEqual(({("a.wav", "new"), ("b.mp3", "new"), ("deep/er/c.wav", "new"), ("tmp/d.wav", "new"),
+                           ("z.zip//in/e.wav", "new"), ("same.wav", "known elsewhere")}, skipped), listed())
+        self.enqueue()
+        self.put("b.mp3", wav(77))
+        os.utime(os.path.join(self.archive, "z.zip"), (1, 1))
+        taken, left = listed("-x", "tmp/")
+        self.assertEqual({("a.wav", "known"), ("b.mp3", "changed"), ("deep/er/c.wav", "known"),
+                          ("z.zip//in/e.wav", "known"), ("same.wav", "known")}, taken)
+        self.assertEqual(skipped | {("tmp", "excluded")}, left)
+        lines = self.run_it("enqueue", "--dry-run", "-x", "tmp/", self.archive, status=0).out.split("\n\n")[0].splitlines()
+        self.assertIn(f"take  changed            {self.archive}/b.mp3", lines)
+        self.assertIn(f"skip  trash              {self.archive}/#recycle/", lines)
+        self.assertEqual(len(taken) + len(left), len(lines))
+        self.assertNotIn("take ", self.run_it("enqueue", "-q", "--dry-run", self.archive, status=0).out)
 
     def test_missing_path_is_said_and_the_rest_goes_on(self):
         self.fill()
@@ -513,6 +601,24 @@ class Requests(Program):
         self.put("late.wav", wav(50))
         self.assertEqual(1, self.enqueue()["new"])
         self.assertGreater(time.monotonic() - began, 1.0)
+
+    def test_a_run_waits_for_a_command_and_names_a_run(self):
+        self.fill()
+        self.enqueue()
+        self.run_it("cancel", "--all", status=0)
+        for purpose, status, least in (("enqueue", 0, 1), ("run", 69, 0)):
+            with open(self.catalog + ".lock", "r+b") as lock:
+                fcntl.lockf(lock, fcntl.LOCK_EX)
+                lock.write(f"pid {os.getpid()}\npurpose {purpose}\nsince 2026-01-01T00:00:00Z\n".encode())
+                lock.flush()
+                if least:
+                    threading.Timer(1.5, lambda lock=lock: fcntl.lockf(lock, fcntl.LOCK_UN)).start()
+                began = time.monotonic()
+                done = self.run_it("run", "--no-progress", status=status)
+                self.assertGreater(time.monotonic() - began, least)
+                self.assertEqual(status == 69, "holds this catalog" in done.err, done.err)
+                lock.seek(0)
+                lock.truncate()
 
     def uses_posix_locks(self):
         with open(os.path.join(SOURCE, "store/lock.c"), encoding="utf-8") as file:

@@ -19,7 +19,7 @@ struct place {
     const char *when;
 };
 
-static const char *const kinds[] = {"file",    "excluded",   "link",
+static const char *const kinds[] = {"file",    "skipped",    "excluded",  "link",
                                     "special", "other-disk", "unreadable"};
 
 /* One line for each entry: kind, path below the root, '-' when not included. */
@@ -103,6 +103,23 @@ TEST_BOTH(order_is_files_first_and_sorted, set_up, tear_down)
     touch("a/x");
     assert_string_equal(walked(*state, (struct walk_options){0}),
                         "file c.wav\nfile z.wav\nfile a/x\nfile b/10\nfile b/2\n");
+}
+
+TEST_BOTH(names_that_are_skipped, set_up, tear_down)
+{
+    folder("$RECYCLE.BIN");
+    touch("$RECYCLE.BIN/a.wav");
+    folder(".git");
+    touch(".git/b.wav");
+    touch(".c.wav");
+    touch("d.wav");
+    touch("d.wav.part");
+    assert_string_equal(walked(*state, (struct walk_options){0}),
+                        "skipped $RECYCLE.BIN/\nskipped .c.wav\nskipped .git/\nfile d.wav\n"
+                        "skipped d.wav.part\n");
+    assert_string_equal(walked(*state, (struct walk_options){.hidden = true}),
+                        "skipped $RECYCLE.BIN/\nfile .c.wav\nfile d.wav\nskipped d.wav.part\n"
+                        "file .git/b.wav\n");
 }
 
 TEST_BOTH(odd_names, set_up, tear_down)

@@ -31,21 +31,6 @@ TEST(a_file_settles)
     assert_true(watching_settled(&(struct stat){.st_mtim = {INT64_MAX, 0}}, 30000, NOW));
 }
 
-TEST(names_of_what_is_not_finished)
-{
-    static const char *const unfinished[] = {".talk.wav.Zk3x9q", "talk.wav.part", "TALK.TMP",
-                                             "talk.crdownload", ".part"};
-    static const char *const whole[] = {
-        "talk.wav", "part", "a.part.wav", ".hidden.wav", ".Zk3x9q", "talk.wav.Zk3x9q", ""};
-
-    for (size_t i = 0; i < sizeof(unfinished) / sizeof(unfinished[0]); i++)
-        if (!watching_unfinished(unfinished[i]))
-            fail_msg("'%s' was taken", unfinished[i]);
-    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
-        if (watching_unfinished(whole[i]))
-            fail_msg("'%s' was left", whole[i]);
-}
-
 static void make_file(const char *path)
 {
     int fd = open(path, O_CREAT | O_WRONLY, 0600);

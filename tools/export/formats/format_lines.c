@@ -28,9 +28,9 @@ WRITER(tsv)
         const struct document_segment *s = &d->segments[i];
 
         buf_printf(out, "%lld\t%lld\t", (long long)s->start_ms, (long long)s->end_ms);
-        escape_line(out, s->text, ESCAPE_NONE);
+        escape_tsv(out, s->text);
         escape_put(out, "\t");
-        escape_line(out, s->speaker, ESCAPE_NONE);
+        escape_tsv(out, s->speaker);
         escape_put(out, "\n");
     }
     return 0;

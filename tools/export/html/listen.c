@@ -196,9 +196,14 @@ static int start(struct listen_archive *archive, const struct read_origin *origi
                  struct decoder **ret, struct decoder_event *first, struct err *err)
 {
     char *member = strndup(origin->member_raw, origin->member_raw_len);
-    struct decoder_work work = {.nth = origin->nth, .fingerprint = origin->fingerprint};
-    int file = -1, unpacked = -1, rc = member ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    char *path = strndup(origin->path_raw, origin->path_raw_len);
+    struct decoder_work work = {.name = member && member[0] ? member : path,
+                                .nth = origin->nth,
+                                .fingerprint = origin->fingerprint};
+    int file = -1, unpacked = -1, rc = 0;
 
+    if (!member || !path)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)
         rc = open_origin(origin, &file, err);
     if (rc == 0 && unpacker_serves(file, member))
@@ -217,6 +222,7 @@ static int start(struct listen_archive *archive, const struct read_origin *origi
     if (unpacked >= 0)
         close(unpacked);
     free(member);
+    free(path);
     return rc;
 }
 

@@ -207,6 +207,31 @@ static int enable_all(struct archive *a)
     return 0;
 }
 
+/* What libarchive does not do is no damage. It has no codes for these, only words. */
+static int name_limit(const char *said, struct err *err)
+{
+    static const struct {
+        const char *words[4], *sentence;
+    } limits[] = {
+        {{"ncrypt", "assphrase", "assword", NULL}, NULL},
+        {{"nsupported", "not supported", "unavailable", "Unexpected codec"},
+         "packed by a method that is not supported"},
+        {{"memory", "allocate", NULL, NULL}, "it needs more memory to be unpacked than is allowed"},
+        {{"too long", "too large", NULL, NULL},
+         "a name or a header in it is longer than can be read"},
+    };
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        for (size_t k = 0; k < 4 && limits[i].words[k]; k++)
+            if (strstr(said, limits[i].words[k]))
+                return limits[i].sentence
+                           ? err_set(err, ERR_INPUT,
+                                     "%s (%.200s): unpack it (7z ...) and enqueue what comes out",
+                                     limits[i].sentence, said)
+                           : archive_refuse_encrypted(err);
+    return 0;
+}
+
 /* The sentence for what libarchive has just reported. */
 static int libarchive_err(struct archive_reader *src, struct err *err)
 {
@@ -224,22 +249,22 @@ static int libarchive_err(struct archive_reader *src, struct err *err)
     if (is_part(src))
         return archive_refuse_part(err);
     shown = utf8_display(text ? text : "", text ? strlen(text) : 0);
-    /* "Unsupported ZIP compression method (9: deflation-64-bit)" and its like, of every format. */
-    if (shown && (strstr(shown, "nsupported") || strstr(shown, "not supported"))) {
-        err_set(err, ERR_INPUT,
-                "packed by a method that is not supported (%.200s): unpack it (7z ...) and enqueue "
-                "what comes out",
-                shown);
-    } else {
+    if (name_limit(shown ? shown : "", err) == 0)
         err_set(err, ERR_INPUT, "the archive is damaged or cut short%s%.200s%s",
                 shown && *shown ? " (" : "", shown ? shown : "", shown && *shown ? ")" : "");
-    }
     free(shown);
     return err->code;
 }
 
 static int not_an_archive(struct archive_reader *src, struct err *err)
 {
+    const char *text = archive_error_string(src->a);
+    char *shown = utf8_display(text ? text : "", text ? strlen(text) : 0);
+    const int rc = name_limit(shown ? shown : "", err);
+
+    free(shown);
+    if (rc != 0)
+        return rc;
     return is_part(src) ? archive_refuse_part(err)
                         : err_set(err, ERR_INPUT, "not an archive of a known kind");
 }

@@ -111,7 +111,7 @@ int hashed_open(struct stream *under, struct stream **ret, struct err *err)
         return err_set(err, ERR_NOMEM, "out of memory");
     }
     h->base =
-        (struct stream){hashed_read, hashed_seek, hashed_close, under->size, under->sequential};
+        (struct stream){hashed_read, hashed_seek, hashed_close, under->size, under->sequential, 0};
     h->under = under;
     *ret = &h->base;
     return 0;

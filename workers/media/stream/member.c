@@ -187,7 +187,7 @@ static int make_stream(struct stream *under, struct archive_reader *src,
         free(m);
         return err_set(err, ERR_NOMEM, "out of memory");
     }
-    m->base = (struct stream){member_read, member_seek, member_close, item->size, true};
+    m->base = (struct stream){member_read, member_seek, member_close, item->size, true, 0};
     m->under = under;
     m->src = src;
     m->again = &m->src;

@@ -7,17 +7,17 @@
 
 /* Sorted by kind, then by name. Playlists, cue sheets and subtitles are no recordings. */
 static const char *const recording_names[] = {
-    "3g2",  "3ga",  "3gp",  "3gpp", "8svx", "aa3",  "aac",  "ac3",   "adts", "aea",    "aif",
-    "aifc", "aiff", "amr",  "ape",  "asf",  "ast",  "au",   "avi",   "avr",  "awb",    "bwf",
-    "caf",  "dav",  "divx", "dff",  "dsf",  "dss",  "dts",  "dtshd", "dv",   "dvr-ms", "eac3",
-    "ec3",  "f4a",  "f4b",  "f4v",  "flac", "flv",  "gsm",  "gxf",   "ivr",  "loas",   "m1v",
-    "m2a",  "m2t",  "m2ts", "m2v",  "m4a",  "m4b",  "m4p",  "m4r",   "m4v",  "mka",    "mkv",
-    "mlp",  "mov",  "mp1",  "mp2",  "mp3",  "mp4",  "mp4a", "mpa",   "mpc",  "mpe",    "mpeg",
-    "mpg",  "mpga", "mpv",  "mts",  "mxf",  "nist", "nsv",  "nut",   "nuv",  "oga",    "ogg",
-    "ogm",  "ogv",  "ogx",  "oma",  "opus", "paf",  "pvf",  "qcp",   "qt",   "ra",     "rf64",
-    "rm",   "rmvb", "rso",  "sf",   "shn",  "snd",  "sph",  "spx",   "svx",  "tak",    "thd",
-    "tod",  "trp",  "ts",   "tta",  "ty",   "vob",  "voc",  "vro",   "w64",  "wav",    "wave",
-    "weba", "webm", "wma",  "wmv",  "wtv",  "wv",   "xa",   "xwma",
+    "3g2",  "3ga",  "3gp",  "3gpp", "8svx", "aa",   "aa3",  "aac",  "ac3",   "adts", "aea",
+    "aif",  "aifc", "aiff", "amr",  "ape",  "asf",  "ast",  "au",   "avi",   "avr",  "awb",
+    "bwf",  "caf",  "dav",  "divx", "dff",  "dsf",  "dss",  "dts",  "dtshd", "dv",   "dvr-ms",
+    "eac3", "ec3",  "f4a",  "f4b",  "f4v",  "flac", "flv",  "gsm",  "gxf",   "ivr",  "loas",
+    "m1v",  "m2a",  "m2t",  "m2ts", "m2v",  "m4a",  "m4b",  "m4p",  "m4r",   "m4v",  "mka",
+    "mkv",  "mlp",  "mov",  "mp1",  "mp2",  "mp3",  "mp4",  "mp4a", "mpa",   "mpc",  "mpe",
+    "mpeg", "mpg",  "mpga", "mpv",  "mts",  "mxf",  "nist", "nsv",  "nut",   "nuv",  "oga",
+    "ogg",  "ogm",  "ogv",  "ogx",  "oma",  "opus", "paf",  "pvf",  "qcp",   "qt",   "ra",
+    "rf64", "rm",   "rmvb", "rso",  "sf",   "shn",  "snd",  "sph",  "spx",   "svx",  "tak",
+    "thd",  "tod",  "trp",  "ts",   "tta",  "ty",   "vob",  "voc",  "vqf",   "vro",  "w64",
+    "wav",  "wave", "weba", "webm", "wma",  "wmv",  "wtv",  "wv",   "xa",    "xwma",
 };
 static const char *const archive_names[] = {
     "7z",  "cab", "cpio", "iso", "lha", "lzh", "rar",  "tar", "taz",
@@ -156,6 +156,11 @@ static const struct magic magics[] = {
     {0, 5, MEDIA_RECORDING, ".snd\0"},
     {0, 6, MEDIA_RECORDING, "caff\0\1"},
     {0, 4, MEDIA_RECORDING, "wvpk"},
+    {0, 8, MEDIA_RECORDING, "TWIN9701"}, /* VQF */
+    {0, 8, MEDIA_RECORDING, "TWIN0005"},
+    {4, 4, MEDIA_RECORDING, "\x57\x90\x75\x36"}, /* Audible's .aa */
+    {0, 7, MEDIA_RECORDING, "#!iLBC3"},
+    {0, 7, MEDIA_RECORDING, "#!iLBC2"},
     {0, 4, MEDIA_RECORDING, "TTA1"},
     {0, 4, MEDIA_RECORDING, "tBaK"},
     {0, 4, MEDIA_RECORDING, "MPCK"},
@@ -330,19 +335,31 @@ static bool is_bare_frames(const uint8_t *p, size_t len)
     return has_packets(p, len, 0, 188) || has_packets(p, len, 4, 192);
 }
 
-enum media_kind sniff_bytes(const void *head, size_t len)
+static const struct magic *magic_of(const uint8_t *p, size_t len)
 {
-    const uint8_t *p = head;
-
     for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
         const struct magic *m = &magics[i];
 
         if (len >= (size_t)m->offset + m->len && memcmp(p + m->offset, m->bytes, m->len) == 0)
-            return m->kind;
+            return m;
     }
-    if (is_chunked_recording(p, len) || is_bare_frames(p, len))
+    return NULL;
+}
+
+enum media_kind sniff_bytes(const void *head, size_t len)
+{
+    const struct magic *m = magic_of(head, len);
+
+    if (m)
+        return m->kind;
+    if (is_chunked_recording(head, len) || is_bare_frames(head, len))
         return MEDIA_RECORDING;
     return MEDIA_OTHER;
+}
+
+bool sniff_has_header(const void *head, size_t len)
+{
+    return magic_of(head, len) || is_chunked_recording(head, len);
 }
 
 bool sniff_finds_members(const void *head, size_t len)

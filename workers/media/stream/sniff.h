@@ -22,6 +22,8 @@ bool sniff_is_part(const char *name);
 
 /* By the first bytes. */
 enum media_kind sniff_bytes(const void *head, size_t len);
+/* By the first bytes: the header of a known kind, and not frames that only look like one. */
+bool sniff_has_header(const void *head, size_t len);
 /* By the first bytes: of an archive, that a member is found without unpacking those before it. */
 bool sniff_finds_members(const void *head, size_t len);
 

@@ -78,8 +78,8 @@ int stream_of_file(int fd, uint64_t size, struct stream_pulse pulse_of, struct s
 
     if (!f)
         return err_set(err, ERR_NOMEM, "out of memory");
-    f->base = (struct stream){file_read, file_seek, file_close,
-                              size < INT64_MAX ? (int64_t)size : INT64_MAX, false};
+    f->base = (struct stream){
+        file_read, file_seek, file_close, size < INT64_MAX ? (int64_t)size : INT64_MAX, false, 0};
     f->fd = fd;
     f->pulse = pulse_of;
     *ret = &f->base;
@@ -125,7 +125,7 @@ int stream_of_memory(const void *data, size_t len, struct stream_pulse pulse_of,
 
     if (!m)
         return err_set(err, ERR_NOMEM, "out of memory");
-    m->base = (struct stream){memory_read, memory_seek, file_close, (int64_t)len, false};
+    m->base = (struct stream){memory_read, memory_seek, file_close, (int64_t)len, false, 0};
     m->data = data;
     m->pulse = pulse_of;
     *ret = &m->base;

@@ -20,6 +20,9 @@ struct stream {
     void (*close)(struct stream *s);
     int64_t size;    /* -1: unknown until its end is reached */
     bool sequential; /* going forward reads what lies between, going back may begin anew */
+    /* What its name says that it is, where its bytes say nothing: headerless_at of kinds.h; 0: it
+     * says nothing. For who reads it; whoever wraps a stream leaves it alone. */
+    uint8_t headerless;
 };
 
 static inline int64_t stream_read(struct stream *s, void *to, size_t n, struct err *err)
@@ -51,6 +54,11 @@ int stream_of_file(int fd, uint64_t size, struct stream_pulse pulse, struct stre
 /* Bytes in memory (borrowed). */
 int stream_of_memory(const void *data, size_t len, struct stream_pulse pulse, struct stream **ret,
                      struct err *err);
+
+/* The samples of `under` (borrowed) behind a WAV header of one channel. tag: of Microsoft's list of
+ * formats. */
+int headed_open_wav(struct stream *under, uint16_t tag, uint16_t bits, uint32_t rate_hz,
+                    struct stream **ret, struct err *err);
 
 /* --- a stream whose content is hashed as it goes by (hashed.c) --- */
 
