@@ -18,6 +18,14 @@ int batch_begin(struct writer *writer, struct dry_run *dry_run, const struct req
 void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped */
 
 int batch_found(struct batch *b, const struct store_found *f, struct err *err);
+/* Was something of this fingerprint gathered that is not sent yet? */
+bool batch_holds(const struct batch *b, const uint8_t fingerprint[16]);
+int batch_send_found(struct batch *b, struct err *err);
+/* fn gets what the catalog left out as unproven (struct request_reply), to be read whole and
+ * gathered again; f is borrowed. */
+typedef int (*batch_unproven_fn)(void *arg, struct batch *b, const struct store_found *f,
+                                 struct err *err);
+void batch_on_unproven(struct batch *b, batch_unproven_fn fn, void *arg);
 /* Places that are unchanged and wanted. */
 int batch_same(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err);
 /* Places that are unchanged and lack the job's stage: they get it without being read again. */

@@ -5,6 +5,7 @@
 
 #include "tools/enqueue/enqueue_file.h"
 #include "tools/enqueue/dry_run.h"
+#include "tools/enqueue/identity.h"
 #include "tools/writer.h"
 #include "workers/media/decoder.h"
 
@@ -165,6 +166,8 @@ static int begin_all(struct enqueue_work *q, struct err *err)
                                        .priority = q->o->priority};
 
             rc = batch_begin(q->writer, q->dry_run, &rq, &q->sets[i].of[j], err);
+            if (rc == 0)
+                batch_on_unproven(q->sets[i].of[j], identity_again, q);
         }
     q->first = q->sets[0].of[0];
     return rc;

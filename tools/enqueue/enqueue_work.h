@@ -38,7 +38,8 @@ struct enqueue_result {
     uint64_t left_alone, excluded, links, specials;
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
     uint64_t unsettled;
-    uint64_t reread, reread_bytes; /* files that were written since they were heard */
+    uint64_t reread, reread_bytes; /* files that were read whole, to tell them from others */
+    uint64_t told_apart;           /* places that were taken for another recording's before */
     uint32_t missing_roots;
     bool through_run;    /* a run is on, and has been told */
     bool vanish_skipped; /* too much was left out to say what has vanished */

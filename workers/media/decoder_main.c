@@ -191,7 +191,7 @@ static int is_expected(struct session *s, struct stream *in, struct err *err)
 
     if (rc == 0 && memcmp(found, s->request.fingerprint, sizeof(found)) == 0)
         return 1;
-    if (rc != 0 || s->request.member[0] || in->size <= (int64_t)FINGERPRINT_WHOLE)
+    if (rc != 0 || s->request.member[0])
         return rc;
     rc = whole_hash(s, found, err);
     return rc != 0 ? rc : memcmp(found, s->request.fingerprint, sizeof(found)) == 0;
@@ -286,7 +286,8 @@ static int run_walk(struct session *s, struct err *err)
     bool left_out = false;
     struct archive_walk_task task = {.open = open_file,
                                      .entry = unpacks ? on_offer : on_entry,
-                                     .bytes = unpacks ? on_bytes : NULL,
+                                     .offers = unpacks,
+                                     .bytes = on_bytes,
                                      .left_out = &left_out,
                                      .arg = s,
                                      .pulse = {on_life, s},
