@@ -196,7 +196,10 @@ static int start(struct listen_archive *archive, const struct read_origin *origi
                  struct decoder **ret, struct decoder_event *first, struct err *err)
 {
     char *member = strndup(origin->member_raw, origin->member_raw_len);
-    struct decoder_work work = {.nth = origin->nth, .fingerprint = origin->fingerprint};
+    /* A page gets no sound but that which was transcribed. */
+    const bool whole = origin->hash && origin->member_raw_len == 0;
+    struct decoder_work work = {.nth = origin->nth,
+                                .fingerprint = whole ? origin->hash : origin->fingerprint};
     int file = -1, unpacked = -1, rc = member ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 
     if (rc == 0)
@@ -262,6 +265,7 @@ int listen_copy(const struct read_origin *origin, opus_file_write write, void *a
         hash_get(whole, all);
         same = memcmp(found, origin->fingerprint, sizeof(found)) == 0 ||
                memcmp(all, origin->fingerprint, sizeof(all)) == 0;
+        same &= !origin->hash || memcmp(all, origin->hash, sizeof(all)) == 0;
     }
     hash_free(whole);
     if (fd >= 0)
