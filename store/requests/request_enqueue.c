@@ -141,17 +141,13 @@ static int content_find(struct store *st, const uint8_t fingerprint[16], uint64_
     return 0;
 }
 
-static int content_keep(struct store *st, struct content *c, const uint8_t hash[16],
+static int content_keep(struct store *st, int64_t media_id, uint64_t size, const uint8_t hash[16],
                         struct err *err)
 {
-    int rc = db_run(st, err,
-                    "UPDATE media SET content_hash = ?2 "
-                    "WHERE media_id = ?1 AND content_hash IS NULL",
-                    "ib", c->media_id, hash, (size_t)16);
-
-    c->has_hash = true;
-    memcpy(c->hash, hash, sizeof(c->hash));
-    return rc;
+    return db_run(st, err,
+                  "UPDATE media SET content_hash = ?3 WHERE media_id = ?1 AND size_bytes = ?2 "
+                  "AND content_hash IS NULL",
+                  "iib", media_id, (int64_t)size, hash, (size_t)16);
 }
 
 /* 1: the file has not been written since it was seen there; so it holds what it held. */
@@ -173,17 +169,13 @@ static int lies_there(struct store *st, const struct store_found *f, int64_t med
 
 /* 1: all bytes of what was found are those of the recording with its fingerprint; 0: they are
  * others, or nobody knows. */
-static int is_content(struct store *st, const struct store_found *f, struct content *c,
+static int is_content(struct store *st, const struct store_found *f, const struct content *c,
                       struct err *err)
 {
-    int rc = 0;
+    int rc;
 
     if (f->size_bytes <= STORE_WHOLE_BYTES)
         return 1;
-    if (!c->has_hash && f->met_media == c->media_id)
-        rc = content_keep(st, c, f->met_hash, err);
-    if (rc < 0)
-        return rc;
     if (f->has_hash && c->has_hash)
         return memcmp(f->hash, c->hash, sizeof(c->hash)) == 0;
     /* The fingerprint of what was told apart is its hash. */
@@ -192,7 +184,7 @@ static int is_content(struct store *st, const struct store_found *f, struct cont
     else
         rc = lies_there(st, f, c->media_id, err);
     if (rc == 1 && f->has_hash)
-        rc = content_keep(st, c, f->hash, err) < 0 ? err->code : 1;
+        rc = content_keep(st, c->media_id, f->size_bytes, f->hash, err) < 0 ? err->code : 1;
     return rc;
 }
 
@@ -217,12 +209,16 @@ static int media_of(struct store *st, const struct store_found *f, const char *n
                     bool *added, struct err *err)
 {
     const uint8_t *fingerprint = f->fingerprint;
-    struct content c;
-    int rc = content_find(st, fingerprint, f->size_bytes, &c, err);
-    int same = rc == 0 && c.media_id ? is_content(st, f, &c, err) : 0;
+    struct content c = {0};
+    int rc = f->met_media ? content_keep(st, f->met_media, f->size_bytes, f->met_hash, err) : 0;
+    int same = 0;
 
     *ret = 0;
     *added = false;
+    if (rc == 0)
+        rc = content_find(st, fingerprint, f->size_bytes, &c, err);
+    if (rc == 0 && c.media_id)
+        same = is_content(st, f, &c, err);
     if (rc < 0 || same < 0)
         return rc < 0 ? rc : same;
     if (!same && c.media_id && !f->has_hash)

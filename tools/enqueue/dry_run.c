@@ -130,12 +130,6 @@ static int add_bytes(struct dry_run *f, const uint8_t fingerprint[16], const uin
     return 0;
 }
 
-int dry_run_learn(struct dry_run *f, const uint8_t fingerprint[16], const uint8_t hash[16],
-                  struct err *err)
-{
-    return dry_run_content(f, fingerprint) ? 0 : add_bytes(f, fingerprint, hash, NULL, 0, err);
-}
-
 static int add_row(struct pair_set *s, int64_t id, struct err *err)
 {
     int rc = id ? pair_set_add(s, 0, (uint64_t)id, err) : 0;

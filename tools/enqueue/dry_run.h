@@ -21,12 +21,9 @@ struct dry_run_content {
     uint8_t fingerprint[16];
     bool has_hash;
     uint8_t hash[16];
-    char *path; /* NULL: they are a member's, or lie at places that the catalog knows */
+    char *path; /* NULL: they are a member's */
 };
 struct dry_run_content *dry_run_content(const struct dry_run *f, const uint8_t fingerprint[16]);
-/* Keeps the hash of a recording that the catalog has. */
-int dry_run_learn(struct dry_run *f, const uint8_t fingerprint[16], const uint8_t hash[16],
-                  struct err *err);
 /* As a SAME, but for the counts. */
 int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n, struct err *err);
 /* As the END, when all else was told: vanished and gone of *counts. */

@@ -180,6 +180,7 @@ static void free_all(struct enqueue_work *q)
             batch_free(q->sets[i].of[j]);
     free(q->sets);
     dry_run_free(q->dry_run);
+    identity_forget(q);
 }
 
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,

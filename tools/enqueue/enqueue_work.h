@@ -58,6 +58,7 @@ struct enqueue_work {
     struct writer *writer;
     struct store *known; /* in a dry run; borrowed; NULL: nothing is known */
     struct dry_run *dry_run;
+    void *learned;    /* of identity.c */
     int64_t shown_ms; /* when the progress line was drawn last */
     bool line;        /* it stands on the terminal now */
     uint32_t lines;

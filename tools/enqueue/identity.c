@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -124,24 +125,75 @@ static int on_origin(void *arg, const struct store_origin *o)
     return s->k->has_hash;
 }
 
+/* What was read of recordings that the catalog has, and is perhaps not sent yet. */
+struct learned {
+    int64_t media_id;
+    uint8_t hash[HASH_BYTES];
+};
+
+static int by_media(const void *a, const void *b)
+{
+    const struct learned *x = a, *y = b;
+
+    return (x->media_id > y->media_id) - (x->media_id < y->media_id);
+}
+
+static const struct learned *learned_of(const struct enqueue_work *q, int64_t media_id)
+{
+    const struct learned key = {.media_id = media_id};
+    struct learned **slot = tfind(&key, &q->learned, by_media);
+
+    return slot ? *slot : NULL;
+}
+
+static int learn(struct enqueue_work *q, int64_t media_id, const uint8_t hash[HASH_BYTES],
+                 struct err *err)
+{
+    struct learned *l;
+
+    if (learned_of(q, media_id))
+        return 0;
+    l = malloc(sizeof(*l));
+    if (l) {
+        l->media_id = media_id;
+        memcpy(l->hash, hash, sizeof(l->hash));
+    }
+    if (!l || !tsearch(l, &q->learned, by_media)) {
+        free(l);
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    return 0;
+}
+
+void identity_forget(struct enqueue_work *q)
+{
+    tdestroy(q->learned, free);
+    q->learned = NULL;
+}
+
 /* The hash of the recording that the catalog has, where it can be had. */
 static int known_hash(struct enqueue_work *q, const struct stat *st, struct store_found *f,
                       struct known *k, struct err *err)
 {
+    const struct learned *l = learned_of(q, k->met.media_id);
     struct origin_search s = {q, st, f, k};
-    int rc;
+    int rc = 0;
 
-    if (k->met.has_content || (k->found && k->found->has_hash)) {
-        memcpy(k->hash, k->met.has_content ? k->met.content : k->found->hash, sizeof(k->hash));
+    if (k->met.has_content) {
+        memcpy(k->hash, k->met.content, sizeof(k->hash));
         k->has_hash = true;
         return 0;
     }
-    rc = store_origins(enqueue_known(q), k->met.media_id, on_origin, &s, err);
-    if (rc < 0 || !k->has_hash)
-        return rc < 0 ? rc : 0;
-    f->met_media = k->met.media_id;
-    memcpy(f->met_hash, k->hash, sizeof(f->met_hash));
-    return q->dry_run ? dry_run_learn(q->dry_run, f->fingerprint, k->hash, err) : 0;
+    if (l)
+        memcpy(k->hash, l->hash, sizeof(k->hash));
+    k->has_hash = l != NULL;
+    if (!l)
+        rc = store_origins(enqueue_known(q), k->met.media_id, on_origin, &s, err);
+    if (rc >= 0 && k->has_hash) {
+        f->met_media = k->met.media_id;
+        memcpy(f->met_hash, k->hash, sizeof(f->met_hash));
+    }
+    return rc < 0 ? rc : 0;
 }
 
 /* The same of one that was found in this dry run. */
@@ -225,6 +277,17 @@ static void tell_apart(struct enqueue_work *q, const struct store_met *m, struct
                 "was taken for another recording, of which it has some blocks, and is its own");
 }
 
+/* 1: a recording is known by the hash of what has moved here, as a copy of it was found while
+ * nobody could tell: it is that one. */
+static int met_by_hash(struct enqueue_work *q, const struct store_found *f, struct err *err)
+{
+    struct store_found under = *f;
+    struct known k;
+
+    memcpy(under.fingerprint, f->hash, sizeof(under.fingerprint));
+    return meet(q, &under, &k, err);
+}
+
 int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct store_found *f,
                 struct err *why, struct err *err)
 {
@@ -240,15 +303,22 @@ int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct st
     if (fd >= 0 && hash_whole(q, fd, f, f->hash, why) != 0)
         return 0;
     f->has_hash = true;
+    rc = 0;
     if (k.met.media_id)
         rc = known_hash(q, fd >= 0 ? st : NULL, f, &k, err);
     else
         found_hash(q, f, &k);
+    if (rc == 0 && f->moved)
+        rc = met_by_hash(q, f, err);
     if (rc < 0)
         return rc;
+    if (rc == 1) {
+        f->met_media = 0;
+        k.has_hash = false;
+    }
     if (k.has_hash ? memcmp(k.hash, f->hash, sizeof(f->hash)) != 0 : !lies_there(&k.met, f))
         tell_apart(q, &k.met, f);
-    return 0;
+    return f->met_media ? learn(q, f->met_media, f->met_hash, err) : 0;
 }
 
 int identity_again(void *arg, struct batch *b, const struct store_found *f, struct err *err)

@@ -18,6 +18,9 @@
 int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct store_found *f,
                 struct err *why, struct err *err);
 
+/* Frees what was learned of recordings in this walk. */
+void identity_forget(struct enqueue_work *q);
+
 /* For batch_on_unproven: another enqueue brought a recording that looks like this one after it was
  * looked at. arg: struct enqueue_work. */
 int identity_again(void *arg, struct batch *b, const struct store_found *f, struct err *err);

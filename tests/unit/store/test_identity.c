@@ -110,6 +110,10 @@ TEST(bytes_tell)
     hash_is(first, 100);
     /* From now on its hash is known, and nobody may say another one. */
     assert_int_equal(add(st, with_met(large("/a/third.wav", 1, 300), first, 300)).counts.added, 1);
+    /* Nor of a recording of another size. */
+    add(st, found_at("/a/small.wav", "", 5));
+    add(st, with_met(large("/a/third.wav", 1, 300), media_at("/a/small.wav"), 300));
+    hash_is(media_at("/a/small.wav"), 0);
     assert_int_not_equal(media_at("/a/third.wav"), first);
     hash_is(first, 100);
     assert_int_equal(add(st, large("/a/more.wav", 1, 100)).counts.places, 1);
@@ -117,7 +121,7 @@ TEST(bytes_tell)
     /* Known by its hash alone: as the walk sends it. */
     assert_int_equal(add(st, large("/a/again.wav", 300, 300)).counts.places, 1);
     assert_int_equal(media_at("/a/again.wav"), media_at("/a/third.wav"));
-    assert_int_equal(count_of("SELECT count(*) FROM media"), 3);
+    assert_int_equal(count_of("SELECT count(*) FROM media"), 4);
     catalog_close(st);
 }
 
