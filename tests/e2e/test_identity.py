@@ -207,9 +207,11 @@ class Identity(night.Night):
         self.put("one/a.wav", A)
         self.put("two/a.wav", B)
         self.put("three/a.wav", A)
-        with open(os.path.join(self.archive, "one/zeros.wav"), "wb") as file:
-            file.truncate(1 << 29)
-        subprocess.run(["gzip", "-1", os.path.join(self.archive, "one/zeros.wav")], check=True)
+        box = os.path.join(self.archive, "one/box.zip")
+        with zipfile.ZipFile(box, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            with file.open("zeros.wav", "w") as member:
+                for _ in range(300):
+                    member.write(bytes(1 << 20))
         self.put("first.wav", random.Random(1).randbytes(SIZE))
         self.enqueue(paths=[os.path.join(self.archive, "first.wav")])
         run = self.start_run("--watch")
@@ -217,13 +219,14 @@ class Identity(night.Night):
         slow = subprocess.Popen([night.PROGRAM, "enqueue", "--json", os.path.join(self.archive, "one")],
                                 env=self.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(slow.kill)
-        time.sleep(0.3)
+        self.wait_for("it looks into the archive", lambda: box in self.open_files(slow.pid), run)
         slow.send_signal(signal.SIGSTOP)
         for folder in ("two", "three"):
             self.nightshift("enqueue", os.path.join(self.archive, folder), status=0)
         slow.send_signal(signal.SIGCONT)
         out, err = slow.communicate(timeout=60)
         self.assertEqual(0, slow.returncode, out + err)
+        self.assertEqual(1, json.loads(out)["read_whole"])
         run.signal(signal.SIGTERM)
         run.wait()
         contents = dict(self.sql("SELECT path, media_id FROM place WHERE path LIKE '%/a.wav'"))
@@ -231,6 +234,15 @@ class Identity(night.Night):
         one, two, three = (contents[os.path.join(self.archive, f"{name}/a.wav")] for name in ("one", "two", "three"))
         self.assertNotEqual(one, two)
         self.assertEqual(one, three)
+
+    def open_files(self, pid):
+        names = []
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+            except FileNotFoundError:
+                pass
+        return names
 
     def test_an_older_catalog(self):
         """Places that were taken for another's are told apart, said, and done."""

@@ -206,12 +206,12 @@ static uint32_t slot_of(const struct batch *b, const uint8_t fingerprint[16])
     return at;
 }
 
-bool batch_holds(const struct batch *b, const uint8_t fingerprint[16])
+struct store_found *batch_holds(struct batch *b, const uint8_t fingerprint[16])
 {
-    return b->slots[slot_of(b, fingerprint)] != 0;
-}
+    const uint16_t at = b->slots[slot_of(b, fingerprint)];
 
-int batch_send_found(struct batch *b, struct err *err) { return flush_found(b, err); }
+    return at ? &b->found[at - 1] : NULL;
+}
 
 void batch_on_unproven(struct batch *b, batch_unproven_fn fn, void *arg)
 {
@@ -238,7 +238,8 @@ int batch_found(struct batch *b, const struct store_found *f, struct err *err)
     *slot = *f;
     slot->path = keep(b->found_bytes, &b->found_used, f->path, f->path_len);
     slot->member = keep(b->found_bytes, &b->found_used, f->member, f->member_len);
-    b->slots[slot_of(b, f->fingerprint)] = (uint16_t)b->found_n;
+    if (!batch_holds(b, f->fingerprint))
+        b->slots[slot_of(b, f->fingerprint)] = (uint16_t)b->found_n;
     return 0;
 }
 

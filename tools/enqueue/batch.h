@@ -18,9 +18,9 @@ int batch_begin(struct writer *writer, struct dry_run *dry_run, const struct req
 void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped */
 
 int batch_found(struct batch *b, const struct store_found *f, struct err *err);
-/* Was something of this fingerprint gathered that is not sent yet? */
-bool batch_holds(const struct batch *b, const uint8_t fingerprint[16]);
-int batch_send_found(struct batch *b, struct err *err);
+/* What was gathered of this fingerprint first and is not sent yet, which may be given its hash;
+ * NULL: nothing was. Until the next call of the batch. */
+struct store_found *batch_holds(struct batch *b, const uint8_t fingerprint[16]);
 /* fn gets what the catalog left out as unproven (struct request_reply), to be read whole and
  * gathered again; f is borrowed. */
 typedef int (*batch_unproven_fn)(void *arg, struct batch *b, const struct store_found *f,

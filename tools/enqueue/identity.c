@@ -19,8 +19,10 @@ static_assert(STORE_WHOLE_BYTES == FINGERPRINT_WHOLE, "what a fingerprint is of"
 
 /* What is known of a fingerprint. */
 struct known {
-    struct store_met met;          /* by the catalog */
-    struct dry_run_content *found; /* by this walk alone, in a dry run; or NULL */
+    struct store_met met; /* by the catalog */
+    /* By this walk alone, of which the catalog has not been told; or NULL. */
+    const struct store_found *gathered;
+    struct dry_run_content *found; /* in a dry run */
     bool has_hash;
     uint8_t hash[HASH_BYTES];
 };
@@ -196,52 +198,97 @@ static int known_hash(struct enqueue_work *q, const struct stat *st, struct stor
     return rc < 0 ? rc : 0;
 }
 
-/* The same of one that was found in this dry run. */
-static void found_hash(struct enqueue_work *q, const struct store_found *f, struct known *k)
+/* Of a file that this walk has found; false: it cannot be had. mtime_ns: NULL, whatever it is. */
+static bool found_hash(struct enqueue_work *q, const struct store_found *of, const char *path,
+                       const int64_t *mtime_ns, uint8_t ret[HASH_BYTES])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct err why = {0};
+    struct stat st;
+    bool has = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+               (uint64_t)st.st_size == of->size_bytes &&
+               (!mtime_ns || clock_ns_of(&st.st_mtim) == *mtime_ns) &&
+               hash_whole(q, fd, of, ret, &why) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
+static void dry_run_hash(struct enqueue_work *q, const struct store_found *f, struct known *k)
 {
     struct dry_run_content *c = k->found;
-    struct err why = {0};
-    int fd = c->has_hash || !c->path ? -1 : open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-    if (fd >= 0) {
-        c->has_hash = hash_whole(q, fd, f, c->hash, &why) == 0;
-        close(fd);
-    }
+    if (!c->has_hash && c->path)
+        c->has_hash = found_hash(q, f, c->path, NULL, c->hash);
     k->has_hash = c->has_hash;
     memcpy(k->hash, c->hash, sizeof(k->hash));
 }
 
-/* ------------------------------------------------------------------------------- what was found */
-
-/* What was gathered and not sent would not be met. */
-static int send_alike(struct enqueue_work *q, const uint8_t fingerprint[16], struct err *err)
+/* Whatever is gathered goes with its hash from now on. */
+static void give_hash(struct enqueue_work *q, const uint8_t fingerprint[16],
+                      const uint8_t hash[HASH_BYTES])
 {
     const struct groups *g = q->o->groups;
-    int rc = 0;
 
-    for (uint32_t i = 0; i < g->count; i++) {
-        bool held = false;
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count; j++) {
+            struct store_found *held = batch_holds(q->sets[i].of[j], fingerprint);
 
-        for (uint32_t j = 0; j < g->list[i].count; j++)
-            held |= batch_holds(q->sets[i].of[j], fingerprint);
-        for (uint32_t j = 0; rc == 0 && held && j < g->list[i].count; j++)
-            rc = batch_send_found(q->sets[i].of[j], err);
-    }
-    return rc;
+            if (held && !held->has_hash) {
+                memcpy(held->hash, hash, sizeof(held->hash));
+                held->has_hash = true;
+            }
+        }
 }
 
-/* 1: something has its fingerprint, or its place; 0: nothing. */
+static int gathered_hash(struct enqueue_work *q, struct known *k, struct err *err)
+{
+    const struct store_found *g = k->gathered;
+    char *path = g->has_hash || g->member_len ? NULL : strndup(g->path, g->path_len);
+
+    if (g->has_hash) {
+        memcpy(k->hash, g->hash, sizeof(k->hash));
+        k->has_hash = true;
+    } else if (g->member_len == 0 && !path) {
+        return err_set(err, ERR_NOMEM, "out of memory");
+    } else if (path) {
+        k->has_hash = found_hash(q, g, path, &g->mtime_ns, k->hash);
+    }
+    free(path);
+    if (k->has_hash)
+        give_hash(q, g->fingerprint, k->hash);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- what was found */
+
+static const struct store_found *gathered(const struct enqueue_work *q,
+                                          const uint8_t fingerprint[16])
+{
+    const struct groups *g = q->o->groups;
+    const struct store_found *held = NULL;
+
+    for (uint32_t i = 0; i < g->count && !held; i++)
+        for (uint32_t j = 0; j < g->list[i].count && !held; j++)
+            held = batch_holds(q->sets[i].of[j], fingerprint);
+    return held;
+}
+
+/* 1: something has its fingerprint; 0: nothing. */
 static int meet(struct enqueue_work *q, const struct store_found *f, struct known *k,
                 struct err *err)
 {
-    int rc = q->dry_run ? 0 : send_alike(q, f->fingerprint, err);
+    int rc = 0;
 
     *k = (struct known){0};
-    if (rc == 0 && enqueue_known(q))
+    if (enqueue_known(q))
         rc = store_meet(enqueue_known(q), f, &k->met, err);
-    if (rc == 0 && q->dry_run)
+    if (rc == 0 && !k->met.media_id)
+        k->gathered = gathered(q, f->fingerprint);
+    if (rc == 0 && !k->met.media_id && q->dry_run)
         k->found = dry_run_content(q->dry_run, f->fingerprint);
-    return rc != 0 ? rc : k->met.media_id || k->found;
+    return rc != 0 ? rc : k->met.media_id || k->gathered || k->found;
 }
 
 /* Has nobody written the file since it was seen at its place? Some file systems give it another
@@ -306,8 +353,10 @@ int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct st
     rc = 0;
     if (k.met.media_id)
         rc = known_hash(q, fd >= 0 ? st : NULL, f, &k, err);
+    else if (k.gathered)
+        rc = gathered_hash(q, &k, err);
     else
-        found_hash(q, f, &k);
+        dry_run_hash(q, f, &k);
     if (rc == 0 && f->moved)
         rc = met_by_hash(q, f, err);
     if (rc < 0)

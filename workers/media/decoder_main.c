@@ -106,9 +106,10 @@ static int on_offer(void *arg, const struct decoder_entry *entry, struct err *er
 static int on_bytes(void *arg, const void *data, size_t n, struct err *err)
 {
     struct session *s = arg;
+    int rc = frame_write_fd(SOCKET_FD, WIRE_BYTES, data, n, err);
 
-    buf_put(&s->out, data, n);
-    return send_out(s, WIRE_BYTES, err);
+    s->sent_ms = clock_mono_ms();
+    return rc;
 }
 
 /* --- decoding --- */
