@@ -17,15 +17,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/spawn.h"
 #include "base/utf8.h"
 #include "workers/wire/frame.h"
 #include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
+#include "workers/media/listing.h"
 #include "workers/media/sandbox.h"
-#include "workers/media/stream/fingerprint.h"
 #include "workers/media/stream/libarchive.h"
 #include "workers/media/stream/stream.h"
 #include "workers/media/wire.h"
@@ -57,13 +56,10 @@ struct decoder {
     bool done;
     uint64_t left; /* bytes of the entry that is being unpacked which have not come */
     bool unpacking;
-    /* Of the entry that is being listed; NULL: none is. */
-    struct fingerprint *sampled;
-    struct hash *whole;
-    uint64_t room;       /* bytes that a listing may still unpack */
-    bool described;      /* the info has come */
-    uint32_t stride;     /* samples of PCM for one of the recording, by it */
-    int64_t next_sample; /* where the next PCM must begin; -1 before the first */
+    struct listing listing; /* of the entry that is being listed */
+    bool described;         /* the info has come */
+    uint32_t stride;        /* samples of PCM for one of the recording, by it */
+    int64_t next_sample;    /* where the next PCM must begin; -1 before the first */
     int64_t skip_samples;
     uint64_t entries;
     uint64_t waited_ms; /* for frames */
@@ -266,7 +262,7 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     d->skip_samples = request->skip_samples;
     d->task = request->task;
     d->limits = with_defaults(file, limits);
-    d->room = d->limits.max_unpacked_bytes;
+    d->listing.room = d->limits.max_unpacked_bytes;
     request->limits = d->limits;
     request->parent_pid = (uint32_t)getpid();
     rc = launch(d, file, request, err);
@@ -389,18 +385,6 @@ void decoder_cancel(struct decoder *d)
     shutdown(d->sock, SHUT_RDWR); /* wakes the reader; the descriptor stays its owner's */
 }
 
-static void sum_drop(struct decoder *d)
-{
-    uint8_t ignored[16];
-    struct err none;
-
-    if (d->sampled)
-        (void)fingerprint_end(d->sampled, ignored, &none);
-    hash_free(d->whole);
-    d->sampled = NULL;
-    d->whole = NULL;
-}
-
 static void drop_strings(struct decoder *d)
 {
     wire_info_free(&d->info);
@@ -416,7 +400,7 @@ void decoder_close(struct decoder *d)
     close_fd(d->sock);
     close_fd(d->errors);
     frame_reader_free(&d->in);
-    sum_drop(d);
+    listing_drop(&d->listing);
     drop_strings(d);
     free(d);
 }
@@ -488,7 +472,7 @@ static int take_end(struct decoder *d, const struct frame *f, struct decoder_eve
 
     if (rc != 0)
         return rc;
-    if (d->sampled)
+    if (listing_is_on(&d->listing))
         return err_set(err, ERR_PROTOCOL, "an end before an entry's");
     if (d->task == WIRE_TASK_DECODE &&
         (!d->described || (d->next_sample >= 0 ? d->end.total_samples != d->next_sample
@@ -500,22 +484,14 @@ static int take_end(struct decoder *d, const struct frame *f, struct decoder_eve
     return 0;
 }
 
-static int sum_begin(struct decoder *d, struct err *err)
-{
-    d->whole = hash_new();
-    if (!d->whole)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    return fingerprint_new(d->entry.size_bytes, &d->sampled, err);
-}
-
 /* Of a listing what can be read is an event when all its bytes have come. */
 static int take_entry(struct decoder *d, const struct frame *f, struct decoder_event *ret,
                       struct err *err)
 {
-    const bool again = d->sampled != NULL; /* what came before is not whole */
+    const bool again = listing_is_on(&d->listing); /* what came before is not whole */
     int rc;
 
-    sum_drop(d);
+    listing_drop(&d->listing);
     wire_entry_free(&d->entry);
     rc = wire_get_entry(f->payload, f->len, &d->entry, err);
     if (rc == 0 && (d->task == WIRE_TASK_DECODE || (again && d->entry.code == 0) ||
@@ -526,36 +502,12 @@ static int take_entry(struct decoder *d, const struct frame *f, struct decoder_e
     d->left = d->entry.size_bytes;
     d->unpacking = false; /* until it is wanted */
     if (d->task == WIRE_TASK_LIST && d->entry.code == 0) {
-        rc = sum_begin(d, err);
+        rc = listing_begin(&d->listing, d->left, err);
         return rc != 0 ? rc : err_set(err, ERR_EMPTY, "its bytes follow");
     }
     ret->type = DECODER_ENTRY;
     ret->entry = d->entry;
     return 0;
-}
-
-static int take_listed(struct decoder *d, const struct frame *f, struct decoder_event *ret,
-                       struct err *err)
-{
-    struct fingerprint *sampled = d->sampled;
-    int rc;
-
-    if (f->len > d->left || f->len > d->room || (f->len == 0 && d->left > 0))
-        return err_set(err, ERR_PROTOCOL, "bytes out of place");
-    if (f->len > 0) {
-        fingerprint_feed(sampled, f->payload, f->len);
-        hash_put(d->whole, f->payload, f->len);
-        d->left -= f->len;
-        d->room -= f->len;
-        return err_set(err, ERR_EMPTY, "more of them follow");
-    }
-    d->sampled = NULL;
-    rc = fingerprint_end(sampled, d->entry.fingerprint, err);
-    hash_get(d->whole, d->entry.content_hash);
-    sum_drop(d);
-    ret->type = DECODER_ENTRY;
-    ret->entry = d->entry;
-    return rc;
 }
 
 /* 0: *ret is an event; ERR_EMPTY: nothing to tell; ERR_PROTOCOL: it must not say this (here). */
@@ -582,8 +534,13 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
     case WIRE_ENTRY:
         return take_entry(d, f, ret, err);
     case WIRE_BYTES:
-        if (d->sampled)
-            return take_listed(d, f, ret, err);
+        if (listing_is_on(&d->listing)) {
+            rc = listing_take(&d->listing, f->payload, f->len, d->entry.fingerprint,
+                              d->entry.content_hash, err);
+            ret->type = DECODER_ENTRY;
+            ret->entry = d->entry;
+            return rc;
+        }
         if (!d->unpacking || f->len > d->left || (f->len == 0 && d->left > 0))
             return err_set(err, ERR_PROTOCOL, "bytes out of place");
         ret->type = DECODER_BYTES;
