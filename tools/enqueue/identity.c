@@ -321,7 +321,7 @@ static void tell_apart(struct enqueue_work *q, const struct store_met *m, struct
         return;
     q->r->told_apart++;
     enqueue_say(q, f->path, f->path_len, f->member, f->nth,
-                "was taken for another recording, of which it has some blocks, and is its own");
+                "it was taken for a recording that it only looks like, and is one of its own");
 }
 
 /* 1: a recording is known by the hash of what has moved here, as a copy of it was found while
