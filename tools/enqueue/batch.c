@@ -136,7 +136,7 @@ static int take_left(const struct batch *b, const struct request_reply *reply, s
     if (ret->n == 0)
         return 0;
     ret->list = calloc(ret->n, sizeof(*ret->list));
-    ret->bytes = malloc(b->found_used + 1);
+    ret->bytes = malloc(b->found_used + 2 * (size_t)ret->n); /* each with a NUL behind it */
     if (!ret->list || !ret->bytes)
         return err_set(err, ERR_NOMEM, "out of memory");
     ret->n = 0;
@@ -147,7 +147,9 @@ static int take_left(const struct batch *b, const struct request_reply *reply, s
             continue;
         *f = b->found[i];
         f->path = keep(ret->bytes, &used, f->path, f->path_len);
+        ret->bytes[used++] = 0;
         f->member = keep(ret->bytes, &used, f->member, f->member_len);
+        ret->bytes[used++] = 0;
         ret->n++;
     }
     return 0;

@@ -22,7 +22,7 @@ int batch_found(struct batch *b, const struct store_found *f, struct err *err);
  * NULL: nothing was. Until the next call of the batch. */
 struct store_found *batch_holds(struct batch *b, const uint8_t fingerprint[16]);
 /* fn gets what the catalog left out as unproven (struct request_reply), to be read whole and
- * gathered again; f is borrowed. */
+ * gathered again; f is borrowed, and its strings end with a NUL. */
 typedef int (*batch_unproven_fn)(void *arg, struct batch *b, const struct store_found *f,
                                  struct err *err);
 void batch_on_unproven(struct batch *b, batch_unproven_fn fn, void *arg);
