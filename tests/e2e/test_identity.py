@@ -261,6 +261,10 @@ class Identity(night.Night):
             catalog.execute("PRAGMA user_version = 23")
         catalog.close()
         self.run_to_end()  # which brings it up to date
+        said = self.nightshift("enqueue", "--dry-run", self.archive, status=0)
+        self.assertIn("2 files were taken for another recording by an earlier version, and told apart now.",
+                      " ".join(said.out.split()))
+        self.assertIn("2.wav: it was taken for a recording that it only looks like", said.err)
         said = self.enqueue()
         self.assertEqual((2, 2, 2), (said["changed"], said["unchanged"], said["told_apart"]))
         self.assertEqual(3, self.each_its_own())

@@ -392,10 +392,9 @@ static void print_reread(const struct enqueue_result *r)
                    text_bytes(r->reread_bytes, bytes));
     print_wrapped(&b);
     if (r->told_apart > 0)
-        buf_printf(&b, "%s %s taken for another recording by an earlier version, and %s own now.",
-                   text_count(r->told_apart, n),
-                   text_plural(r->told_apart, "recording was", "recordings were"),
-                   text_plural(r->told_apart, "is its", "are their"));
+        buf_printf(
+            &b, "%s %s taken for another recording by an earlier version, and told apart now.",
+            text_count(r->told_apart, n), text_plural(r->told_apart, "file was", "files were"));
     print_wrapped(&b);
     buf_free(&b);
 }
