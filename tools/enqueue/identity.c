@@ -14,6 +14,7 @@
 #include "workers/media/stream/fingerprint.h"
 
 #define CHUNK_BYTES (1u << 20)
+#define CLOCKS_APART_S 300 /* a file server's and ours, at most */
 
 static_assert(STORE_WHOLE_BYTES == FINGERPRINT_WHOLE, "what a fingerprint is of");
 
@@ -302,7 +303,7 @@ static bool is_untouched(const struct store_met *m, const struct stat *st,
         m->place_mtime != f->mtime_ns)
         return false;
     return !m->place_has_content || (m->place_inode == f->inode && m->place_device == f->device) ||
-           st->st_ctim.tv_sec < m->place_seen_s;
+           st->st_ctim.tv_sec < m->place_seen_s - CLOCKS_APART_S;
 }
 
 /* As the catalog decides where its place has what has its fingerprint, and no hash is known. */
