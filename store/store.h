@@ -57,7 +57,21 @@ struct store_found {
     int64_t mtime_ns;
     uint64_t inode, device;
     uint8_t fingerprint[16];
+    /* The XXH3-128 of all bytes, where they were read: without it a recording of more than
+     * STORE_WHOLE_BYTES is never taken for one that lies elsewhere. */
+    bool has_hash;
+    uint8_t hash[16];
+    /* The recording of the same fingerprint and size, where a file of it was read whole as well; 0:
+     * none. It keeps that hash, unless it has one. */
+    int64_t met_media;
+    uint8_t met_hash[16];
+    /* That hash was taken to be this file's own, which has moved: should the place that it moved
+     * from hold something again, that is read. */
+    bool moved;
 };
+
+/* Up to so many bytes a fingerprint is of all of them (workers/media/stream/fingerprint.h). */
+#define STORE_WHOLE_BYTES (256u << 10)
 
 struct store_stage {         /* what an enqueue wants done */
     const char *name;        /* "transcribe" */

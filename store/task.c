@@ -22,7 +22,8 @@ void store_task_free(struct store_task *t)
 #define DUE "(t.retry_at IS NULL OR t.retry_at <= "
 #define FIELDS(done)                                                                              \
     "SELECT t.task_id, t.media_id, t.stage_id, t.job_id, t.language, ifnull(t.shards_total, 0), " \
-    "t.suspect, " done ", m.size_bytes, m.fingerprint, m.content_hash IS NOT NULL, "              \
+    "t.suspect, " done ", m.size_bytes, m.fingerprint, "                                          \
+    "m.content_hash IS NOT NULL AND m.decoded_at IS NOT NULL, "                                   \
     "ifnull(m.duration_ms, -1), p.path_raw, p.member_raw, p.nth, "                                \
     "(SELECT count(*) FROM source x WHERE x.task_id = t.task_id), " SHARE_OF "t.task_id), "       \
     "t.priority, t.left_out IS NOT NULL "                                                         \
@@ -245,8 +246,10 @@ int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct 
     uint32_t nth;
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT path_raw, member_raw, nth FROM place WHERE media_id = ? "
-                      "AND state = 'present' ORDER BY place_id LIMIT 1 OFFSET ?",
+                      "SELECT path_raw, member_raw, nth FROM place p WHERE media_id = ? "
+                      "AND state = 'present' AND (NOT unproven OR place_id = (SELECT m.place_id "
+                      "FROM media m WHERE m.media_id = p.media_id)) "
+                      "ORDER BY place_id LIMIT 1 OFFSET ?",
                       "ii", t->media_id, (int64_t)k);
 
     if (rc == 0)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/utf8.h"
 #include "tools/cli/cli.h"
 #include "workers/text/codepoints.h"
@@ -103,23 +104,76 @@ static int candidate(void *arg, const struct read_recording *r)
     return 0;
 }
 
+struct typed {
+    char *typed, *absolute, *shown;
+    struct looking looking;
+};
+
+static void typed_free(struct typed *t)
+{
+    free(t->looking.folded);
+    free(t->shown);
+    free(t->absolute);
+    free(t->typed);
+}
+
+/* What *ret holds is to be freed in any case. */
+static int typed_make(const char *what, struct typed *ret, struct err *err)
+{
+    struct typed t = {.typed = utf8_display(what, strlen(what))};
+    struct err other = {0};
+
+    t.looking = (struct looking){.what = t.typed, .absolute = ""};
+    if (cli_absolute(what, &t.absolute, &other) == 0 &&
+        (t.shown = utf8_display(t.absolute, strlen(t.absolute))))
+        t.looking.absolute = t.shown;
+    t.looking.number = what[strspn(what, "0123456789")] == 0;
+    t.looking.folded = t.typed ? fold(t.typed) : NULL;
+    *ret = t;
+    return t.looking.folded ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
 int recording_find(struct store *st, const char *what, int64_t *ret, struct err *err)
 {
-    char *typed = utf8_display(what, strlen(what)), *absolute = NULL, *shown = NULL;
-    struct looking l = {.what = typed, .absolute = ""};
-    struct err other = {0};
-    int rc;
+    struct typed t;
+    int rc = typed_make(what, &t, err);
 
-    if (cli_absolute(what, &absolute, &other) == 0 &&
-        (shown = utf8_display(absolute, strlen(absolute))))
-        l.absolute = shown;
-    l.number = what[strspn(what, "0123456789")] == 0;
-    l.folded = typed ? fold(typed) : NULL;
-    rc = l.folded ? read_find(st, typed, fit, &l, candidate, NULL, ret, err)
-                  : err_set(err, ERR_NOMEM, "out of memory");
-    free(l.folded);
-    free(shown);
-    free(absolute);
-    free(typed);
+    if (rc == 0)
+        rc = read_find(st, t.typed, fit, &t.looking, candidate, NULL, ret, err);
+    typed_free(&t);
     return rc;
+}
+
+struct fitting {
+    struct looking *looking; /* NULL: nothing was typed */
+    recording_place_fn fn;
+    void *arg;
+};
+
+static int on_place(void *arg, const struct read_other *place)
+{
+    const struct fitting *f = arg;
+    struct buf name = BUF_INIT;
+    int rank = 0;
+
+    if (f->looking) {
+        buf_printf(&name, "%s%s%s", place->path, place->member[0] ? "//" : "", place->member);
+        rank = buf_cstr(&name) ? fit(f->looking, buf_cstr(&name)) : ERR_NOMEM;
+    }
+    buf_free(&name);
+    return rank < 0 ? rank : f->fn(f->arg, place, rank);
+}
+
+int recording_places(struct store *st, int64_t media_id, const char *what, recording_place_fn fn,
+                     void *arg, struct err *err)
+{
+    struct typed t = {0};
+    struct fitting f = {what ? &t.looking : NULL, fn, arg};
+    int rc = what ? typed_make(what, &t, err) : 0;
+
+    if (rc == 0)
+        rc = read_places_of(st, media_id, on_place, &f, err);
+    if (what)
+        typed_free(&t);
+    return rc < 0 && err->code == 0 ? err_set(err, rc, "%s", err_name(rc)) : rc;
 }

@@ -299,6 +299,21 @@ static int merge_task(struct merge *m, int64_t there, int64_t media, struct err 
     return rc == 0 ? fail_here(m, there, here, err) : rc;
 }
 
+/* Is what has the fingerprint there the recording that has it here? Their hashes say so; where one
+ * is not known, only that the part's row is the one that it was given. row: of merge_all; here: its
+ * media_id, content_hash and created_at. */
+static bool is_same(sqlite3_stmt *row, sqlite3_stmt *here)
+{
+    const void *a = sqlite3_column_blob(row, 3), *b = sqlite3_column_blob(here, 3);
+
+    if (sqlite3_column_int64(row, 2) <= (int64_t)STORE_WHOLE_BYTES)
+        return true;
+    if (a && b && sqlite3_column_bytes(row, 3) == 16 && sqlite3_column_bytes(here, 3) == 16)
+        return memcmp(a, b, 16) == 0;
+    return sqlite3_column_int64(row, 0) == sqlite3_column_int64(here, 0) &&
+           strcmp(db_text(row, 4), db_text(here, 4)) == 0;
+}
+
 /* *here: what this catalog calls it; 0: it is none of its recordings. */
 static int find_media(struct merge *m, sqlite3_stmt *row, int64_t *here, struct err *err)
 {
@@ -312,17 +327,17 @@ static int find_media(struct merge *m, sqlite3_stmt *row, int64_t *here, struct 
     if (!fingerprint)
         return err_set(err, ERR_INPUT, "recording %lld has no fingerprint", (long long)there);
     rc = db_first(m->to, &stmt, err,
-                  "SELECT media_id, container IS NOT NULL, decoded_at IS NOT NULL FROM media "
-                  "WHERE fingerprint = ? AND size_bytes = ?",
+                  "SELECT media_id, container IS NOT NULL, decoded_at IS NOT NULL, content_hash, "
+                  "created_at FROM media WHERE fingerprint = ? AND size_bytes = ?",
                   "bi", fingerprint, (size_t)sqlite3_column_bytes(row, 1),
                   sqlite3_column_int64(row, 2));
     if (rc != 1)
         return rc;
-    *here = sqlite3_column_int64(stmt, 0);
+    *here = is_same(row, stmt) ? sqlite3_column_int64(stmt, 0) : 0;
     began = sqlite3_column_int(stmt, 1);
     ended = sqlite3_column_int(stmt, 2);
     sqlite3_reset(stmt);
-    return ended ? 0 : merge_media(m, there, *here, began, err);
+    return ended || *here == 0 ? 0 : merge_media(m, there, *here, began, err);
 }
 
 static int merge_recording(struct merge *m, sqlite3_stmt *row, struct err *err)
@@ -349,7 +364,8 @@ static int merge_recording(struct merge *m, sqlite3_stmt *row, struct err *err)
 static int merge_all(struct merge *m, struct err *err)
 {
     static const char sql[] =
-        "SELECT media_id, fingerprint, size_bytes FROM media ORDER BY media_id";
+        "SELECT media_id, fingerprint, size_bytes, content_hash, created_at FROM media "
+        "ORDER BY media_id";
     struct db_rows rows;
 
     db_rows_again(&rows, m->part, err, db_cached(m->part, sql, err), "");

@@ -4,10 +4,9 @@
 #include "store/read/filter.h"
 #include "store/read/read.h"
 
-/* A plain file's bytes are its recording's, whose hash the decoding has found; but not those of a
- * copy, which may differ where the fingerprint does not look. A file that was written since may
- * hold others for the same reason, and nobody has seen them. */
-#define HEARD "iif(p.member_raw = x'' AND m.places = 1, m.content_hash, NULL)"
+/* A plain file's bytes are its recording's, whose hash is known; but not where nobody has compared
+ * them. A file that was written since may hold others, and nobody has seen them. */
+#define HEARD "iif(p.member_raw = x'' AND NOT p.unproven, m.content_hash, NULL)"
 #define SELECT_FILES                                                                    \
     "SELECT p.path_raw, p.path, p.file_size_bytes, p.mtime_ns, "                        \
     "iif(f.size_bytes = p.file_size_bytes AND f.mtime_ns = p.mtime_ns, f.hash, "        \

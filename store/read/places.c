@@ -54,18 +54,42 @@ int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err)
     return db_rows_end(&rows);
 }
 
-int read_copies(struct store *st, int64_t media_id, read_place_fn fn, void *arg, struct err *err)
+#define PLACE_COLUMNS                                                     \
+    "p.media_id, p.place_id, p.path, p.member, p.path_raw, " MEMBER_BYTES \
+    ", p.nth, p.state = 'present' FROM place p JOIN media m ON m.media_id = p.media_id "
+
+static int each_place(struct db_rows *rows, read_other_fn fn, void *arg)
+{
+    while (db_rows_next(rows)) {
+        struct read_other row = {.media_id = sqlite3_column_int64(rows->stmt, 0),
+                                 .place_id = sqlite3_column_int64(rows->stmt, 1),
+                                 .path = db_text(rows->stmt, 2),
+                                 .member = db_text(rows->stmt, 3),
+                                 .path_raw = sqlite3_column_blob(rows->stmt, 4),
+                                 .member_raw = sqlite3_column_blob(rows->stmt, 5),
+                                 .path_raw_len = (size_t)sqlite3_column_bytes(rows->stmt, 4),
+                                 .member_raw_len = (size_t)sqlite3_column_bytes(rows->stmt, 5),
+                                 .nth = (uint32_t)sqlite3_column_int64(rows->stmt, 6),
+                                 .present = sqlite3_column_int(rows->stmt, 7)};
+
+        if (!row.path_raw)
+            row.path_raw = "";
+        if (!row.member_raw)
+            row.member_raw = "";
+        rows->rc = fn(arg, &row);
+    }
+    return db_rows_end(rows);
+}
+
+int read_places_of(struct store *st, int64_t media_id, read_other_fn fn, void *arg, struct err *err)
 {
     struct db_rows rows;
 
     db_rows_open(&rows, st, err,
-                 "SELECT p.path, p.member FROM place p JOIN media m ON m.media_id = p.media_id "
-                 "WHERE p.media_id = ? AND p.state = 'present' AND p.place_id <> m.place_id "
-                 "ORDER BY p.path, p.member, p.nth",
+                 "SELECT " PLACE_COLUMNS "WHERE p.media_id = ? AND p.state <> 'replaced' "
+                 "ORDER BY p.place_id <> m.place_id, p.state <> 'present', p.path, p.member, p.nth",
                  "i", media_id);
-    while (db_rows_next(&rows))
-        rows.rc = fn(arg, media_id, db_text(rows.stmt, 0), db_text(rows.stmt, 1));
-    return db_rows_end(&rows);
+    return each_place(&rows, fn, arg);
 }
 
 int read_others(struct store *st, read_other_fn fn, void *arg, struct err *err)
@@ -73,28 +97,10 @@ int read_others(struct store *st, read_other_fn fn, void *arg, struct err *err)
     struct db_rows rows;
 
     db_rows_open(&rows, st, err,
-                 "SELECT p.media_id, p.place_id, p.path, p.member, p.path_raw, " MEMBER_BYTES " "
-                 "FROM place p JOIN media m ON m.media_id = p.media_id "
-                 "WHERE p.state <> 'replaced' AND p.place_id <> m.place_id "
+                 "SELECT " PLACE_COLUMNS "WHERE p.state <> 'replaced' AND p.place_id <> m.place_id "
                  "ORDER BY p.media_id, p.place_id",
                  "");
-    while (db_rows_next(&rows)) {
-        struct read_other row = {.media_id = sqlite3_column_int64(rows.stmt, 0),
-                                 .place_id = sqlite3_column_int64(rows.stmt, 1),
-                                 .path = db_text(rows.stmt, 2),
-                                 .member = db_text(rows.stmt, 3),
-                                 .path_raw = sqlite3_column_blob(rows.stmt, 4),
-                                 .member_raw = sqlite3_column_blob(rows.stmt, 5),
-                                 .path_raw_len = (size_t)sqlite3_column_bytes(rows.stmt, 4),
-                                 .member_raw_len = (size_t)sqlite3_column_bytes(rows.stmt, 5)};
-
-        if (!row.path_raw)
-            row.path_raw = "";
-        if (!row.member_raw)
-            row.member_raw = "";
-        rows.rc = fn(arg, &row);
-    }
-    return db_rows_end(&rows);
+    return each_place(&rows, fn, arg);
 }
 
 int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg, struct err *err)
@@ -102,7 +108,8 @@ int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg
     struct db_rows rows;
 
     db_rows_open(&rows, st, err,
-                 "SELECT p.path_raw, p.member_raw, p.nth, p.state = 'present', m.fingerprint "
+                 "SELECT p.path_raw, p.member_raw, p.nth, p.state = 'present', m.fingerprint, "
+                 "m.content_hash "
                  "FROM media m JOIN place p ON p.place_id = m.place_id WHERE m.media_id = ?",
                  "i", media_id);
     if (db_rows_next(&rows)) {
@@ -112,7 +119,10 @@ int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg
                                   .member_raw_len = (size_t)sqlite3_column_bytes(rows.stmt, 1),
                                   .nth = (uint32_t)sqlite3_column_int64(rows.stmt, 2),
                                   .present = sqlite3_column_int(rows.stmt, 3) != 0,
-                                  .fingerprint = sqlite3_column_blob(rows.stmt, 4)};
+                                  .fingerprint = sqlite3_column_blob(rows.stmt, 4),
+                                  .hash = sqlite3_column_bytes(rows.stmt, 5) == 16
+                                              ? sqlite3_column_blob(rows.stmt, 5)
+                                              : NULL};
 
         if (!row.path_raw)
             row.path_raw = "";

@@ -74,8 +74,12 @@ int read_place(struct store *st, const char *path, const char *member, int64_t *
                struct err *err);
 typedef int (*read_place_fn)(void *arg, int64_t media_id, const char *path, const char *member);
 int read_places(struct store *st, read_place_fn fn, void *arg, struct err *err); /* in no order */
-/* Where else than at its main place a recording lies, in the order of path and member. */
-int read_copies(struct store *st, int64_t media_id, read_place_fn fn, void *arg, struct err *err);
+/* All places of a recording that hold nothing else now: the main one first, then those that are
+ * present, in the order of path and member. */
+struct read_other;
+typedef int (*read_other_fn)(void *arg, const struct read_other *row);
+int read_places_of(struct store *st, int64_t media_id, read_other_fn fn, void *arg,
+                   struct err *err);
 
 /* The places that are not their recordings' main ones, also those that vanished, in the order of
  * media_id and place_id. */
@@ -84,8 +88,9 @@ struct read_other {
     const char *path, *member;
     const void *path_raw, *member_raw; /* as struct read_recording has them */
     size_t path_raw_len, member_raw_len;
+    uint32_t nth;
+    bool present;
 };
-typedef int (*read_other_fn)(void *arg, const struct read_other *row);
 int read_others(struct store *st, read_other_fn fn, void *arg, struct err *err);
 
 struct read_origin {                   /* what a decoder is given, of a recording's main place */
@@ -94,6 +99,7 @@ struct read_origin {                   /* what a decoder is given, of a recordin
     uint32_t nth;               /* which of the members of that name, 0 ... */
     bool present;               /* it was there when its folder was enqueued last */
     const uint8_t *fingerprint; /* [16]: of its bytes, the same wherever it lies */
+    const uint8_t *hash;        /* [16]: XXH3-128 of all of them; NULL: not known */
 };
 typedef int (*read_origin_fn)(void *arg, const struct read_origin *row);
 int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg,

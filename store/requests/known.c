@@ -9,7 +9,8 @@
 static const char sql_known[] =
     "SELECT p.place_id, p.file_size_bytes, p.mtime_ns, p.inode, p.device, "
     "p.state = 'present', p.seen_job, p.member_raw <> x'' AND j.ended_at IS NULL, "
-    "EXISTS (SELECT 1 FROM task t WHERE t.media_id = p.media_id AND t.stage_id = ?2 AND t.wanted) "
+    "EXISTS (SELECT 1 FROM task t WHERE t.media_id = p.media_id AND t.stage_id = ?2 AND "
+    "t.wanted), p.unproven "
     "FROM place p JOIN job j ON j.job_id = p.job_id "
     "WHERE p.path_raw = ?1 AND p.state <> 'replaced' "
     "ORDER BY p.state = 'present' DESC, p.seen_job DESC, p.place_id";
@@ -62,6 +63,7 @@ static int collect(struct store *st, sqlite3_stmt *stmt, struct store_known *k, 
         *partial |= row.partial || sqlite3_column_int64(stmt, 2) != k->mtime_ns ||
                     (uint64_t)sqlite3_column_int64(stmt, 1) != k->file_size_bytes;
         k->has_task_all &= row.has_task;
+        k->unproven |= sqlite3_column_int(stmt, 9) != 0;
         rc = known_add(k, &cap, sqlite3_column_int64(stmt, 0), err);
         if (rc < 0)
             break;
@@ -99,29 +101,74 @@ void store_known_free(struct store_known *k)
     *k = (struct store_known){0};
 }
 
+static void blob_at(sqlite3_stmt *stmt, int column, uint8_t ret[16], bool *has)
+{
+    *has = sqlite3_column_bytes(stmt, column) == 16;
+    if (*has)
+        memcpy(ret, sqlite3_column_blob(stmt, column), 16);
+}
+
+static const char sql_meet[] =
+    "SELECT ifnull(m.media_id, 0), m.content_hash, ifnull(p.place_id, 0), ifnull(p.media_id, 0), "
+    "p.file_size_bytes, p.mtime_ns, p.inode, p.device, "
+    "(SELECT unixepoch(created_at) FROM job WHERE job_id = p.seen_job), p.unproven, "
+    "o.fingerprint, o.content_hash IS NOT NULL "
+    "FROM (SELECT 1) LEFT JOIN place p ON p.path_raw = ?1 AND p.member_raw = ?2 "
+    "AND p.nth = ?3 AND p.state <> 'replaced' "
+    "LEFT JOIN media o ON o.media_id = p.media_id "
+    "LEFT JOIN media m ON m.fingerprint = ?4 AND m.size_bytes = ?5";
+
 int store_meet(struct store *st, const struct store_found *f, struct store_met *ret,
                struct err *err)
 {
+    struct store_met met = {0};
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err,
-                      "SELECT ifnull(m.media_id, 0), p.place_id, p.media_id, m.content_hash, "
-                      "EXISTS (SELECT 1 FROM place r WHERE r.media_id = m.media_id "
-                      " AND r.state = 'replaced') "
-                      "FROM (SELECT 1) LEFT JOIN place p ON p.path_raw = ?1 AND p.member_raw = ?2 "
-                      "AND p.nth = ?3 AND p.state <> 'replaced' "
-                      "LEFT JOIN media m ON m.fingerprint = ?4 AND m.size_bytes = ?5",
-                      "bbibi", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth,
-                      f->fingerprint, sizeof(f->fingerprint), (int64_t)f->size_bytes);
+    bool has;
+    int rc =
+        db_first(st, &stmt, err, sql_meet, "bbibi", f->path, f->path_len, f->member, f->member_len,
+                 (int64_t)f->nth, f->fingerprint, sizeof(f->fingerprint), (int64_t)f->size_bytes);
 
     if (rc < 0)
         return rc;
-    *ret = (struct store_met){.media_id = sqlite3_column_int64(stmt, 0),
-                              .place_id = sqlite3_column_int64(stmt, 1),
-                              .place_media = sqlite3_column_int64(stmt, 2),
-                              .has_hash = sqlite3_column_bytes(stmt, 3) == 16,
-                              .was_replaced = sqlite3_column_int(stmt, 4)};
-    if (ret->has_hash)
-        memcpy(ret->content_hash, sqlite3_column_blob(stmt, 3), sizeof(ret->content_hash));
+    met.media_id = sqlite3_column_int64(stmt, 0);
+    blob_at(stmt, 1, met.content, &met.has_content);
+    met.place_id = sqlite3_column_int64(stmt, 2);
+    met.place_media = sqlite3_column_int64(stmt, 3);
+    met.place_size = (uint64_t)sqlite3_column_int64(stmt, 4);
+    met.place_mtime = sqlite3_column_int64(stmt, 5);
+    met.place_inode = (uint64_t)sqlite3_column_int64(stmt, 6);
+    met.place_device = (uint64_t)sqlite3_column_int64(stmt, 7);
+    met.place_seen_s = sqlite3_column_int64(stmt, 8);
+    met.place_unproven = sqlite3_column_int(stmt, 9);
+    blob_at(stmt, 10, met.place_fingerprint, &has);
+    met.place_has_content = sqlite3_column_int(stmt, 11);
     sqlite3_reset(stmt);
+    *ret = met;
     return 0;
+}
+
+int store_origins(struct store *st, int64_t media_id, store_origin_fn fn, void *arg,
+                  struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT p.path_raw, p.file_size_bytes, p.mtime_ns, p.inode, p.device "
+                 "FROM place p JOIN media m ON m.media_id = p.media_id "
+                 "WHERE p.media_id = ?1 AND p.member_raw = x'' AND p.state <> 'replaced' "
+                 "AND (NOT p.unproven OR p.place_id = m.place_id) "
+                 "ORDER BY p.place_id <> m.place_id, p.state <> 'present', p.place_id LIMIT 16",
+                 "i", media_id);
+    while (db_rows_next(&rows)) {
+        const struct store_origin o = {
+            .path = db_text(rows.stmt, 0),
+            .size_bytes = (uint64_t)sqlite3_column_int64(rows.stmt, 1),
+            .mtime_ns = sqlite3_column_int64(rows.stmt, 2),
+            .inode = (uint64_t)sqlite3_column_int64(rows.stmt, 3),
+            .device = (uint64_t)sqlite3_column_int64(rows.stmt, 4),
+        };
+
+        rows.rc = fn(arg, &o);
+    }
+    return db_rows_end(&rows);
 }

@@ -148,7 +148,12 @@ struct request {
 };
 
 struct request_reply {
-    int64_t job_id;                     /* ENQUEUE_BEGIN */
+    int64_t job_id; /* ENQUEUE_BEGIN */
+    /* ADD: a bit for each of `found`, the lowest first, that was left out: it looks like a
+     * recording that lies elsewhere, and has no hash that tells whether it is. It is to be read
+     * whole and asked for again. Zeros behind unproven_len bytes. */
+    uint8_t unproven[REQUEST_MAX_FOUND / 8];
+    size_t unproven_len;
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
     uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files;
                           CORRECT: segments that read otherwise now, or were confirmed; DECIDE:
@@ -193,6 +198,7 @@ struct store_known {
     int64_t *place_ids; /* owned; the file itself, or the members */
     uint32_t count;
     bool has_task_all; /* of every one of them the stage is what is wanted already */
+    bool unproven;     /* one of them is to be read, whatever its times are */
 };
 int store_known_path(struct store *st, const void *path, size_t len,
                      const struct store_stage *stage, struct store_known *ret, struct err *err);
@@ -200,15 +206,34 @@ void store_known_free(struct store_known *k);
 
 /* What an ADD of it would meet. Any store_mode. */
 struct store_met {
-    int64_t media_id;    /* its content; 0: that is new */
+    int64_t media_id;    /* the recording with its fingerprint and size; 0: there is none */
+    uint8_t content[16]; /* the hash of all bytes of that */
+    bool has_content;    /* it is known */
     int64_t place_id;    /* its place; 0: that is new */
     int64_t place_media; /* and what that held */
-    bool has_hash;       /* of the content */
-    uint8_t content_hash[16];
-    bool was_replaced; /* some file that held it holds something else now */
+    uint64_t place_size; /* of the file there, when it was seen last */
+    int64_t place_mtime; /* as of struct store_found */
+    uint64_t place_inode, place_device;
+    int64_t place_seen_s;          /* when that was, in seconds of Unix time */
+    bool place_unproven;           /* nobody has read whether it holds what it is said to hold */
+    uint8_t place_fingerprint[16]; /* of what it held */
+    bool place_has_content;        /* the hash of all bytes of that is known */
 };
 int store_meet(struct store *st, const struct store_found *f, struct store_met *ret,
                struct err *err);
+
+/* Where a recording's bytes may be had: plain files that hold it, or held it last, its main place
+ * first; those of which nobody knows whether they do come last, but for the main one. Any
+ * store_mode. fn ends the reading by returning other than 0. */
+struct store_origin {
+    const char *path; /* valid during the call */
+    uint64_t size_bytes;
+    int64_t mtime_ns;
+    uint64_t inode, device;
+};
+typedef int (*store_origin_fn)(void *arg, const struct store_origin *o);
+int store_origins(struct store *st, int64_t media_id, store_origin_fn fn, void *arg,
+                  struct err *err);
 
 /* The places of which an END would say that they have vanished, but for those that were seen. Any
  * store_mode. fn ends the reading by returning other than 0. places: that its recording has. */

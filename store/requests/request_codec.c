@@ -3,7 +3,7 @@
 #include "store/requests/request.h"
 #include "workers/wire/fields.h"
 
-#define CODEC_VERSION 8
+#define CODEC_VERSION 9
 #define TEXT REQUEST_MAX_PATH
 
 static const struct field stage[] = {
@@ -22,6 +22,11 @@ static const struct field found[] = {
     FIELD_U64(store_found, inode, UINT64_MAX),
     FIELD_U64(store_found, device, UINT64_MAX),
     FIELD_FIXED(store_found, fingerprint),
+    FIELD_BOOL(store_found, has_hash),
+    FIELD_FIXED(store_found, hash),
+    FIELD_I64(store_found, met_media, INT64_MIN, INT64_MAX),
+    FIELD_FIXED(store_found, met_hash),
+    FIELD_BOOL(store_found, moved),
 };
 
 static const struct field add[] = {
@@ -187,6 +192,7 @@ static const struct field counts[] = {
     FIELD_U64(request_reply, counts.restored, UINT64_MAX),
     FIELD_U64(request_reply, counts.reasked, UINT64_MAX),
     FIELD_U64(request_reply, counts.instead, UINT64_MAX),
+    FIELD_HEAD(request_reply, unproven, unproven_len),
     FIELD_U64(request_reply, affected, UINT64_MAX),
 };
 

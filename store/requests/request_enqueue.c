@@ -114,27 +114,122 @@ static int job_count(struct store *st, int64_t job_id, const struct store_enqueu
                   (int64_t)c->changed, (int64_t)c->unchanged, (int64_t)c->tasks);
 }
 
-/* Content known by its size and fingerprint, or a new recording. *added says which. */
-static int media_of(struct store *st, const struct store_found *f, const char *now, int64_t *ret,
-                    bool *added, struct err *err)
+/* What the catalog has of a fingerprint and size; media_id 0: nothing. */
+struct content {
+    int64_t media_id;
+    bool has_hash;
+    uint8_t hash[16];
+};
+
+static int content_find(struct store *st, const uint8_t fingerprint[16], uint64_t size,
+                        struct content *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT media_id FROM media WHERE fingerprint = ? AND size_bytes = ?", "bi",
-                      f->fingerprint, sizeof(f->fingerprint), (int64_t)f->size_bytes);
+                      "SELECT media_id, content_hash FROM media WHERE fingerprint = ? AND "
+                      "size_bytes = ?",
+                      "bi", fingerprint, (size_t)16, (int64_t)size);
 
-    if (rc < 0)
+    *ret = (struct content){0};
+    if (rc != 1)
         return rc;
-    *added = rc == 0;
-    if (rc == 1) {
-        *ret = sqlite3_column_int64(stmt, 0);
+    ret->media_id = sqlite3_column_int64(stmt, 0);
+    ret->has_hash = sqlite3_column_bytes(stmt, 1) == 16;
+    if (ret->has_hash)
+        memcpy(ret->hash, sqlite3_column_blob(stmt, 1), sizeof(ret->hash));
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+static int content_keep(struct store *st, int64_t media_id, uint64_t size, const uint8_t hash[16],
+                        struct err *err)
+{
+    return db_run(st, err,
+                  "UPDATE media SET content_hash = ?3 WHERE media_id = ?1 AND size_bytes = ?2 "
+                  "AND content_hash IS NULL",
+                  "iib", media_id, (int64_t)size, hash, (size_t)16);
+}
+
+/* 1: the file has not been written since it was seen there; so it holds what it held. */
+static int lies_there(struct store *st, const struct store_found *f, int64_t media_id,
+                      struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM place WHERE path_raw = ?1 AND member_raw = ?2 AND nth = ?3 "
+                      "AND state <> 'replaced' AND media_id = ?4 AND NOT unproven "
+                      "AND file_size_bytes = ?5 AND mtime_ns = ?6",
+                      "bbiiii", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth,
+                      media_id, (int64_t)f->file_size_bytes, f->mtime_ns);
+
+    if (rc == 1)
         sqlite3_reset(stmt);
-        return 0;
-    }
-    rc = db_run(st, err, "INSERT INTO media (size_bytes, fingerprint, created_at) VALUES (?, ?, ?)",
-                "ibt", (int64_t)f->size_bytes, f->fingerprint, sizeof(f->fingerprint), now);
+    return rc;
+}
+
+/* 1: all bytes of what was found are those of the recording with its fingerprint; 0: they are
+ * others, or nobody knows. */
+static int is_content(struct store *st, const struct store_found *f, const struct content *c,
+                      struct err *err)
+{
+    int rc;
+
+    if (f->size_bytes <= STORE_WHOLE_BYTES)
+        return 1;
+    if (f->has_hash && c->has_hash)
+        return memcmp(f->hash, c->hash, sizeof(c->hash)) == 0;
+    /* The fingerprint of what was told apart is its hash. */
+    if (f->has_hash && memcmp(f->hash, f->fingerprint, sizeof(f->hash)) == 0)
+        rc = 1;
+    else
+        rc = lies_there(st, f, c->media_id, err);
+    if (rc == 1 && f->has_hash)
+        rc = content_keep(st, c->media_id, f->size_bytes, f->hash, err) < 0 ? err->code : 1;
+    return rc;
+}
+
+static int media_insert(struct store *st, const struct store_found *f,
+                        const uint8_t fingerprint[16], const char *now, int64_t *ret,
+                        struct err *err)
+{
+    const bool keeps = f->has_hash && f->size_bytes > STORE_WHOLE_BYTES;
+    int rc = db_run(st, err,
+                    "INSERT INTO media (size_bytes, fingerprint, content_hash, created_at) "
+                    "VALUES (?1, ?2, iif(?3, ?4, NULL), ?5)",
+                    "ibibt", (int64_t)f->size_bytes, fingerprint, (size_t)16, (int64_t)keeps,
+                    f->hash, sizeof(f->hash), now);
+
     *ret = sqlite3_last_insert_rowid(st->db);
     return rc;
+}
+
+/* The recording of these bytes, or a new one; *added says which. What looks like another recording,
+ * and was read whole, is known by its hash. 0 in *ret: it was not read, and must be. */
+static int media_of(struct store *st, const struct store_found *f, const char *now, int64_t *ret,
+                    bool *added, struct err *err)
+{
+    const uint8_t *fingerprint = f->fingerprint;
+    struct content c = {0};
+    int rc = f->met_media ? content_keep(st, f->met_media, f->size_bytes, f->met_hash, err) : 0;
+    int same = 0;
+
+    *ret = 0;
+    *added = false;
+    if (rc == 0)
+        rc = content_find(st, fingerprint, f->size_bytes, &c, err);
+    if (rc == 0 && c.media_id)
+        same = is_content(st, f, &c, err);
+    if (rc < 0 || same < 0)
+        return rc < 0 ? rc : same;
+    if (!same && c.media_id && !f->has_hash)
+        return 0;
+    if (!same && f->has_hash && f->size_bytes > STORE_WHOLE_BYTES) {
+        fingerprint = c.media_id ? f->hash : fingerprint;
+        rc = content_find(st, f->hash, f->size_bytes, &c, err);
+    }
+    *added = rc == 0 && c.media_id == 0;
+    *ret = c.media_id;
+    return *added ? media_insert(st, f, fingerprint, now, ret, err) : rc;
 }
 
 static int place_insert(struct store *st, const struct store_found *f, const struct job *job,
@@ -164,8 +259,8 @@ static int place_seen(struct store *st, const struct store_found *f, const struc
 {
     return db_run(st, err,
                   "UPDATE place SET file_size_bytes = ?2, mtime_ns = ?3, inode = ?4, device = ?5, "
-                  "state = 'present', gone_at = NULL, job_id = ?6, seen_job = max(seen_job, ?6) "
-                  "WHERE place_id = ?1",
+                  "state = 'present', gone_at = NULL, job_id = ?6, seen_job = max(seen_job, ?6), "
+                  "unproven = 0 WHERE place_id = ?1",
                   "iiiiii", place_id, (int64_t)f->file_size_bytes, f->mtime_ns, (int64_t)f->inode,
                   (int64_t)f->device, job->job_id);
 }
@@ -186,7 +281,11 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     if (rc == 0) {
         c->places += !added;
         c->added += added;
-        return place_insert(st, f, job, media_id, err);
+        if (f->moved)
+            rc = db_run(st, err,
+                        "UPDATE place SET unproven = 1 WHERE media_id = ? AND state <> 'replaced'",
+                        "i", media_id);
+        return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
     }
     place_id = sqlite3_column_int64(stmt, 0);
     old_media = sqlite3_column_int64(stmt, 1);
@@ -385,10 +484,15 @@ int enqueue_add(struct store *st, const struct request *rq, struct request_reply
         int64_t media_id = 0;
         bool added = false;
 
-        ret->counts.seen++;
         rc = media_of(st, f, job.now, &media_id, &added, err);
         if (rc < 0)
             break;
+        if (media_id == 0) {
+            ret->unproven[i / 8] |= (uint8_t)(1u << (i % 8));
+            ret->unproven_len = i / 8 + 1;
+            continue;
+        }
+        ret->counts.seen++;
         rc = place_of(st, f, &job, media_id, added, &ret->counts, err);
         if (rc == 0)
             rc = task_of(st, rq, &job, media_id, ret, err);

@@ -230,17 +230,24 @@ static int read_media(struct store *st, int64_t media_id, const uint8_t *hash, s
     return 0;
 }
 
-/* The fingerprint reads a file only here and there. */
+/* A fingerprint does not tell of all bytes: some file is not what it was enqueued as. Which one
+ * that is the next enqueue finds, which reads them all. */
 static int note_other_bytes(struct store *st, int64_t media_id, struct err *err)
 {
     char now[CLOCK_ISO_LEN];
+    int rc;
 
     db_now(now);
-    return db_run(st, err,
-                  "INSERT INTO event (at, kind, media_id, text) VALUES (?, 'content-differs', ?, "
-                  "'files with the same size and fingerprint hold different bytes: they were taken "
-                  "for one recording, whose results are of the one that was decoded first')",
-                  "ti", now, media_id);
+    rc = db_run(st, err,
+                "INSERT INTO event (at, kind, media_id, text) VALUES (?, 'content-differs', ?, "
+                "'other bytes were decoded than are known of it, of the same size and fingerprint: "
+                "its files are read whole, and told apart, when they are enqueued next')",
+                "ti", now, media_id);
+    return rc < 0 ? rc
+                  : db_run(st, err,
+                           "UPDATE place SET unproven = 1 WHERE media_id = ? "
+                           "AND state <> 'replaced'",
+                           "i", media_id);
 }
 
 /* Each pass over a recording says it again. */
@@ -274,7 +281,9 @@ static int put_media(struct store *st, int64_t media_id, const struct store_medi
         "duration_ms = CASE WHEN ?9 THEN ?10 WHEN decoded_at IS NULL AND ?8 >= 0 THEN ?8 "
         "ELSE duration_ms END, damage = iif(?11, nullif(?12, ''), damage), "
         "decoded_at = iif(?9, ?13, decoded_at), "
-        "content_hash = ifnull(content_hash, ?14) WHERE media_id = ?1",
+        /* A recording is the bytes that its first results are of. */
+        "content_hash = coalesce(iif(decoded_at IS NULL AND content_hash IS NOT fingerprint, ?14, "
+        "NULL), content_hash, ?14) WHERE media_id = ?1",
         e->content_hash ? "iiiittiiiiittb" : "iiiittiiiiittn", media_id, (int64_t)(info != NULL),
         (int64_t)i->sample_rate_hz, (int64_t)i->channels, i->container ? i->container : "",
         i->codec ? i->codec : "", (int64_t)i->audio_tracks, i->duration_ms, (int64_t)(end != NULL),

@@ -92,7 +92,7 @@ class Verify(night.Night):
         for options in (["--dry-run"], []):
             said = " ".join(self.nightshift("enqueue", *options, self.archive, status=0).out.split())
             self.assertIn("3 recordings found: 1 changed, 2 known.", said)
-            self.assertRegex(said, r"2 files may have been edited since they were heard, and were read whole \(.*\)\.")
+            self.assertRegex(said, r"2 files were read whole \(.*\), to tell copies from recordings that only look alike\.")
         edited = self.of("b.wav")
         self.assertNotEqual(before, edited)
         self.assertEqual("pending", edited[1])

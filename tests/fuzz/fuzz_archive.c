@@ -32,6 +32,7 @@ struct input {
     /* Of the member that is handed on: */
     uint64_t left;
     const struct kept *one; /* NULL: it was not kept */
+    bool under_way;         /* its bytes come */
     struct fingerprint *fingerprint;
 };
 
@@ -40,25 +41,6 @@ static int open_input(void *arg, struct stream **ret, struct err *err)
     const struct input *in = arg;
 
     return stream_of_memory(in->data, in->size, (struct stream_pulse){0}, ret, err);
-}
-
-static int on_entry(void *arg, const struct decoder_entry *e, struct err *err)
-{
-    struct input *in = arg;
-
-    (void)err;
-    if (++in->entries > MAX_ENTRIES || e->head_len > sizeof(e->head) || e->member[0] == '\0' ||
-        e->code > 0 || (e->code != 0) != (e->message[0] != '\0'))
-        abort();
-    if (e->code == 0 && in->kept_count < KEPT) {
-        struct kept *k = &in->kept[in->kept_count++];
-
-        k->member = strdup(e->member);
-        k->nth = e->nth;
-        k->size = e->size_bytes;
-        memcpy(k->fingerprint, e->fingerprint, sizeof(k->fingerprint));
-    }
-    return 0;
 }
 
 static void forget_one(struct input *in)
@@ -70,6 +52,53 @@ static void forget_one(struct input *in)
         (void)fingerprint_end(in->fingerprint, ignored, &err);
     in->fingerprint = NULL;
     in->one = NULL;
+}
+
+/* What did not come whole is told of once more, and is none. */
+static int on_entry(void *arg, const struct decoder_entry *e, struct err *err)
+{
+    struct input *in = arg;
+    const bool again = in->under_way;
+
+    if (e->head_len > sizeof(e->head) || e->member[0] == '\0' || e->code > 0 ||
+        (e->code != 0) != (e->message[0] != '\0') || (again && e->code == 0) ||
+        (!again && ++in->entries > MAX_ENTRIES))
+        abort();
+    if (again && in->one)
+        free(in->kept[--in->kept_count].member);
+    forget_one(in);
+    in->under_way = e->code == 0;
+    in->left = e->size_bytes;
+    if (e->code == 0 && in->kept_count < KEPT) {
+        struct kept *k = &in->kept[in->kept_count++];
+
+        k->member = strdup(e->member);
+        k->nth = e->nth;
+        k->size = e->size_bytes;
+        in->one = k;
+        return fingerprint_new(e->size_bytes, &in->fingerprint, err);
+    }
+    return 0;
+}
+
+static int on_listed(void *arg, const void *data, size_t n, struct err *err)
+{
+    struct input *in = arg;
+    int rc = 0;
+
+    if (!in->under_way || n > in->left || (n == 0 && in->left > 0))
+        abort();
+    in->left -= n;
+    in->under_way = n > 0;
+    if (in->fingerprint && n > 0)
+        fingerprint_feed(in->fingerprint, data, n);
+    if (in->fingerprint && n == 0) {
+        rc = fingerprint_end(in->fingerprint, in->kept[in->kept_count - 1].fingerprint, err);
+        in->fingerprint = NULL;
+        if (rc != 0)
+            abort();
+    }
+    return 0;
 }
 
 static int on_offer(void *arg, const struct decoder_entry *e, struct err *err)
@@ -158,6 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct input in = {.data = data, .size = size};
     struct archive_walk_task task = {.open = open_input,
                                      .entry = on_entry,
+                                     .bytes = on_listed,
                                      .arg = &in,
                                      .max_entries = MAX_ENTRIES,
                                      .max_bytes = MAX_BYTES,
@@ -167,7 +197,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (rc > 0 || (rc < 0 && (err.code != rc || err.msg[0] == '\0')))
         abort();
+    /* The walk ended within one. */
+    if (in.under_way && in.one)
+        free(in.kept[--in.kept_count].member);
+    forget_one(&in);
     task.entry = on_offer;
+    task.offers = true;
     task.bytes = on_bytes;
     in.entries = 0;
     (void)archive_walk(&task, &err);

@@ -1,5 +1,6 @@
 /* nightshift play: hands a place in a recording to a player. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,56 +57,102 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
 struct playing {
     int64_t at_ms;
+    int64_t media_id, duration_ms;
+    /* Of the places that it lies at the one that can be played, and is named most like what was
+     * asked for; owned. */
     char *path; /* of a plain file, raw bytes; absolute: no player takes it for an option */
+    char *member;
+    size_t path_len, member_len;
+    uint32_t nth;
+    int worth;  /* how well that goes: 0 nothing yet */
+    int rank;   /* as of recording_places */
     int status; /* why it cannot be played; 0 */
 };
 
 /* An archive's member goes through a pipe, in which no player can go back. */
-static int say_command(const struct read_recording *r, int64_t at_ms)
+static int say_command(const struct playing *p)
 {
-    const struct play p = {.path = r->path_raw,
-                           .path_len = r->path_raw_len,
-                           .member = r->member_raw,
-                           .member_len = r->member_raw_len,
-                           .start_ms = at_ms,
-                           .end_ms = r->duration_ms > at_ms ? r->duration_ms : at_ms + 60000};
+    const struct play play = {
+        .path = p->path,
+        .path_len = p->path_len,
+        .member = p->member,
+        .member_len = p->member_len,
+        .nth = p->nth,
+        .start_ms = p->at_ms,
+        .end_ms = p->duration_ms > p->at_ms ? p->duration_ms : p->at_ms + 60000,
+    };
     struct buf command = BUF_INIT;
 
     cli_note("it lies in an archive, into which no player looks.%s",
-             play_command(&p, &command) ? " This command unpacks and plays it:"
-                                        : " Unpack it first.");
+             play_command(&play, &command) ? " This command unpacks and plays it:"
+                                           : " Unpack it first.");
     if (command.len > 0 && buf_cstr(&command))
         puts(buf_cstr(&command));
     buf_free(&command);
     return EX_UNAVAILABLE;
 }
 
+/* A file that is there, a member of an archive that is, any file (whose name is said). */
+static int worth_of(const struct read_other *place, const char *path)
+{
+    const bool there = access(path, R_OK) == 0;
+
+    return place->member_raw_len == 0 ? (there ? 3 : 1) : there ? 2 : 1;
+}
+
+static int on_place(void *arg, const struct read_other *place, int rank)
+{
+    struct playing *p = arg;
+    char *path = strndup(place->path_raw, place->path_raw_len);
+    char *member = strndup(place->member_raw, place->member_raw_len);
+    const int worth = path && member ? worth_of(place, path) : ERR_NOMEM;
+
+    rank = rank ? rank : INT_MAX;
+    if (worth < p->worth || (worth == p->worth && rank >= p->rank)) {
+        free(path);
+        free(member);
+        return worth < 0 ? worth : 0;
+    }
+    free(p->path);
+    free(p->member);
+    p->path = path;
+    p->path_len = place->path_raw_len;
+    p->member = member;
+    p->member_len = place->member_raw_len;
+    p->nth = place->nth;
+    p->worth = worth;
+    p->rank = rank;
+    return 0;
+}
+
 static int on_recording(void *arg, const struct read_recording *r)
 {
     struct playing *p = arg;
 
+    p->media_id = r->media_id;
+    p->duration_ms = r->duration_ms;
     if (r->duration_ms > 0 && p->at_ms >= r->duration_ms) {
         char length[TEXT_LEN], at[TEXT_LEN];
 
         cli_note("'%s' is %s long: there is nothing at %s.", r->path,
                  text_length(r->duration_ms, length), text_length(p->at_ms, at));
         p->status = EX_USAGE;
-        return 1;
-    }
-    if (r->member_raw_len > 0) {
-        p->status = say_command(r, p->at_ms);
-        return 1;
-    }
-    p->path = malloc(r->path_raw_len + 1);
-    if (!p->path)
-        return 1;
-    memcpy(p->path, r->path_raw, r->path_raw_len);
-    p->path[r->path_raw_len] = 0;
-    if (access(p->path, R_OK) != 0) {
-        cli_note("'%s' cannot be read: %s.", r->path, strerror(errno));
-        p->status = EX_NOINPUT;
     }
     return 1;
+}
+
+static void choose(struct playing *p)
+{
+    if (p->member_len > 0) {
+        p->status = say_command(p);
+    } else if (access(p->path, R_OK) != 0) {
+        const int why = errno;
+        char *shown = utf8_display(p->path, p->path_len);
+
+        cli_note("'%s' cannot be read: %s.", shown ? shown : "it", strerror(why));
+        free(shown);
+        p->status = EX_NOINPUT;
+    }
 }
 
 /* Comes back when there is no player. */
@@ -131,14 +178,18 @@ static bool is_number(const char *s) { return s[0] && s[strspn(s, "0123456789")]
 static int find(struct store *st, const struct cli *cli, const char *what, const struct wanted *w,
                 struct playing *p, struct err *err)
 {
+    const bool hit = is_number(what);
     int64_t id = 0, start_ms = 0;
-    int rc = is_number(what)
-                 ? search_last_find(cli->catalog, strtoull(what, NULL, 10), &id, &start_ms, err)
+    int rc = hit ? search_last_find(cli->catalog, strtoull(what, NULL, 10), &id, &start_ms, err)
                  : recording_find(st, what, &id, err);
 
     p->at_ms = w->at_ms >= 0 ? w->at_ms : start_ms > PLAY_AROUND_MS ? start_ms - PLAY_AROUND_MS : 0;
     if (rc == 0)
         rc = read_recording_by_id(st, id, on_recording, p, err);
+    if (rc == 1 && p->status == 0)
+        rc = recording_places(st, id, hit ? NULL : what, on_place, p, err);
+    if (rc == 0 && p->path)
+        choose(p);
     return rc > 0 ? 0 : rc;
 }
 
@@ -168,5 +219,6 @@ int cmd_play(struct cli *cli, int argc, char **argv)
     if (status < 0)
         status = p.status != 0 ? p.status : p.path ? hand_over(&p) : cli_no_memory("play it");
     free(p.path);
+    free(p.member);
     return cli_flush(status);
 }

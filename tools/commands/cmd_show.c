@@ -1,4 +1,5 @@
 /* nightshift show: the transcript of one recording. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,9 @@ struct page {
     bool unsure; /* a mark was set */
     bool color;
     char *speakers[SPEAKERS_TOLD]; /* in the order of appearance, each with a colour; owned */
+    const char *what;              /* as it was typed */
+    int64_t place_id;              /* under whose name it is shown */
+    uint64_t copies;               /* at other places */
     int status;
     struct err err;
 };
@@ -209,26 +213,26 @@ static int print_account(struct page *p, const struct read_recording *r)
 
 #define COPIES_SHOWN 3
 
-static int on_copy(void *arg, int64_t media_id, const char *path, const char *member)
+static int on_copy(void *arg, const struct read_other *place)
 {
-    uint64_t *count = arg;
+    struct page *p = arg;
 
-    (void)media_id;
-    if (++*count <= COPIES_SHOWN)
-        printf("Also at %s%s%s\n", path, member[0] ? "//" : "", member);
+    if (place->place_id == p->place_id || !place->present)
+        return 0;
+    if (++p->copies <= COPIES_SHOWN)
+        printf("Also at %s%s%s\n", place->path, place->member[0] ? "//" : "", place->member);
     return 0;
 }
 
-/* Who asked for one of them by its name sees another one's above. */
-static int print_copies(struct store *st, const struct read_recording *r, struct err *err)
+/* Who asked for one of them by its name sees the others' here. */
+static int print_copies(struct page *p, const struct read_recording *r)
 {
-    uint64_t count = 0;
     char n[TEXT_LEN];
-    int rc = r->places > 1 ? read_copies(st, r->media_id, on_copy, &count, err) : 0;
+    int rc = r->places > 1 ? read_places_of(p->store, r->media_id, on_copy, p, &p->err) : 0;
 
-    if (count > COPIES_SHOWN)
-        printf("Also at %s more %s\n", text_count(count - COPIES_SHOWN, n),
-               text_plural(count - COPIES_SHOWN, "place", "places"));
+    if (p->copies > COPIES_SHOWN)
+        printf("Also at %s more %s\n", text_count(p->copies - COPIES_SHOWN, n),
+               text_plural(p->copies - COPIES_SHOWN, "place", "places"));
     return rc;
 }
 
@@ -458,8 +462,7 @@ static int page_for_people(struct page *p, const struct read_recording *r)
     char n[TEXT_LEN];
 
     print_head(p, r);
-    if (print_account(p, r) != 0 || print_copies(p->store, r, &p->err) != 0 ||
-        print_known(p, r) != 0)
+    if (print_account(p, r) != 0 || print_copies(p, r) != 0 || print_known(p, r) != 0)
         return 1;
     puts("");
     if (read_texts(p, r, print_row) != 0 ||
@@ -526,6 +529,64 @@ static int page_of(void *arg, const struct read_recording *r)
     return write_file(p, r);
 }
 
+struct named {
+    struct page *page;
+    struct read_recording row;
+    int rank;
+    bool present;
+    char *path, *member, *path_raw, *member_raw;
+};
+
+static void named_free(struct named *n)
+{
+    free(n->path);
+    free(n->member);
+    free(n->path_raw);
+    free(n->member_raw);
+}
+
+/* The first that fits best of those that are there; the main one where none does. */
+static int take_name(void *arg, const struct read_other *place, int rank)
+{
+    struct named *n = arg, other = {.rank = rank ? rank : INT_MAX, .present = place->present};
+
+    if (n->page->place_id && (other.rank >= n->rank || n->present > place->present))
+        return 0;
+    other.path = strdup(place->path);
+    other.member = strdup(place->member);
+    other.path_raw = strndup(place->path_raw, place->path_raw_len);
+    other.member_raw = strndup(place->member_raw, place->member_raw_len);
+    if (!other.path || !other.member || !other.path_raw || !other.member_raw) {
+        named_free(&other);
+        return ERR_NOMEM;
+    }
+    named_free(n);
+    other.page = n->page;
+    other.row = n->row;
+    other.page->place_id = place->place_id;
+    other.row.path = other.path;
+    other.row.member = other.member;
+    other.row.path_raw = other.path_raw;
+    other.row.path_raw_len = place->path_raw_len;
+    other.row.member_raw = other.member_raw;
+    other.row.member_raw_len = place->member_raw_len;
+    *n = other;
+    return 0;
+}
+
+/* Under the name by which it was asked for. */
+static int page_named(void *arg, const struct read_recording *r)
+{
+    struct page *p = arg;
+    struct named n = {.page = p, .row = *r};
+    int rc = recording_places(p->store, r->media_id, p->what, take_name, &n, &p->err);
+
+    if (rc == 0)
+        rc = page_of(p, &n.row);
+    named_free(&n);
+    return rc;
+}
+
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
     const struct cli_spec spec = {help, "f:wd", longs, take, true, format_args_values};
@@ -541,6 +602,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (optind + 1 != argc)
         return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
     p.w = w;
+    p.what = argv[optind];
     p.color = strcmp(w.color, "auto") == 0 ? cli_color(stdout) : strcmp(w.color, "always") == 0;
     if (cli->json && w.format && strcmp(w.format->name, "json") != 0)
         return cli_usage(cli, "--json is --format=json, and not %s as well", w.format->name);
@@ -566,7 +628,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
                          : "Try another part of its path, or `nightshift search` for its words.");
         if (err.code == ERR_MISSING)
             status = EX_NOINPUT;
-    } else if (read_recording_by_id(p.store, id, page_of, &p, &err) != 0)
+    } else if (read_recording_by_id(p.store, id, page_named, &p, &err) != 0)
         status = cli_fail("read the catalog", p.err.code != 0 ? &p.err : &err, NULL);
     else
         status = EX_OK;

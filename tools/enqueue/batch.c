@@ -9,6 +9,7 @@
 #define ARENA_BYTES (1u << 20) /* of paths in one request; well below REQUEST_SOFT_BYTES */
 #define TROUBLES_MAX 1024
 #define UNREAD_MAX 16384
+#define SLOTS (2 * REQUEST_MAX_FOUND) /* a power of two */
 
 struct ids {
     int64_t id[REQUEST_MAX_FOUND];
@@ -24,6 +25,9 @@ struct batch {
 
     struct store_found found[REQUEST_MAX_FOUND];
     uint32_t found_n;
+    uint16_t slots[SLOTS]; /* by fingerprint, the number in `found` + 1; 0: free */
+    batch_unproven_fn on_unproven;
+    void *unproven_arg;
     struct ids same, known, kept;
     struct request_trouble troubles[TROUBLES_MAX];
     uint32_t trouble_n;
@@ -53,19 +57,22 @@ static void add_counts(struct store_enqueue_counts *sum, const struct store_enqu
     sum->instead += c->instead;
 }
 
-static int send(struct batch *b, struct request *rq, bool counted, struct err *err)
+/* reply: or NULL. */
+static int send(struct batch *b, struct request *rq, bool counted, struct request_reply *reply,
+                struct err *err)
 {
-    struct request_reply reply = {0};
+    struct request_reply own = {0};
     int rc;
 
     if (!b->writer)
         return 0;
+    reply = reply ? reply : &own;
     rq->job_id = b->job_id;
     rq->keep_source = b->keep_source;
     rq->keep_other = b->keep_other;
-    rc = writer_request(b->writer, rq, &reply, err);
+    rc = writer_request(b->writer, rq, reply, err);
     if (rc == 0 && counted)
-        add_counts(&b->counts, &reply.counts);
+        add_counts(&b->counts, &reply->counts);
     return rc;
 }
 
@@ -101,38 +108,6 @@ void batch_free(struct batch *b)
     free(b);
 }
 
-static int flush_found(struct batch *b, struct err *err)
-{
-    struct request rq = {.type = REQUEST_ENQUEUE_ADD, .found = b->found, .count = b->found_n};
-    int rc = b->found_n > 0 ? send(b, &rq, true, err) : 0;
-
-    b->found_n = 0;
-    b->found_used = 0;
-    return rc;
-}
-
-static int flush_ids(struct batch *b, struct ids *ids, struct err *err)
-{
-    struct request rq = {.type = ids == &b->known ? REQUEST_ENQUEUE_KNOWN : REQUEST_ENQUEUE_SAME,
-                         .place_ids = ids->id,
-                         .count = ids->n};
-    int rc = ids->n > 0 ? send(b, &rq, ids != &b->kept, err) : 0;
-
-    ids->n = 0;
-    return rc;
-}
-
-static int flush_troubles(struct batch *b, struct err *err)
-{
-    struct request rq = {
-        .type = REQUEST_ENQUEUE_TROUBLE, .troubles = b->troubles, .count = b->trouble_n};
-    int rc = b->trouble_n > 0 ? send(b, &rq, false, err) : 0;
-
-    b->trouble_n = 0;
-    b->trouble_used = 0;
-    return rc;
-}
-
 static const void *keep(char *arena, size_t *used, const void *bytes, size_t len)
 {
     char *at = arena + *used;
@@ -143,25 +118,130 @@ static const void *keep(char *arena, size_t *used, const void *bytes, size_t len
     return at;
 }
 
+/* What the catalog left out, out of the way of what is gathered next. */
+struct left {
+    struct store_found *list;
+    char *bytes;
+    uint32_t n;
+};
+
+static int take_left(const struct batch *b, const struct request_reply *reply, struct left *ret,
+                     struct err *err)
+{
+    size_t used = 0;
+
+    *ret = (struct left){0};
+    for (uint32_t i = 0; i < b->found_n; i++)
+        ret->n += reply->unproven[i / 8] >> (i % 8) & 1;
+    if (ret->n == 0)
+        return 0;
+    ret->list = calloc(ret->n, sizeof(*ret->list));
+    ret->bytes = malloc(b->found_used + 2 * (size_t)ret->n); /* each with a NUL behind it */
+    if (!ret->list || !ret->bytes)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    ret->n = 0;
+    for (uint32_t i = 0; i < b->found_n; i++) {
+        struct store_found *f = &ret->list[ret->n];
+
+        if (!(reply->unproven[i / 8] >> (i % 8) & 1))
+            continue;
+        *f = b->found[i];
+        f->path = keep(ret->bytes, &used, f->path, f->path_len);
+        ret->bytes[used++] = 0;
+        f->member = keep(ret->bytes, &used, f->member, f->member_len);
+        ret->bytes[used++] = 0;
+        ret->n++;
+    }
+    return 0;
+}
+
+static int flush_found(struct batch *b, struct err *err)
+{
+    struct request rq = {.type = REQUEST_ENQUEUE_ADD, .found = b->found, .count = b->found_n};
+    struct request_reply reply = {0};
+    struct left left = {0};
+    int rc = b->found_n > 0 ? send(b, &rq, true, &reply, err) : 0;
+
+    if (rc == 0)
+        rc = take_left(b, &reply, &left, err);
+    b->found_n = 0;
+    b->found_used = 0;
+    memset(b->slots, 0, sizeof(b->slots));
+    for (uint32_t i = 0; rc == 0 && i < left.n; i++)
+        rc = b->on_unproven(b->unproven_arg, b, &left.list[i], err);
+    free(left.list);
+    free(left.bytes);
+    return rc;
+}
+
+static int flush_ids(struct batch *b, struct ids *ids, struct err *err)
+{
+    struct request rq = {.type = ids == &b->known ? REQUEST_ENQUEUE_KNOWN : REQUEST_ENQUEUE_SAME,
+                         .place_ids = ids->id,
+                         .count = ids->n};
+    int rc = ids->n > 0 ? send(b, &rq, ids != &b->kept, NULL, err) : 0;
+
+    ids->n = 0;
+    return rc;
+}
+
+static int flush_troubles(struct batch *b, struct err *err)
+{
+    struct request rq = {
+        .type = REQUEST_ENQUEUE_TROUBLE, .troubles = b->troubles, .count = b->trouble_n};
+    int rc = b->trouble_n > 0 ? send(b, &rq, false, NULL, err) : 0;
+
+    b->trouble_n = 0;
+    b->trouble_used = 0;
+    return rc;
+}
+
+/* Where a fingerprint stands in `slots`, or would. */
+static uint32_t slot_of(const struct batch *b, const uint8_t fingerprint[16])
+{
+    uint32_t at;
+
+    memcpy(&at, fingerprint, sizeof(at));
+    for (at %= SLOTS; b->slots[at]; at = (at + 1) % SLOTS)
+        if (memcmp(b->found[b->slots[at] - 1].fingerprint, fingerprint, 16) == 0)
+            break;
+    return at;
+}
+
+struct store_found *batch_holds(struct batch *b, const uint8_t fingerprint[16])
+{
+    const uint16_t at = b->slots[slot_of(b, fingerprint)];
+
+    return at ? &b->found[at - 1] : NULL;
+}
+
+void batch_on_unproven(struct batch *b, batch_unproven_fn fn, void *arg)
+{
+    b->on_unproven = fn;
+    b->unproven_arg = arg;
+}
+
 int batch_found(struct batch *b, const struct store_found *f, struct err *err)
 {
     struct store_found *slot;
-    int rc;
+    int rc = 0;
 
     if (f->path_len > REQUEST_MAX_PATH || f->member_len > REQUEST_MAX_PATH)
         return err_set(err, ERR_LIMIT, "a name is longer than %d bytes", REQUEST_MAX_PATH);
     if (!b->writer)
         return dry_run_found(b->dry_run, f, &b->counts, err);
-    if (b->found_n == REQUEST_MAX_FOUND ||
-        b->found_used + f->path_len + f->member_len > ARENA_BYTES) {
+    /* What is flushed may come back, as unproven. */
+    while (rc == 0 && (b->found_n == REQUEST_MAX_FOUND ||
+                       b->found_used + f->path_len + f->member_len > ARENA_BYTES))
         rc = flush_found(b, err);
-        if (rc != 0)
-            return rc;
-    }
+    if (rc != 0)
+        return rc;
     slot = &b->found[b->found_n++];
     *slot = *f;
     slot->path = keep(b->found_bytes, &b->found_used, f->path, f->path_len);
     slot->member = keep(b->found_bytes, &b->found_used, f->member, f->member_len);
+    if (!batch_holds(b, f->fingerprint))
+        b->slots[slot_of(b, f->fingerprint)] = (uint16_t)b->found_n;
     return 0;
 }
 
@@ -256,8 +336,10 @@ int batch_end(struct batch *b, const struct batch *told, const char *const *root
                          .root_count = told->unread_full ? 0 : root_count,
                          .unread = (const char *const *)told->unread,
                          .unread_count = told->unread_full ? 0 : told->unread_n};
-    int rc = b->writer ? flush_found(b, err) : dry_run_end(b->dry_run, &rq, &b->counts, err);
+    int rc = b->writer ? 0 : dry_run_end(b->dry_run, &rq, &b->counts, err);
 
+    while (rc == 0 && b->found_n > 0)
+        rc = flush_found(b, err);
     if (rc == 0)
         rc = flush_ids(b, &b->same, err);
     if (rc == 0)
@@ -267,7 +349,7 @@ int batch_end(struct batch *b, const struct batch *told, const char *const *root
     if (rc == 0)
         rc = flush_troubles(b, err);
     if (rc == 0)
-        rc = send(b, &rq, true, err);
+        rc = send(b, &rq, true, NULL, err);
     *vanish_skipped = told->unread_full;
     return rc;
 }

@@ -18,6 +18,14 @@ int batch_begin(struct writer *writer, struct dry_run *dry_run, const struct req
 void batch_free(struct batch *b); /* NULL is fine; what was not sent is dropped */
 
 int batch_found(struct batch *b, const struct store_found *f, struct err *err);
+/* What was gathered of this fingerprint first and is not sent yet, which may be given its hash;
+ * NULL: nothing was. Until the next call of the batch. */
+struct store_found *batch_holds(struct batch *b, const uint8_t fingerprint[16]);
+/* fn gets what the catalog left out as unproven (struct request_reply), to be read whole and
+ * gathered again; f is borrowed, and its strings end with a NUL. */
+typedef int (*batch_unproven_fn)(void *arg, struct batch *b, const struct store_found *f,
+                                 struct err *err);
+void batch_on_unproven(struct batch *b, batch_unproven_fn fn, void *arg);
 /* Places that are unchanged and wanted. */
 int batch_same(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err);
 /* Places that are unchanged and lack the job's stage: they get it without being read again. */

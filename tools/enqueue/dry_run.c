@@ -1,5 +1,6 @@
 #include "tools/enqueue/dry_run.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct dry_run {
     struct pair_set contents, places; /* hashes of what was found */
     struct pair_set same, other;      /* rows of places: with what they had, with something else */
     struct pair_set media;            /* rows that were found */
+    void *bytes;                      /* a tree of struct dry_run_content */
     struct present *list;             /* at the end */
     size_t count, cap;
 };
@@ -33,6 +35,14 @@ int dry_run_new(struct store *known, struct dry_run **ret, struct err *err)
     return 0;
 }
 
+static void content_free(void *of)
+{
+    struct dry_run_content *c = of;
+
+    free(c->path);
+    free(c);
+}
+
 void dry_run_free(struct dry_run *f)
 {
     if (!f)
@@ -42,6 +52,7 @@ void dry_run_free(struct dry_run *f)
     pair_set_free(&f->same);
     pair_set_free(&f->other);
     pair_set_free(&f->media);
+    tdestroy(f->bytes, content_free);
     free(f->list);
     free(f);
 }
@@ -83,6 +94,42 @@ static int add_content(struct dry_run *f, const struct store_found *found, struc
     return add_hash(&f->contents, found->fingerprint, err);
 }
 
+static int by_fingerprint(const void *a, const void *b)
+{
+    return memcmp(((const struct dry_run_content *)a)->fingerprint,
+                  ((const struct dry_run_content *)b)->fingerprint, 16);
+}
+
+struct dry_run_content *dry_run_content(const struct dry_run *f, const uint8_t fingerprint[16])
+{
+    struct dry_run_content key = {0}, **slot;
+
+    memcpy(key.fingerprint, fingerprint, sizeof(key.fingerprint));
+    slot = tfind(&key, &f->bytes, by_fingerprint);
+    return slot ? *slot : NULL;
+}
+
+/* path: copied, or NULL. */
+static int add_bytes(struct dry_run *f, const uint8_t fingerprint[16], const uint8_t *hash,
+                     const char *path, size_t path_len, struct err *err)
+{
+    struct dry_run_content *c = calloc(1, sizeof(*c));
+
+    if (c) {
+        memcpy(c->fingerprint, fingerprint, sizeof(c->fingerprint));
+        c->has_hash = hash != NULL;
+        if (hash)
+            memcpy(c->hash, hash, sizeof(c->hash));
+        c->path = path ? strndup(path, path_len) : NULL;
+    }
+    if (!c || (path && !c->path) || !tsearch(c, &f->bytes, by_fingerprint)) {
+        if (c)
+            content_free(c);
+        return err_set(err, ERR_NOMEM, "out of memory");
+    }
+    return 0;
+}
+
 static int add_row(struct pair_set *s, int64_t id, struct err *err)
 {
     int rc = id ? pair_set_add(s, 0, (uint64_t)id, err) : 0;
@@ -105,6 +152,10 @@ int dry_run_found(struct dry_run *f, const struct store_found *found,
     if (rc == 0)
         rc = add_place(f, found, err);
     twice = rc == 0;
+    if (rc >= 0 && found->size_bytes > STORE_WHOLE_BYTES && !met.media_id &&
+        !dry_run_content(f, found->fingerprint))
+        rc = add_bytes(f, found->fingerprint, found->has_hash ? found->hash : NULL,
+                       found->member_len ? NULL : found->path, found->path_len, err);
     if (rc >= 0)
         rc = add_content(f, found, err);
     if (rc < 0)

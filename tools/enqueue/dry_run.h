@@ -1,6 +1,6 @@
 /* tools/enqueue/dry_run.h - what a walk would bring to the catalog, counted as the catalog would,
- * without a change to it. Memory: 16 bytes for each place, content and row that was met. One
- * thread. */
+ * without a change to it. Memory: 16 bytes for each place, content and row that was met, and the
+ * path of each recording of more than STORE_WHOLE_BYTES. One thread. */
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_DRY_RUN_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_DRY_RUN_H
 
@@ -15,6 +15,15 @@ void dry_run_free(struct dry_run *f); /* NULL is fine */
 /* As an ADD of it, added to *counts. */
 int dry_run_found(struct dry_run *f, const struct store_found *found,
                   struct store_enqueue_counts *counts, struct err *err);
+/* What is known of a fingerprint (of more than STORE_WHOLE_BYTES) by this walk alone: the hash of
+ * all bytes, or where these may be read. NULL: nothing. Valid until the next dry_run_found. */
+struct dry_run_content {
+    uint8_t fingerprint[16];
+    bool has_hash;
+    uint8_t hash[16];
+    char *path; /* NULL: they are a member's */
+};
+struct dry_run_content *dry_run_content(const struct dry_run *f, const uint8_t fingerprint[16]);
 /* As a SAME, but for the counts. */
 int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n, struct err *err);
 /* As the END, when all else was told: vanished and gone of *counts. */

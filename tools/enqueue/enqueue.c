@@ -5,6 +5,7 @@
 
 #include "tools/enqueue/enqueue_file.h"
 #include "tools/enqueue/dry_run.h"
+#include "tools/enqueue/identity.h"
 #include "tools/writer.h"
 #include "workers/media/decoder.h"
 
@@ -176,6 +177,8 @@ static int begin_all(struct enqueue_work *q, struct err *err)
                                        .priority = q->o->priority};
 
             rc = batch_begin(q->writer, q->dry_run, &rq, &q->sets[i].of[j], err);
+            if (rc == 0)
+                batch_on_unproven(q->sets[i].of[j], identity_again, q);
         }
     q->first = q->sets[0].of[0];
     return rc;
@@ -188,6 +191,7 @@ static void free_all(struct enqueue_work *q)
             batch_free(q->sets[i].of[j]);
     free(q->sets);
     dry_run_free(q->dry_run);
+    identity_forget(q);
 }
 
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,

@@ -1,5 +1,4 @@
 #include "base/clock.h"
-#include "base/hash.h"
 #include "tools/enqueue/enqueue_file.h"
 
 #include <errno.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/cli/cli.h"
+#include "tools/enqueue/identity.h"
 #include "tools/enqueue/watching.h"
 #include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
@@ -68,6 +68,7 @@ static int add_member(struct enqueue_work *q, const struct walk_entry *e, const 
                             .device = st->st_dev};
     const struct enqueue_options *o = q->o;
     const enum skip_reason skip = skip_member(m->member, o->hidden);
+    int rc;
 
     q->r->files++;
     enqueue_progress(q, e->path, e->path_len);
@@ -97,7 +98,10 @@ static int add_member(struct enqueue_work *q, const struct walk_entry *e, const 
         return enqueue_trouble_at(q, e, m->member, m->nth, &why, err);
     }
     memcpy(f.fingerprint, m->fingerprint, sizeof(f.fingerprint));
-    return found(q, &f, err);
+    memcpy(f.hash, m->content_hash, sizeof(f.hash));
+    f.has_hash = true;
+    rc = identity_of(q, -1, st, &f, NULL, err);
+    return rc != 0 ? rc : found(q, &f, err);
 }
 
 /* Before the first decoder. */
@@ -184,54 +188,8 @@ static bool is_same(const struct store_known *k, const struct stat *st)
            k->device == st->st_dev && k->mtime_ns == clock_ns_of(&st->st_mtim);
 }
 
-static int hash_whole(int fd, uint8_t ret[HASH_BYTES], uint64_t *bytes, struct err *err)
-{
-    struct hash *h = hash_new();
-    int rc = h ? 0 : err_set(err, ERR_NOMEM, "out of memory");
-
-    if (rc == 0 && lseek(fd, 0, SEEK_SET) != 0)
-        rc = err_sys(err, errno, "cannot read it");
-    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    if (rc == 0)
-        rc = hash_put_file(h, fd, UINT64_MAX, bytes, err);
-    if (rc == 0)
-        hash_get(h, ret);
-    hash_free(h);
-    return rc;
-}
-
-/* The fingerprint looks into a large file here and there alone. One that was written since it was
- * heard may have been edited elsewhere, a name muted; and once one was, a file with these blocks
- * may be either. So it is read whole, and with other bytes than were heard it is a recording of its
- * own, by the hash of all of them. A file that was never there before has the recording's blocks
- * because somebody moved or copied it: that is believed, or enqueueing an archive at its new place
- * would be to read it all. */
-static int tell_apart(struct enqueue_work *q, const struct store_known *k, int fd,
-                      struct store_found *f, struct err *why, struct err *err)
-{
-    const bool written = k->count > 0 && k->mtime_ns != f->mtime_ns;
-    struct store_met met = {0};
-    uint8_t whole[HASH_BYTES];
-    uint64_t bytes = 0;
-    int rc = 0;
-
-    if (f->size_bytes <= FINGERPRINT_WHOLE || !enqueue_known(q))
-        return 0;
-    rc = store_meet(enqueue_known(q), f, &met, err);
-    if (rc != 0 || !met.has_hash || !(written || met.was_replaced))
-        return rc;
-    if (hash_whole(fd, whole, &bytes, why) != 0)
-        return 0;
-    q->r->reread++;
-    q->r->reread_bytes += bytes;
-    if (memcmp(whole, met.content_hash, sizeof(whole)) != 0)
-        memcpy(f->fingerprint, whole, sizeof(f->fingerprint));
-    return 0;
-}
-
-static int add_recording(struct enqueue_work *q, const struct walk_entry *e,
-                         const struct store_known *k, int fd, const struct stat *st,
-                         struct err *err)
+static int add_recording(struct enqueue_work *q, const struct walk_entry *e, int fd,
+                         const struct stat *st, struct err *err)
 {
     struct store_found f = {.path = e->path,
                             .path_len = e->path_len,
@@ -245,8 +203,8 @@ static int add_recording(struct enqueue_work *q, const struct walk_entry *e,
     int rc = 0;
 
     if (fingerprint_fd(fd, f.size_bytes, f.fingerprint, &why) == 0)
-        rc = tell_apart(q, k, fd, &f, &why, err);
-    if (why.code != 0) {
+        rc = identity_of(q, fd, st, &f, &why, err);
+    if (rc == 0 && why.code != 0) {
         q->r->unreadable_files++;
         return enqueue_trouble_at(q, e, "", 0, &why, err);
     }
@@ -336,7 +294,7 @@ static int look_into(struct enqueue_work *q, const struct walk_entry *e,
         else if (sentence)
             rc = cannot_be_decoded(q, e, k, same, sentence, err);
         else if (kind == MEDIA_RECORDING || q->o->all)
-            rc = add_recording(q, e, k, fd, &st, err);
+            rc = add_recording(q, e, fd, &st, err);
         else
             rc = left_alone(q, e, k, same, err);
     }
@@ -402,7 +360,7 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
         return rc;
     for (uint32_t i = 0; i < q->group->count; i++)
         has_all &= has[i];
-    if (same && e->included && (has_all || is_plain(q, e))) {
+    if (same && !k.unproven && e->included && (has_all || is_plain(q, e))) {
         q->r->found += k.count;
         enqueue_take(q, e->path, e->path_len, "", 0, k.count, "known");
         rc = 0;

@@ -45,7 +45,8 @@ struct enqueue_result {
     uint64_t undecodable;           /* recordings of kinds that nothing here can decode */
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
     uint64_t unsettled;
-    uint64_t reread, reread_bytes; /* files that were written since they were heard */
+    uint64_t reread, reread_bytes; /* files that were read whole, to tell them from others */
+    uint64_t told_apart;           /* places that were taken for another recording's before */
     uint32_t missing_roots;
     bool through_run;    /* a run is on, and has been told */
     bool vanish_skipped; /* too much was left out to say what has vanished */
@@ -64,6 +65,7 @@ struct enqueue_work {
     struct writer *writer;
     struct store *known; /* in a dry run; borrowed; NULL: nothing is known */
     struct dry_run *dry_run;
+    void *learned;    /* of identity.c */
     int64_t shown_ms; /* when the progress line was drawn last */
     bool line;        /* it stands on the terminal now */
     uint32_t lines;

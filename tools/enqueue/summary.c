@@ -106,6 +106,8 @@ void summary_json(const struct summary *s)
         {"unreadable_folders", r->unreadable_folders},
         {"missing", r->missing_roots},
         {"read_whole", r->reread},
+        {"read_whole_bytes", r->reread_bytes},
+        {"told_apart", r->told_apart},
     };
     json_t *o =
         json_pack("{s:b, s:b, s:b, s:b, s:I}", "dry_run", (int)s->dry_run, "through_run",
@@ -392,10 +394,15 @@ static void print_reread(const struct enqueue_result *r)
     struct buf b = BUF_INIT;
 
     if (r->reread > 0)
-        buf_printf(&b, "%s %s may have been edited since %s heard, and %s read whole (%s).",
-                   text_count(r->reread, n), text_plural(r->reread, "file", "files"),
-                   text_plural(r->reread, "it was", "they were"),
-                   text_plural(r->reread, "was", "were"), text_bytes(r->reread_bytes, bytes));
+        buf_printf(&b,
+                   "%s %s read whole (%s), to tell copies from recordings that only look alike.",
+                   text_count(r->reread, n), text_plural(r->reread, "file was", "files were"),
+                   text_bytes(r->reread_bytes, bytes));
+    print_wrapped(&b);
+    if (r->told_apart > 0)
+        buf_printf(
+            &b, "%s %s taken for another recording by an earlier version, and told apart now.",
+            text_count(r->told_apart, n), text_plural(r->told_apart, "file was", "files were"));
     print_wrapped(&b);
     buf_free(&b);
 }

@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "workers/media/stream/archive.h"
-#include "workers/media/stream/fingerprint.h"
 #include "workers/media/stream/kinds.h"
+#include "workers/media/stream/sniff.h"
 #include "workers/media/wire.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -111,32 +111,6 @@ static int read_head(struct level *l, struct err *err)
     return 0;
 }
 
-/* Unpacks the rest of the entry through its fingerprint. */
-static int take_fingerprint(struct level *l, int64_t size, uint8_t ret[16], struct err *err)
-{
-    struct fingerprint *f;
-    int64_t got = 1;
-    struct err ignored;
-    int rc;
-
-    if (size < 0)
-        return err_set(err, ERR_INPUT, "its size is unknown: the archive is cut short");
-    rc = fingerprint_new((uint64_t)size, &f, err);
-    if (rc != 0)
-        return rc;
-    fingerprint_feed(f, l->head, l->head_len);
-    while (got > 0) {
-        got = archive_reader_read(l->src, l->walk->chunk, CHUNK_BYTES, err);
-        if (got > 0)
-            fingerprint_feed(f, l->walk->chunk, (size_t)got);
-    }
-    if (got < 0) {
-        (void)fingerprint_end(f, ret, &ignored);
-        return (int)got;
-    }
-    return fingerprint_end(f, ret, err);
-}
-
 /* The entry's bytes, and behind the last of as many as it should have an empty piece. */
 static int give_bytes(struct level *l, int64_t size, struct err *err)
 {
@@ -154,6 +128,11 @@ static int give_bytes(struct level *l, int64_t size, struct err *err)
         else if (left >= 0 && (got > 0 || left == 0))
             rc = task->bytes(task->arg, l->walk->chunk, (size_t)got, err);
     }
+    if (rc == 0 && left < 0)
+        return err_set(err, ERR_INPUT, "holds more than the %lld bytes announced", (long long)size);
+    if (rc == 0 && left > 0)
+        return err_set(err, ERR_INPUT, "ends after %lld of %lld bytes", (long long)(size - left),
+                       (long long)size);
     return rc;
 }
 
@@ -193,14 +172,22 @@ static int walk_recording(struct level *l, const struct archive_item *item, stru
     struct err why = {0};
     int rc = item->is_encrypted ? archive_refuse_encrypted(&why) : read_head(l, &why);
 
-    if (rc == 0)
-        rc = take_fingerprint(l, item->size, entry.fingerprint, &why);
+    if (rc == 0 && item->size < 0)
+        rc = err_set(&why, ERR_INPUT, "its size is unknown: the archive is cut short");
+    entry.head_len = l->head_len < sizeof(entry.head) ? l->head_len : sizeof(entry.head);
+    memcpy(entry.head, l->head, entry.head_len);
+    if (rc == 0 && l->name.len < WIRE_MEMBER_MAX) {
+        rc = report(l, &entry, NULL, err);
+        if (rc != 0)
+            return rc;
+        rc = give_bytes(l, item->size, &why);
+        if (rc == 0)
+            return 0;
+    }
     if (is_final(rc)) {
         *err = why;
         return rc;
     }
-    entry.head_len = l->head_len < sizeof(entry.head) ? l->head_len : sizeof(entry.head);
-    memcpy(entry.head, l->head, entry.head_len);
     return report(l, &entry, rc != 0 ? &why : NULL, err);
 }
 
@@ -271,7 +258,7 @@ static int walk_inner(struct level *l, const struct archive_item *item, bool by_
             goto out;
         }
     }
-    if (rc != 0 && l->walk->task->bytes)
+    if (rc != 0 && l->walk->task->offers)
         rc = leave_out(l);
     else
         rc = rc != 0 && by_name ? report(l, &entry, &why, err) : 0;
@@ -325,7 +312,7 @@ static int walk_item(struct level *l, const struct archive_item *item, struct er
         return err->code;
     switch (kind) {
     case MEDIA_RECORDING:
-        return l->walk->task->bytes ? hand_on(l, item, err) : walk_recording(l, item, err);
+        return l->walk->task->offers ? hand_on(l, item, err) : walk_recording(l, item, err);
     case MEDIA_ARCHIVE:
         return walk_inner(l, item, by_name, err);
     case MEDIA_OTHER:

@@ -1,6 +1,5 @@
-/* workers/media/archive_walk.h - the recordings of an archive, each with its fingerprint, or with
- * its bytes, by one pass, or two when a large archive inside is of a kind that is read back and
- * forth (zip, 7z).
+/* workers/media/archive_walk.h - the recordings of an archive with their bytes, by one pass, or two
+ * when a large archive inside is of a kind that is read back and forth (zip, 7z).
  *
  * Runs inside the decoder process. Archives inside the archive are looked into once; those within
  * them are reported as entries that cannot be read. A damaged archive gives what came before the
@@ -20,13 +19,16 @@ struct archive_walk_task {
      * archive is inside once more. */
     int (*open)(void *arg, struct stream **ret, struct err *err);
     /* One recording; what it points at is valid during the call. Negative: the walk ends with it.
-     */
+     *
+     * A listing tells of all, with their first bytes. What can be read (code 0) is followed by its
+     * bytes, and where these do not come whole by the same entry again, with a code.
+     *
+     * With `offers` the entry is told of those alone that may be read, without first bytes, and
+     * asked at once whether this one is wanted (1, 0, or a negative code). If so bytes follow. */
     int (*entry)(void *arg, const struct decoder_entry *entry, struct err *err);
-    /* NULL: a listing. Else bytes are wanted, not fingerprints: entry is told of those recordings
-     * that may be read (without fingerprint and first bytes), and asked at once whether this one is
-     * wanted (1, 0, or a negative code). If so bytes follow in order, in pieces, and behind the
-     * last an empty one: the member came whole, by its size and its sums. Without that one it did
-     * not. */
+    bool offers;
+    /* The bytes in order, in pieces, and behind the last an empty one: the member came whole, by
+     * its size and its sums. Without that one it did not. */
     int (*bytes)(void *arg, const void *data, size_t n, struct err *err);
     bool *left_out; /* set when there is what may be a recording, and is not told of; or NULL */
     void *arg;

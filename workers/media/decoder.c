@@ -23,9 +23,11 @@
 #include "workers/wire/frame.h"
 #include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
+#include "workers/media/listing.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/stream/kinds.h"
 #include "workers/media/stream/libarchive.h"
+#include "workers/media/stream/stream.h"
 #include "workers/media/wire.h"
 
 #define DEFAULT_MEMORY_BYTES ((uint64_t)2 << 30)
@@ -58,9 +60,10 @@ struct decoder {
     bool stuck;    /* it could not be killed */
     uint64_t left; /* bytes of the entry that is being unpacked which have not come */
     bool unpacking;
-    bool described;      /* the info has come */
-    uint32_t stride;     /* samples of PCM for one of the recording, by it */
-    int64_t next_sample; /* where the next PCM must begin; -1 before the first */
+    struct listing listing; /* of the entry that is being listed */
+    bool described;         /* the info has come */
+    uint32_t stride;        /* samples of PCM for one of the recording, by it */
+    int64_t next_sample;    /* where the next PCM must begin; -1 before the first */
     int64_t skip_samples;
     uint64_t entries;
     uint64_t waited_ms; /* for frames */
@@ -233,23 +236,21 @@ static int launch(struct decoder *d, int file, const struct wire_request *reques
 
 /* Processor time that no honest file needs: two hours, and a second for each MiB of it. So a
  * thousand hours are decoded to the end, and a member at the end of a terabyte is reached. */
-static uint64_t default_cpu_seconds(int file)
-{
-    struct stat st;
-
-    return 7200 + (fstat(file, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size >> 20 : 0);
-}
+static uint64_t default_cpu_seconds(uint64_t size) { return 7200 + (size >> 20); }
 
 static struct decoder_limits with_defaults(int file, const struct decoder_limits *limits)
 {
     struct decoder_limits l = limits ? *limits : (struct decoder_limits){0};
+    struct stat st;
+    const uint64_t size = fstat(file, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 
     l.memory_bytes = l.memory_bytes ? l.memory_bytes : DEFAULT_MEMORY_BYTES;
     l.silence_ms = l.silence_ms ? l.silence_ms : DEFAULT_SILENCE_MS;
-    l.cpu_seconds = l.cpu_seconds ? l.cpu_seconds : default_cpu_seconds(file);
-    l.wait_ms = l.wait_ms ? l.wait_ms : default_cpu_seconds(file) * 1000 * WAIT_FACTOR;
+    l.cpu_seconds = l.cpu_seconds ? l.cpu_seconds : default_cpu_seconds(size);
+    l.wait_ms = l.wait_ms ? l.wait_ms : default_cpu_seconds(size) * 1000 * WAIT_FACTOR;
     l.max_entries = l.max_entries ? l.max_entries : DEFAULT_MAX_ENTRIES;
-    return l; /* max_unpacked_bytes 0: the decoder takes it from the file's size */
+    l.max_unpacked_bytes = l.max_unpacked_bytes ? l.max_unpacked_bytes : unpack_default_bytes(size);
+    return l;
 }
 
 static int start(int file, struct wire_request *request, const struct decoder_limits *limits,
@@ -265,6 +266,7 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     d->skip_samples = request->skip_samples;
     d->task = request->task;
     d->limits = with_defaults(file, limits);
+    d->listing.room = d->limits.max_unpacked_bytes;
     request->limits = d->limits;
     request->parent_pid = (uint32_t)getpid();
     rc = launch(d, file, request, err);
@@ -454,6 +456,7 @@ void decoder_close(struct decoder *d)
     close_fd(d->sock);
     close_fd(d->errors);
     frame_reader_free(&d->in);
+    listing_drop(&d->listing);
     drop_strings(d);
     free(d);
 }
@@ -532,6 +535,8 @@ static int take_end(struct decoder *d, const struct frame *f, struct decoder_eve
 
     if (rc != 0)
         return rc;
+    if (listing_is_on(&d->listing))
+        return err_set(err, ERR_PROTOCOL, "an end before an entry's");
     if (d->task == WIRE_TASK_DECODE &&
         (!d->described || (d->next_sample >= 0 ? d->end.total_samples != d->next_sample
                                                : d->end.total_samples > d->skip_samples)))
@@ -539,6 +544,32 @@ static int take_end(struct decoder *d, const struct frame *f, struct decoder_eve
     ret->type = DECODER_END;
     ret->end = d->end;
     d->done = true;
+    return 0;
+}
+
+/* Of a listing what can be read is an event when all its bytes have come. */
+static int take_entry(struct decoder *d, const struct frame *f, struct decoder_event *ret,
+                      struct err *err)
+{
+    const bool again = listing_is_on(&d->listing); /* what came before is not whole */
+    int rc;
+
+    listing_drop(&d->listing);
+    wire_entry_free(&d->entry);
+    rc = wire_get_entry(f->payload, f->len, &d->entry, err);
+    if (rc == 0 && (d->task == WIRE_TASK_DECODE || (again && d->entry.code == 0) ||
+                    (!again && ++d->entries > d->limits.max_entries)))
+        rc = err_set(err, ERR_PROTOCOL, "an entry out of place");
+    if (rc != 0)
+        return rc;
+    d->left = d->entry.size_bytes;
+    d->unpacking = false; /* until it is wanted */
+    if (d->task == WIRE_TASK_LIST && d->entry.code == 0) {
+        rc = listing_begin(&d->listing, d->left, err);
+        return rc != 0 ? rc : err_set(err, ERR_EMPTY, "its bytes follow");
+    }
+    ret->type = DECODER_ENTRY;
+    ret->entry = d->entry;
     return 0;
 }
 
@@ -564,15 +595,15 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
     case WIRE_PCM:
         return take_pcm(d, f, ret, err);
     case WIRE_ENTRY:
-        rc = wire_get_entry(f->payload, f->len, &d->entry, err);
-        if (rc == 0 && (d->task == WIRE_TASK_DECODE || ++d->entries > d->limits.max_entries))
-            rc = err_set(err, ERR_PROTOCOL, "an entry out of place");
-        ret->type = DECODER_ENTRY;
-        ret->entry = d->entry;
-        d->left = d->entry.size_bytes;
-        d->unpacking = false; /* until it is wanted */
-        return rc;
+        return take_entry(d, f, ret, err);
     case WIRE_BYTES:
+        if (listing_is_on(&d->listing)) {
+            rc = listing_take(&d->listing, f->payload, f->len, d->entry.fingerprint,
+                              d->entry.content_hash, err);
+            ret->type = DECODER_ENTRY;
+            ret->entry = d->entry;
+            return rc;
+        }
         if (!d->unpacking || f->len > d->left || (f->len == 0 && d->left > 0))
             return err_set(err, ERR_PROTOCOL, "bytes out of place");
         ret->type = DECODER_BYTES;

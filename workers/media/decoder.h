@@ -59,9 +59,11 @@ struct decoder_entry {
     const char *member; /* raw bytes, NUL-terminated; "inner.zip//name" when nested */
     uint32_t nth;       /* how many of that name were listed before it */
     uint64_t size_bytes;
-    int64_t mtime_ms;        /* -1 unknown */
-    uint8_t fingerprint[16]; /* as workers/media/stream/fingerprint.h */
-    uint8_t head[64];        /* its first bytes, for sniffing */
+    int64_t mtime_ms; /* -1 unknown */
+    /* Of a listing: made of its bytes by the parent, for nobody may say of himself who he is. */
+    uint8_t fingerprint[16];  /* as workers/media/stream/fingerprint.h */
+    uint8_t content_hash[16]; /* XXH3-128 of all its bytes, canonical */
+    uint8_t head[64];         /* its first bytes, for sniffing */
     size_t head_len;
     int code; /* 0, or why this member cannot be read (encrypted, damaged) */
     const char *message;

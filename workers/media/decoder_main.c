@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "workers/wire/frame.h"
 #include "workers/media/decode.h"
@@ -105,9 +106,10 @@ static int on_offer(void *arg, const struct decoder_entry *entry, struct err *er
 static int on_bytes(void *arg, const void *data, size_t n, struct err *err)
 {
     struct session *s = arg;
+    int rc = frame_write_fd(SOCKET_FD, WIRE_BYTES, data, n, err);
 
-    buf_put(&s->out, data, n);
-    return send_out(s, WIRE_BYTES, err);
+    s->sent_ms = clock_mono_ms();
+    return rc;
 }
 
 /* --- decoding --- */
@@ -119,30 +121,40 @@ static int open_file(void *arg, struct stream **ret, struct err *err)
     return stream_of_file(FILE_FD, s->file_size, (struct stream_pulse){on_life, s}, ret, err);
 }
 
+/* By its blocks, or by all bytes, which tell of recordings whose blocks are another's. */
+struct sums {
+    uint8_t blocks[16], whole[HASH_BYTES];
+};
+
 /* Of a whole stream, which is then at its beginning again. */
-static int stream_fingerprint(struct stream *in, uint8_t ret[16], struct err *err)
+static int stream_sums(struct stream *in, struct sums *ret, struct err *err)
 {
-    struct fingerprint *f;
-    uint8_t *chunk;
+    struct hash *whole = hash_new();
+    uint8_t *chunk = malloc(1 << 18);
+    struct fingerprint *f = NULL;
     struct err ignored;
     int64_t got = 1;
-    int rc;
+    int rc = 0;
 
-    if (in->size < 0)
-        return err_set(err, ERR_INPUT, "its size is unknown: the archive is cut short");
-    chunk = malloc(1 << 18);
-    if (!chunk)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    rc = fingerprint_new((uint64_t)in->size, &f, err);
+    if (!chunk || !whole)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    else if (in->size < 0)
+        rc = err_set(err, ERR_INPUT, "its size is unknown: the archive is cut short");
+    if (rc == 0)
+        rc = fingerprint_new((uint64_t)in->size, &f, err);
     while (rc == 0 && got > 0) {
         got = stream_read(in, chunk, 1 << 18, err);
-        if (got > 0)
+        if (got > 0) {
             fingerprint_feed(f, chunk, (size_t)got);
+            hash_put(whole, chunk, (size_t)got);
+        }
     }
     if (rc == 0) {
-        rc = fingerprint_end(f, ret, got < 0 ? &ignored : err);
+        rc = fingerprint_end(f, ret->blocks, got < 0 ? &ignored : err);
         rc = got < 0 ? (int)got : rc;
+        hash_get(whole, ret->whole);
     }
+    hash_free(whole);
     free(chunk);
     return rc != 0 ? rc : stream_seek(in, 0, err);
 }
@@ -162,14 +174,8 @@ static int open_input(struct session *s, unsigned nth, struct stream **ret, stru
     return rc;
 }
 
-static int fingerprint_of(struct session *s, struct stream *in, uint8_t ret[16], struct err *err)
-{
-    return s->request.member[0] ? stream_fingerprint(in, ret, err)
-                                : fingerprint_fd(FILE_FD, (uint64_t)in->size, ret, err);
-}
-
-/* Of all bytes of the file: so a recording is known that blocks of it do not tell from another. */
-static int whole_hash(struct session *s, uint8_t ret[16], struct err *err)
+/* All of a file's bytes are read only where its blocks are not enough. */
+static int file_whole(struct session *s, uint8_t ret[HASH_BYTES], struct err *err)
 {
     struct stream *in;
     int rc = open_file(s, &in, err);
@@ -186,15 +192,24 @@ static int whole_hash(struct session *s, uint8_t ret[16], struct err *err)
 /* 1: it is the recording that was asked for; 0: it is another one. */
 static int is_expected(struct session *s, struct stream *in, struct err *err)
 {
-    uint8_t found[16];
-    int rc = s->request.has_fingerprint ? fingerprint_of(s, in, found, err) : 1;
+    const uint8_t *expected = s->request.fingerprint;
+    struct sums sums;
+    int rc;
 
-    if (rc == 0 && memcmp(found, s->request.fingerprint, sizeof(found)) == 0)
+    if (!s->request.has_fingerprint)
         return 1;
-    if (rc != 0 || s->request.member[0] || in->size <= (int64_t)FINGERPRINT_WHOLE)
-        return rc;
-    rc = whole_hash(s, found, err);
-    return rc != 0 ? rc : memcmp(found, s->request.fingerprint, sizeof(found)) == 0;
+    if (s->request.member[0]) {
+        rc = stream_sums(in, &sums, err);
+        return rc != 0 ? rc
+                       : memcmp(sums.blocks, expected, sizeof(sums.blocks)) == 0 ||
+                             memcmp(sums.whole, expected, sizeof(sums.whole)) == 0;
+    }
+    rc = fingerprint_fd(FILE_FD, (uint64_t)in->size, sums.blocks, err);
+    if (rc == 0 && memcmp(sums.blocks, expected, sizeof(sums.blocks)) == 0)
+        return 1;
+    if (rc == 0)
+        rc = file_whole(s, sums.whole, err);
+    return rc != 0 ? rc : memcmp(sums.whole, expected, sizeof(sums.whole)) == 0;
 }
 
 /* The order in which members of one name are looked at: the one that was asked for, then the others
@@ -289,7 +304,8 @@ static int run_walk(struct session *s, struct err *err)
     bool left_out = false;
     struct archive_walk_task task = {.open = open_file,
                                      .entry = unpacks ? on_offer : on_entry,
-                                     .bytes = unpacks ? on_bytes : NULL,
+                                     .offers = unpacks,
+                                     .bytes = on_bytes,
                                      .left_out = &left_out,
                                      .arg = s,
                                      .pulse = {on_life, s},

@@ -70,7 +70,6 @@ static const struct field entry[] = {
     FIELD_U32(decoder_entry, nth, 0, UINT32_MAX),
     FIELD_U64(decoder_entry, size_bytes, UINT64_MAX),
     FIELD_I64(decoder_entry, mtime_ms, -1, INT64_MAX),
-    FIELD_FIXED(decoder_entry, fingerprint),
     FIELD_HEAD(decoder_entry, head, head_len),
     FIELD_CODE(decoder_entry, code, ERR_USAGE, 0),
     FIELD_NAME(decoder_entry, message, TEXT_MAX),

@@ -5,7 +5,8 @@
  *      |  <--- WIRE_INFO/ENTRY ---- |
  *      |  <------- WIRE_PCM ------- |
  *      |  ------ WIRE_ANSWER -----> |   to each WIRE_ENTRY of a WIRE_TASK_UNPACK
- *      |  <------ WIRE_BYTES ------ |   if it is wanted; an empty one behind the last
+ *      |  <------ WIRE_BYTES ------ |   if it is wanted, and of all when listing; an empty one
+ *      |                            |   behind the last, or the entry once more, with its error
  *      |  <------ WIRE_PULSE ------ |   still reading, nothing to tell yet
  *      |  <-- WIRE_END | WIRE_ERROR |   last
  *

@@ -69,6 +69,17 @@ static void say_entry(void)
     buf_free(&b);
 }
 
+static void say_bad_entry(void)
+{
+    struct decoder_entry e = {
+        .member = "x.wav", .mtime_ms = -1, .code = ERR_INPUT, .message = "damaged"};
+    struct buf b = BUF_INIT;
+
+    wire_put_entry(&b, &e);
+    say(WIRE_ENTRY, &b);
+    buf_free(&b);
+}
+
 /* An entry of ten bytes, and some bytes of it. */
 static void say_bytes(size_t n, bool ask)
 {
@@ -200,8 +211,24 @@ static int misbehave(void)
     } else if (strcmp(how, "entry") == 0) {
         say_entry();
     } else if (strcmp(how, "entries") == 0) {
-        for (int i = 0; i < 100; i++)
+        for (int i = 0; i < 100; i++) {
             say_entry();
+            say_bytes(0, false);
+        }
+    } else if (strcmp(how, "unfinished entries") == 0) {
+        say_entry();
+        say_entry();
+    } else if (strcmp(how, "unfinished listing") == 0) {
+        say_bytes(9, true);
+        say_end(0);
+    } else if (strcmp(how, "listed, and damaged") == 0) {
+        say_bytes(9, true);
+        say_bad_entry();
+        say_end(0);
+    } else if (sscanf(how, "listed %d", &number) == 1) {
+        say_bytes((size_t)number, true);
+        say_bytes(0, false);
+        say_end(0);
     } else if (strcmp(how, "wrong end") == 0) {
         say_info();
         say_pcm(0);

@@ -5,6 +5,7 @@
 
 #include "tests/unit/media/media_util.h"
 #include "base/memory.h"
+#include "base/hash.h"
 #include "workers/media/stream/fingerprint.h"
 #include "workers/media/unpacker.h"
 
@@ -18,6 +19,15 @@ static void fingerprint_of(const char *path, uint8_t ret[16])
     assert_int_equal(fstat(fd, &st), 0);
     assert_ok(fingerprint_fd(fd, (uint64_t)st.st_size, ret, &err), err);
     close(fd);
+}
+
+static void hash_of_file(const char *path, uint8_t ret[HASH_BYTES])
+{
+    size_t len;
+    uint8_t *data = slurp(path, &len);
+
+    hash_of(data, len, ret);
+    free(data);
 }
 
 static void make_inputs(void)
@@ -104,12 +114,14 @@ static void every_kind_is_listed(void **state)
          "open(\"k.tar.lz\", \"wb\").write(z)'"},
         {"cpio", "k.cpio", "find a.wav b.wav sub note.txt | cpio -o -H newc >k.cpio"},
     };
-    uint8_t whole[16], blocks[16];
+    uint8_t whole[16], blocks[16], all[2][HASH_BYTES];
 
     (void)state;
     make_inputs();
     fingerprint_of("a.wav", whole);
     fingerprint_of("b.wav", blocks);
+    hash_of_file("a.wav", all[0]);
+    hash_of_file("b.wav", all[1]);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         static const char *const names[] = {"a.wav", "b.wav", "sub/noname", "sub/c.WAV"};
         struct outcome o;
@@ -130,6 +142,7 @@ static void every_kind_is_listed(void **state)
             assert_non_null(e);
             assert_int_equal(e->code, 0);
             assert_memory_equal(e->fingerprint, k == 1 ? blocks : whole, 16);
+            assert_memory_equal(e->content_hash, all[k == 1], HASH_BYTES);
             assert_int_equal(e->head_len, 64);
             assert_memory_equal(e->head, "RIFF", 4);
         }

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/spawn.h"
 #include "tests/unit/media/media_util.h"
@@ -183,6 +184,40 @@ TEST(too_many_entries)
     assert_int_equal(o.rc, ERR_INPUT);
     assert_int_equal(o.entry_count, 10);
     outcome_free(&o);
+}
+
+/* Of a listing all bytes come to whoever asked for it, and he makes of them what a member is. */
+TEST(lies_about_what_is_listed)
+{
+    static const struct {
+        const char *how;
+        uint64_t room; /* bytes that it may unpack; 0: as many as it likes */
+        bool fine;
+    } cases[] = {
+        {"listed 10", 0, true},           {"listed 10", 10, true},
+        {"listed 10", 9, false},          {"listed 9", 0, false},
+        {"listed 11", 0, false},          {"unfinished entries", 0, false},
+        {"unfinished listing", 0, false}, {"listed, and damaged", 0, true},
+    };
+    static const char zeros[10];
+    uint8_t whole[HASH_BYTES];
+
+    hash_of(zeros, sizeof(zeros), whole);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct decoder_limits limits = {.max_unpacked_bytes = cases[i].room};
+        struct outcome o = behave(cases[i].how, true, &limits);
+        const bool damaged = strstr(cases[i].how, "damaged") != NULL;
+
+        assert_int_equal(o.rc, cases[i].fine ? 0 : ERR_INPUT);
+        assert_int_equal(o.entry_count, cases[i].fine);
+        if (!cases[i].fine)
+            assert_non_null(strstr(o.err.msg, "went astray"));
+        else if (damaged)
+            assert_int_equal(o.entries[0].code, ERR_INPUT);
+        else
+            assert_memory_equal(o.entries[0].content_hash, whole, HASH_BYTES);
+        outcome_free(&o);
+    }
 }
 
 static void count_line(enum log_level level, const char *line, void *arg)

@@ -2,6 +2,7 @@
  * against the plain bytes, hashes, bounds, damaged archives cut at every place. */
 #include <xxhash.h>
 
+#include "base/hash.h"
 #include "tests/unit/media/media_util.h"
 #include "workers/media/stream/stream.h"
 #include "workers/media/archive_walk.h"
@@ -39,7 +40,7 @@ static struct stream *memory(const uint8_t *data, size_t n)
     return s;
 }
 
-static void hash_of(const void *data, size_t n, uint8_t ret[16])
+static void content_of(const void *data, size_t n, uint8_t ret[16])
 {
     XXH128_canonical_t c;
 
@@ -88,7 +89,7 @@ TEST(the_hash_survives_any_order)
     uint8_t *data = content(n, 2), want[16], got[16];
     struct err err;
 
-    hash_of(data, n, want);
+    content_of(data, n, want);
     for (int way = 0; way < 4; way++) {
         struct stream *s;
         uint8_t byte[3];
@@ -105,7 +106,7 @@ TEST(the_hash_survives_any_order)
         assert_memory_equal(got, want, 16);
         stream_close(s);
     }
-    hash_of("", 0, want);
+    content_of("", 0, want);
     {
         struct stream *s;
 
@@ -158,7 +159,7 @@ TEST(members_seek_both_ways)
         assert_ok(stream_seek(s, 0, &err), err);
         assert_ok(hashed_open(s, &s, &err), err);
         assert_ok(hashed_finish(s, got, &err), err);
-        hash_of(data, n, want);
+        content_of(data, n, want);
         assert_memory_equal(got, want, 16);
         stream_close(s);
 
@@ -203,6 +204,8 @@ struct bytes {
     uint64_t memory_bytes; /* 0: as the decoder has it */
     unsigned entries, unreadable, pulses;
     unsigned reads; /* of the outer archive, 64 KiB each */
+    bool under_way; /* an entry, whose bytes come */
+    struct hash *sum;
     XXH64_hash_t said;
 };
 
@@ -222,10 +225,33 @@ static int count_entry(void *arg, const struct decoder_entry *e, struct err *err
     (void)err;
     assert_non_null(e->member);
     assert_true(e->head_len <= sizeof(e->head));
-    b->entries++;
+    /* What did not come whole is told of once more. */
+    assert_true(!b->under_way || e->code != 0);
+    b->entries += e->code != 0;
     b->unreadable += e->code != 0;
+    b->under_way = e->code == 0;
+    hash_free(b->sum);
+    b->sum = hash_new();
     b->said = XXH3_64bits_withSeed(e->member, strlen(e->member), b->said + e->nth);
-    b->said = XXH3_64bits_withSeed(e->fingerprint, sizeof(e->fingerprint), b->said + e->size_bytes);
+    b->said = XXH3_64bits_withSeed(&e->size_bytes, sizeof(e->size_bytes), b->said);
+    return 0;
+}
+
+static int count_bytes(void *arg, const void *data, size_t n, struct err *err)
+{
+    struct bytes *b = arg;
+
+    (void)err;
+    assert_true(b->under_way);
+    b->under_way = n > 0;
+    hash_put(b->sum, data, n);
+    if (n == 0) {
+        uint8_t sum[HASH_BYTES];
+
+        hash_get(b->sum, sum);
+        b->said = XXH3_64bits_withSeed(sum, sizeof(sum), b->said);
+        b->entries++;
+    }
     return 0;
 }
 
@@ -236,16 +262,22 @@ static int walk(struct bytes *b, uint64_t max_entries, uint64_t max_bytes, struc
     struct archive_walk_task task = {
         .open = open_bytes,
         .entry = count_entry,
+        .bytes = count_bytes,
         .arg = b,
         .pulse = {count_pulse, b},
         .max_entries = max_entries,
         .max_bytes = max_bytes,
         .memory_bytes = b->memory_bytes ? b->memory_bytes : 32 << 20,
     };
+    int rc;
 
     b->entries = b->unreadable = b->pulses = b->reads = 0;
     b->said = 0;
-    return archive_walk(&task, err);
+    b->under_way = false;
+    rc = archive_walk(&task, err);
+    hash_free(b->sum);
+    b->sum = NULL;
+    return rc;
 }
 
 /* Archives cut anywhere, and with any byte wrong, end in an error or in fewer entries. */

@@ -37,8 +37,14 @@ TEST(the_bytes_stay)
     const struct wire_request request = a_request();
     const struct decoder_info info = {1234,      44100, 2,       3, "mp4", "aac",
                                       "track 2", "",    sources, 2, tags,  2};
-    const struct decoder_entry entry = {"a\xff//b\n", 7,  1u << 31,  -1,   "0123456789abcde",
-                                        "RIFF",       64, ERR_INPUT, "why"};
+    const struct decoder_entry entry = {.member = "a\xff//b\n",
+                                        .nth = 7,
+                                        .size_bytes = 1u << 31,
+                                        .mtime_ms = -1,
+                                        .head = "RIFF",
+                                        .head_len = 64,
+                                        .code = ERR_INPUT,
+                                        .message = "why"};
     const struct decoder_end end = {INT64_MAX, true, true, "fedcba987654321", "a bit"};
     const struct err error = {ERR_LIMIT, "too much"};
     const struct sandbox_report report = {true,     false, 4,    true,  "none", "",

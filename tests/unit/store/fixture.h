@@ -198,8 +198,10 @@ static inline void catalog_audit(void)
                  "OR place_id IS NULL "
                  "OR (NOT replaced AND (SELECT state FROM place p "
                  "    WHERE p.place_id = m.place_id) = 'replaced') "
-                 "OR (places > 0 AND place_id <> (SELECT min(place_id) FROM place p "
-                 "    WHERE p.media_id = m.media_id AND p.state = 'present'))"),
+                 "OR (places > 0 AND (SELECT (state <> 'present') * 2 + (member_raw <> x'') "
+                 "    FROM place p WHERE p.place_id = m.place_id) <> "
+                 "    (SELECT min(member_raw <> x'') FROM place p "
+                 "     WHERE p.media_id = m.media_id AND p.state = 'present'))"),
         0);
     assert_int_equal(count_of("SELECT count(*) FROM task t JOIN media m USING (media_id) "
                               "WHERE t.absent <> (m.places = 0) "

@@ -142,6 +142,10 @@ TEST(fields_survive)
     f.inode = UINT64_MAX;
     f.mtime_ns = -3;
     f.nth = UINT32_MAX;
+    f.has_hash = f.moved = true;
+    f.met_media = 12;
+    memset(f.hash, 3, sizeof(f.hash));
+    memset(f.met_hash, 4, sizeof(f.met_hash));
     request_put(
         &b, &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 9, .found = &f, .count = 1});
     assert_ok(request_get(b.data, b.len, &d, &e), e);
@@ -155,6 +159,10 @@ TEST(fields_survive)
     assert_true(d.found[0].inode == UINT64_MAX);
     assert_int_equal(d.found[0].mtime_ns, -3);
     assert_memory_equal(d.found[0].fingerprint, f.fingerprint, 16);
+    assert_true(d.found[0].has_hash && d.found[0].moved);
+    assert_int_equal(d.found[0].met_media, 12);
+    assert_memory_equal(d.found[0].hash, f.hash, 16);
+    assert_memory_equal(d.found[0].met_hash, f.met_hash, 16);
     request_free(&d);
     buf_clear(&b);
     request_put(&b, &(struct request){.type = REQUEST_ENQUEUE_TROUBLE, .troubles = &t, .count = 1});

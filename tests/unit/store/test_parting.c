@@ -123,6 +123,53 @@ TEST(comes_back_and_again)
     catalog_close(st);
 }
 
+/* What has a recording's blocks in a part may be another one: enqueued there, or an edited copy
+ * that lay at the recording's path. */
+TEST(only_of_the_same_bytes)
+{
+    static const struct {
+        const char *here, *there;
+        uint64_t merged, strange;
+    } cases[] = {
+        {"", "", 1, 0}, /* the row that it was given */
+        {"", "content_hash = zeroblob(16)", 1, 0},
+        {"content_hash = zeroblob(16)", "content_hash = zeroblob(16), created_at = ''", 1, 0},
+        {"content_hash = zeroblob(16)", "content_hash = randomblob(16)", 0, 1},
+        {"", "created_at = ''", 0, 1},
+        {"content_hash = zeroblob(16)", "created_at = ''", 0, 1},
+        {"", "created_at = '', content_hash = zeroblob(16)", 0, 1},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct parting_share share = {1, false, 0, 0};
+        const struct parting_part p = {SPLIT, 0, 1, &share, 1};
+        struct store *st = catalog_new(), *part;
+        struct store_found f = found_at("/a/one.wav", "", 1);
+        struct parting_merged m;
+        struct err e = {0};
+        char sql[120];
+        uint32_t ms;
+
+        f.size_bytes = f.file_size_bytes = STORE_WHOLE_BYTES + 1;
+        job_add(st, job_begin(st, &stage_nano), &f, 1);
+        assert_ok(store_shard_length(st, 30000, 30000, &ms, &e), e);
+        part = part_new();
+        assert_ok(parting_write(st, part, &p, &e), e);
+        shard_put(part, 1, 0, said, 2);
+        store_close(part);
+        snprintf(sql, sizeof(sql), "UPDATE media SET %s", cases[i].there);
+        if (cases[i].there[0])
+            change(sql);
+        snprintf(sql, sizeof(sql), "UPDATE media SET %s", cases[i].here);
+        if (cases[i].here[0])
+            run_sql(sql);
+        m = merge_ok(st);
+        assert_int_equal(m.shards, cases[i].merged);
+        assert_int_equal(m.strange, cases[i].strange);
+        catalog_close(st);
+    }
+}
+
 /* How much of the speech has a text goes with the shards, and what has none with it. */
 TEST(speech_is_accounted_for_here_as_well)
 {

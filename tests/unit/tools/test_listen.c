@@ -46,13 +46,19 @@ static int put(void *arg, const void *data, size_t n, struct err *err)
     return 0;
 }
 
-static int copy(const char *path, const uint8_t *fingerprint, struct buf *out, struct err *err)
+static int copy_of(const char *path, const uint8_t *fingerprint, const uint8_t *hash,
+                   struct buf *out, struct err *err)
 {
     const struct read_origin origin = {
-        .path_raw = path, .path_raw_len = strlen(path), .fingerprint = fingerprint};
+        .path_raw = path, .path_raw_len = strlen(path), .fingerprint = fingerprint, .hash = hash};
 
     buf_clear(out);
     return listen_copy(&origin, put, out, err);
+}
+
+static int copy(const char *path, const uint8_t *fingerprint, struct buf *out, struct err *err)
+{
+    return copy_of(path, fingerprint, NULL, out, err);
 }
 
 /* What was transcribed, or nothing. */
@@ -75,6 +81,12 @@ TEST(a_copy_is_what_was_transcribed)
     assert_memory_equal(out.data, bytes, sizeof(bytes));
     hash_of(bytes, sizeof(bytes), whole);
     assert_ok(copy("tape.wav", whole, &out, &err), err);
+    /* Where no fingerprint looks: its hash is known. */
+    assert_ok(copy_of("tape.wav", fingerprint, whole, &out, &err), err);
+    bytes[20000] ^= 1;
+    file_write("tape.wav", bytes, sizeof(bytes));
+    assert_int_equal(copy_of("tape.wav", fingerprint, whole, &out, &err), ERR_CHANGED);
+    bytes[20000] ^= 1;
     bytes[0] ^= 1;
     file_write("tape.wav", bytes, sizeof(bytes));
     assert_int_equal(copy("tape.wav", fingerprint, &out, &err), ERR_CHANGED);

@@ -2,6 +2,7 @@
 """At the terminal: colours of `show`, numbers of `search`, and what `play` starts."""
 import os
 import pty
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -110,12 +111,39 @@ class Terminal(ProgramTest):
             with open(os.path.join(self.archive, "z " + name), "wb") as file:
                 file.write(data)
         self.run_it("enqueue", self.archive, status=0)
-        for name in ("evil", "z b.wav"):
+        copies = [os.path.join(self.archive, "z " + name) for name in ("a copy\\n.wav", "b.wav", "c.wav", "d.wav", "e.wav")]
+        number = self.run_it("show", "evil", status=0).out.split("Recording ")[1].split(":")[0]
+        for name, shown in (("evil", self.plain), ("z b.wav", copies[1]), (number, self.plain)):
             said = self.run_it("show", name, status=0).out
-            self.assertEqual(self.plain, said.splitlines()[0])
-            self.assertEqual(["Also at " + os.path.join(self.archive, "z " + name)
-                              for name in ("a copy\\n.wav", "b.wav", "c.wav")] + ["Also at 2 more places"],
+            self.assertEqual(shown, said.splitlines()[0])
+            others = [path for path in [self.plain] + copies if path != shown]
+            self.assertEqual(["Also at " + path for path in others[:3]] + ["Also at 2 more places"],
                              [line for line in said.splitlines() if line.startswith("Also")])
+
+    def test_the_copy_that_can_be_played(self):
+        """Not the one in an archive, while there is a file; and of files the one that was asked for."""
+        self.player("mpv")
+        for name in ("deep/other.wav", "deep/box.zip", "deep/last.wav"):
+            path = os.path.join(self.archive, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            if name.endswith(".zip"):
+                with zipfile.ZipFile(path, "w") as z:
+                    z.write(self.plain, "in/name of its own.wav")
+            else:
+                shutil.copy(self.plain, path)
+        self.run_it("enqueue", self.archive, status=0)
+        for asked, played in (("evil", self.plain), ("other.wav", "deep/other.wav"), ("last", "deep/last.wav"),
+                              ("name of its own", self.plain)):
+            self.assertEqual(f"<{os.path.join(self.archive, played)}>", self.play(asked, status=7).out.splitlines()[-1])
+        self.search()
+        os.remove(self.plain)
+        os.remove(os.path.join(self.archive, "deep/other.wav"))
+        for asked in ("evil", "other.wav", "name of its own"):
+            self.assertEqual(f"<{os.path.join(self.archive, 'deep/last.wav')}>", self.play(asked, status=7).out.splitlines()[-1])
+        os.remove(os.path.join(self.archive, "deep/last.wav"))
+        self.assertIn("bsdtar -xqOf", self.play("evil", status=69).out)
+        os.remove(os.path.join(self.archive, "deep/box.zip"))
+        self.assertIn("cannot be read", " ".join(self.play("evil", status=66).err.split()))
 
     def test_a_name_that_another_has_now(self):
         old, new = (os.path.join(self.archive, name) for name in ("old/name.wav", "new/other.wav"))

@@ -197,9 +197,11 @@ static int start(struct listen_archive *archive, const struct read_origin *origi
 {
     char *member = strndup(origin->member_raw, origin->member_raw_len);
     char *path = strndup(origin->path_raw, origin->path_raw_len);
+    /* A page gets no sound but that which was transcribed. */
+    const bool whole = origin->hash && origin->member_raw_len == 0;
     struct decoder_work work = {.name = member && member[0] ? member : path,
                                 .nth = origin->nth,
-                                .fingerprint = origin->fingerprint};
+                                .fingerprint = whole ? origin->hash : origin->fingerprint};
     int file = -1, unpacked = -1, rc = 0;
 
     if (!member || !path)
@@ -268,6 +270,7 @@ int listen_copy(const struct read_origin *origin, opus_file_write write, void *a
         hash_get(whole, all);
         same = memcmp(found, origin->fingerprint, sizeof(found)) == 0 ||
                memcmp(all, origin->fingerprint, sizeof(all)) == 0;
+        same &= !origin->hash || memcmp(all, origin->hash, sizeof(all)) == 0;
     }
     hash_free(whole);
     if (fd >= 0)
