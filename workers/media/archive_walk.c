@@ -303,7 +303,7 @@ static int walk_item(struct level *l, const struct archive_item *item, struct er
         kind = rc == 0 ? kind_of_file(item->name, l->head, l->head_len) : MEDIA_OTHER;
         if (rc != 0)
             leave_out(l);
-        if (rc == 0 && kind == MEDIA_OTHER && !l->walk->task->bytes)
+        if (rc == 0 && kind == MEDIA_OTHER && !l->walk->task->offers)
             sentence = undecodable(item->name, l->head, l->head_len);
         if (sentence)
             return walk_undecodable(l, item, sentence, err);
