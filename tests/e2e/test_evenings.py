@@ -430,8 +430,8 @@ class Asked(Evenings):
         self.assertEqual({"recordings": 6, "new": 1, "new_places": 3, "changed": 1, "unchanged": 1, "vanished": 1},
                          {key: dry[key] for key in self.SUMS[:6]})
         said = " ".join(self.enqueue("--dry-run", *roots).out.split())
-        self.assertIn("6 recordings found: 1 new, 1 changed, 3 known from other places, 1 known. "
-                      "1 recording has vanished", said)
+        self.assertIn("6 recordings found: 1 new, 1 changed, 3 known from other places, 1 known. 2 files were read "
+                      "whole (9.7 MB), to tell copies from recordings that only look alike. 1 recording has vanished", said)
         self.assertEqual(dry, self.sums(*roots))
         self.assertEqual({**dict.fromkeys(self.SUMS, 0), "recordings": 6, "unchanged": 6, "files": 6},
                          self.sums(self.archive))
