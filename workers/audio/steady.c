@@ -149,6 +149,21 @@ static void to_16_bits(const float *pcm, int16_t *ret)
         ret[i] = (int16_t)lrintf(fmaxf(-1, fminf(1, pcm[i])) * 32767);
 }
 
+/* Is anything to be heard in half of its frames? */
+static bool is_audible(const uint8_t (*level)[BANDS], size_t n)
+{
+    size_t frames = 0;
+
+    for (size_t f = 0; f < n; f++) {
+        bool any = false;
+
+        for (int b = 0; b < BANDS; b++)
+            any |= level[f][b] < QUIETEST;
+        frames += any;
+    }
+    return 2 * frames >= n;
+}
+
 bool steady_noise(const float *pcm, size_t n)
 {
     struct bands bands = {0};
@@ -162,7 +177,8 @@ bool steady_noise(const float *pcm, size_t n)
         if (count < STEADY_BLOCK && at + 2 * BANDS_FRAME <= n)
             continue;
         if (count >= STEADY_LEAST &&
-            steady_judge((const uint8_t(*)[BANDS])level, count) != STEADY_NOISE)
+            (!is_audible((const uint8_t(*)[BANDS])level, count) ||
+             steady_judge((const uint8_t(*)[BANDS])level, count) != STEADY_NOISE))
             return false;
         blocks += count >= STEADY_LEAST;
         count = 0;

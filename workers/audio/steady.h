@@ -25,8 +25,8 @@ enum steady {
 
 /* n: at most 2 * STEADY_BLOCK. */
 enum steady steady_judge(const uint8_t (*level)[BANDS], size_t n);
-/* Of n samples at 16 kHz in [-1, 1]: is every block of them noise? A shorter rest at the end is not
- * judged. */
+/* Of n samples at 16 kHz in [-1, 1]: is every block of them noise, and to be heard? A shorter rest
+ * at the end is not judged. */
 bool steady_noise(const float *pcm, size_t n);
 
 #endif

@@ -245,9 +245,8 @@ static uint32_t may_be_apart(const struct decode *d, const AVFrame *f)
     return d->task->hearing.channels == HEARING_MIX ? 0 : (uint32_t)n;
 }
 
-static int begin_ear(struct decode *d, uint32_t ear, struct err *err)
+static int begin_ear(struct decode *d, uint32_t ear, const AVFrame *f, struct err *err)
 {
-    const AVFrame *f = d->frame;
     const uint32_t channel = d->task->hearing.channel, n = may_be_apart(d, f);
     int rc = 0;
 
@@ -299,16 +298,36 @@ static int fill_ear(struct decode *d, uint32_t ear, int64_t to, struct err *err)
     return rc;
 }
 
-static int take_frame(struct decode *d, uint32_t ear, struct err *err)
+static int hear_frame(struct decode *d, uint32_t ear, AVFrame *frame, struct err *err)
 {
     struct from_ear from = {d, ear};
-    int rc = d->ears[ear].begun ? 0 : begin_ear(d, ear, err);
+    int rc = d->ears[ear].begun ? 0 : begin_ear(d, ear, frame, err);
 
-    if (rc == 0 && ear_follow(&d->ears[ear], d->frame))
+    if (rc == 0 && ear_follow(&d->ears[ear], frame))
         rc = fill_ear(d, ear, d->ears[ear].clock.base, err);
     if (rc == 0 && d->sources && sources_wants_channels(d->sources, ear))
-        rc = resampler_feed(&d->ears[ear].apart, d->frame, on_apart, &from, err);
-    return rc == 0 ? resampler_feed(&d->ears[ear].mix, d->frame, on_mix, &from, err) : rc;
+        rc = resampler_feed(&d->ears[ear].apart, frame, on_apart, &from, err);
+    return rc == 0 ? resampler_feed(&d->ears[ear].mix, frame, on_mix, &from, err) : rc;
+}
+
+/* The frame that waited for another one to confirm its time; next NULL: there is none. */
+static int hear_held(struct decode *d, uint32_t ear, const AVFrame *next, struct err *err)
+{
+    AVFrame *held = d->ears[ear].held ? ear_release(&d->ears[ear], next) : NULL;
+    int rc = held ? hear_frame(d, ear, held, err) : 0;
+
+    av_frame_free(&held);
+    return rc;
+}
+
+static int take_frame(struct decode *d, uint32_t ear, struct err *err)
+{
+    bool held = false;
+    int rc = hear_held(d, ear, d->frame, err);
+
+    if (rc == 0)
+        rc = ear_hold(&d->ears[ear], d->frame, &held, err);
+    return rc == 0 && !held ? hear_frame(d, ear, d->frame, err) : rc;
 }
 
 /* A packet that cannot be decoded: the tool goes on with the next one too. */
@@ -347,6 +366,10 @@ static int decode_packet(struct decode *d, uint32_t ear, const AVPacket *packet,
 {
     int rc = packet ? media_renew(&d->media, ear, packet, err) : 0, av;
 
+    if (rc == ERR_INPUT) {
+        note_bad(d, ear);
+        return 0;
+    }
     if (rc != 0)
         return rc;
     av = avcodec_send_packet(d->media.ears[ear].dec, packet);
@@ -373,6 +396,8 @@ static int end_ears(struct decode *d, struct err *err)
 
     for (uint32_t i = 0; rc == 0 && i < d->media.ear_count; i++)
         rc = decode_packet(d, i, NULL, err);
+    for (uint32_t i = 0; rc == 0 && i < d->media.ear_count; i++)
+        rc = hear_held(d, i, NULL, err);
     for (uint32_t i = 0; rc == 0 && i < d->media.ear_count; i++) {
         rc = ear_end(&d->ears[i]) ? fill_ear(d, i, d->ears[i].clock.base, err)
                                   : flush_ear(d, i, err);
@@ -404,15 +429,21 @@ static int take_held(struct decode *d, struct err *err)
 {
     struct relay *r = &d->relay;
     const int stream = r->held[0]->stream_index;
-    struct err why;
-    int rc = decode_packet(d, 0, NULL, err);
+    struct media_ear next;
+    int rc = media_open_next(&d->media, stream, &next, err);
 
-    if (rc == 0 && media_replace(&d->media, 0, stream, &why) == 0) {
-        ear_replace(&d->ears[0], &d->media, 0);
-        for (uint32_t i = 0; rc == 0 && i < r->count; i++)
-            if (r->held[i]->stream_index == stream)
-                rc = take_packet(d, 0, r->held[i], err);
+    if (rc != 0) {
+        relay_done(r, &d->media, stream);
+        return rc == ERR_INPUT ? 0 : rc;
     }
+    rc = decode_packet(d, 0, NULL, err);
+    if (rc == 0)
+        rc = hear_held(d, 0, NULL, err); /* the next one has another clock's rate */
+    media_go_on(&d->media, 0, &next);
+    ear_replace(&d->ears[0], &d->media, 0);
+    for (uint32_t i = 0; rc == 0 && i < r->count; i++)
+        if (r->held[i]->stream_index == stream)
+            rc = take_packet(d, 0, r->held[i], err);
     relay_done(r, &d->media, stream);
     return rc;
 }

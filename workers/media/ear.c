@@ -1,5 +1,8 @@
 #include "workers/media/ear.h"
 
+#define TIME_MOST ((int64_t)1 << 60)
+/* So near to where it should be a frame's time confirms the one before it. */
+#define CONFIRMED (DECODER_RATE_HZ / 5)
 #define DELAY_MOST (DECODER_RATE_HZ / 4)
 /* So much sound, at its own rate, may have been read before what a container complains of. */
 #define LOST_SAMPLES 100000
@@ -17,6 +20,7 @@ void ear_free(struct ear *e)
 {
     resampler_free(&e->mix);
     resampler_free(&e->apart);
+    av_frame_free(&e->held);
 }
 
 void ear_replace(struct ear *e, const struct media *m, uint32_t n)
@@ -31,7 +35,8 @@ static int64_t time_of(const struct ear *e, int64_t at)
     if (!e->clocked || at == AV_NOPTS_VALUE)
         return TRACK_CLOCK_UNKNOWN;
     at = av_rescale_q(at, e->time_base, (AVRational){1, DECODER_RATE_HZ});
-    if (at == INT64_MIN || __builtin_sub_overflow(at, e->zero, &at))
+    if (at == INT64_MIN || __builtin_sub_overflow(at, e->zero, &at) || at > TIME_MOST ||
+        at < -TIME_MOST)
         return TRACK_CLOCK_UNKNOWN;
     return at;
 }
@@ -64,6 +69,52 @@ static void learn_delay(struct ear *e, int64_t at)
         return;
     if (at > first && at - first <= DELAY_MOST)
         e->delay = at - first;
+}
+
+/* A frame's time, of its track. */
+static int64_t frame_time(const struct ear *e, const AVFrame *f)
+{
+    const int64_t at = time_of(e, f->best_effort_timestamp);
+
+    return at == TRACK_CLOCK_UNKNOWN ? at : at - e->delay;
+}
+
+/* Where times count samples, as in Ogg, they mean nothing any more behind a link of another rate.
+ */
+static void check_rate(struct ear *e, const AVFrame *f)
+{
+    if (e->rate_hz == 0)
+        e->rate_hz = f->sample_rate;
+    if (f->sample_rate != e->rate_hz && e->time_base.num == 1 && e->time_base.den == e->rate_hz)
+        e->clocked = false;
+}
+
+int ear_hold(struct ear *e, AVFrame *frame, bool *held, struct err *err)
+{
+    check_rate(e, frame);
+    *held = !e->held && track_clock_doubts(&e->clock, frame_time(e, frame));
+    if (!*held)
+        return 0;
+    e->held = av_frame_alloc();
+    if (!e->held)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    av_frame_move_ref(e->held, frame);
+    return 0;
+}
+
+AVFrame *ear_release(struct ear *e, const AVFrame *next)
+{
+    AVFrame *f = e->held;
+    const int64_t at = frame_time(e, f);
+    const int64_t after = next ? frame_time(e, next) : TRACK_CLOCK_UNKNOWN;
+    int64_t length =
+        f->sample_rate > 0 ? (int64_t)f->nb_samples * DECODER_RATE_HZ / f->sample_rate : 0;
+
+    e->held = NULL;
+    length += at;
+    if (after == TRACK_CLOCK_UNKNOWN || after - length > CONFIRMED || length - after > CONFIRMED)
+        f->best_effort_timestamp = AV_NOPTS_VALUE;
+    return f;
 }
 
 bool ear_follow(struct ear *e, const AVFrame *f)

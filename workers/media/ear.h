@@ -14,11 +14,13 @@ struct ear {
     struct track_clock clock;
     AVRational time_base;
     bool clocked;  /* the container has a clock */
+    int rate_hz;   /* of the first frame */
     int64_t zero;  /* its time when the file begins, in samples at 16 kHz */
     int64_t given; /* samples handed on, silence too */
     int64_t lost;  /* > 0: a hole in so many samples to come is sound that was lost */
     int64_t first; /* when the first packet begins, from zero on; TRACK_CLOCK_UNKNOWN */
     int64_t delay; /* of its decoder, which gives frames the times of later packets */
+    AVFrame *held; /* owned: a frame whose time the next one must confirm; or NULL */
     int64_t end;   /* when the last packet ends, from zero on; TRACK_CLOCK_UNKNOWN */
 };
 
@@ -35,6 +37,12 @@ void ear_packet(struct ear *e, const AVPacket *packet);
  * were read before. */
 void ear_lost_packet(struct ear *e);
 void ear_lost_bytes(struct ear *e);
+
+/* May the frame's time be wrong? Then it is moved to e->held, until the next one comes. */
+int ear_hold(struct ear *e, AVFrame *frame, bool *held, struct err *err);
+/* Takes e->held back, owned by the caller. Its time is forgotten where the one behind it, next
+ * (NULL: none), does not confirm it. */
+AVFrame *ear_release(struct ear *e, const AVFrame *next);
 
 /* Before a frame is fed to the resamplers. true: silence comes first, up to the position that
  * e->clock.base is. */

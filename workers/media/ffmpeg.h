@@ -22,15 +22,16 @@
 #include "base/library.h"
 
 /* What is called, by library. Whoever wants another one adds it here and below. */
-#define FFMPEG_UTIL(of)                                                                           \
-    of(av_channel_layout_compare) of(av_channel_layout_copy) of(av_channel_layout_default)        \
-        of(av_channel_layout_from_mask) of(av_channel_layout_uninit) of(av_dict_free)             \
-            of(av_dict_get) of(av_dict_set) of(av_fourcc_make_string) of(av_frame_alloc)          \
-                of(av_frame_free) of(av_frame_get_buffer) of(av_frame_make_writable)              \
-                    of(av_frame_unref) of(av_free) of(av_freep) of(av_get_bytes_per_sample)       \
-                        of(av_get_packed_sample_fmt) of(av_log_set_callback) of(av_malloc)        \
-                            of(av_malloc_array) of(av_mallocz) of(av_match_list) of(av_rescale_q) \
-                                of(av_sample_fmt_is_planar) of(av_strerror)
+#define FFMPEG_UTIL(of)                                                                    \
+    of(av_channel_layout_compare) of(av_channel_layout_copy) of(av_channel_layout_default) \
+        of(av_channel_layout_from_mask) of(av_channel_layout_uninit) of(av_dict_free)      \
+            of(av_dict_get) of(av_dict_set) of(av_fourcc_make_string) of(av_frame_alloc)   \
+                of(av_frame_free) of(av_frame_get_buffer) of(av_frame_make_writable)       \
+                    of(av_frame_move_ref) of(av_frame_unref) of(av_free) of(av_freep)      \
+                        of(av_get_bytes_per_sample) of(av_get_packed_sample_fmt)           \
+                            of(av_log_set_callback) of(av_malloc) of(av_malloc_array)      \
+                                of(av_mallocz) of(av_match_list) of(av_rescale_q)          \
+                                    of(av_sample_fmt_is_planar) of(av_strerror)
 #define FFMPEG_RESAMPLE(of)                                                                   \
     of(swr_alloc_set_opts2) of(swr_convert) of(swr_free) of(swr_get_out_samples) of(swr_init) \
         of(swr_set_compensation) of(swr_set_matrix)
@@ -77,6 +78,7 @@ int ffmpeg_open(struct err *err);
 #define av_frame_free ffmpeg_functions.av_frame_free
 #define av_frame_get_buffer ffmpeg_functions.av_frame_get_buffer
 #define av_frame_make_writable ffmpeg_functions.av_frame_make_writable
+#define av_frame_move_ref ffmpeg_functions.av_frame_move_ref
 #define av_frame_unref ffmpeg_functions.av_frame_unref
 #define av_free ffmpeg_functions.av_free
 #define av_freep ffmpeg_functions.av_freep

@@ -348,12 +348,16 @@ static int open_decoder(struct media *m, struct media_ear *e, const AVCodec *cod
     return av < 0 ? failed(m, av, "its audio track cannot be decoded", err) : 0;
 }
 
-static int open_ear(struct media *m, int stream, const AVCodec *codec, struct err *err)
+static int open_stream(struct media *m, int stream, const AVCodec *codec, struct media_ear *e,
+                       struct err *err)
 {
-    struct media_ear *e = &m->ears[m->ear_count++];
-
     *e = (struct media_ear){m->fmt->streams[stream], NULL, audio_before(m, (unsigned)stream) + 1};
     return open_decoder(m, e, codec, err);
+}
+
+static int open_ear(struct media *m, int stream, const AVCodec *codec, struct err *err)
+{
+    return open_stream(m, stream, codec, &m->ears[m->ear_count++], err);
 }
 
 #define STREAMINFO_BYTES 34
@@ -361,7 +365,9 @@ static int open_ear(struct media *m, int stream, const AVCodec *codec, struct er
 int media_renew(struct media *m, uint32_t ear, const AVPacket *packet, struct err *err)
 {
     struct media_ear *e = &m->ears[ear];
+    struct media_ear renewed = {e->track, NULL, e->nth};
     AVCodecParameters *p = e->track->codecpar;
+    int rc;
     const bool begins = packet->size >= 17 + STREAMINFO_BYTES &&
                         memcmp(packet->data,
                                "\x7f"
@@ -376,30 +382,36 @@ int media_renew(struct media *m, uint32_t ear, const AVPacket *packet, struct er
         memcpy(p->extradata, packet->data + 17, STREAMINFO_BYTES);
     if (memcmp(e->dec->extradata, p->extradata, STREAMINFO_BYTES) == 0)
         return 0;
-    avcodec_free_context(&e->dec);
-    return open_decoder(m, e, avcodec_find_decoder(p->codec_id), err);
-}
-
-int media_replace(struct media *m, uint32_t ear, int stream, struct err *err)
-{
-    const AVStream *track = m->fmt->streams[stream];
-    const uint32_t count = m->ear_count;
-    struct media_ear before = m->ears[ear];
-    int rc = check_track(m, stream, can_be_decoded(track), err);
-
-    if (rc == 0) {
-        m->ear_count = ear;
-        rc = open_ear(m, stream, avcodec_find_decoder(track->codecpar->codec_id), err);
-        m->ear_count = count;
-    }
+    rc = open_decoder(m, &renewed, avcodec_find_decoder(p->codec_id), err);
     if (rc != 0) {
-        if (m->ears[ear].dec != before.dec)
-            avcodec_free_context(&m->ears[ear].dec);
-        m->ears[ear] = before;
+        avcodec_free_context(&renewed.dec);
+        memcpy(p->extradata, e->dec->extradata, STREAMINFO_BYTES);
         return rc;
     }
-    avcodec_free_context(&before.dec);
+    avcodec_free_context(&e->dec);
+    *e = renewed;
     return 0;
+}
+
+int media_open_next(struct media *m, int stream, struct media_ear *ret, struct err *err)
+{
+    const AVStream *track = m->fmt->streams[stream];
+    const AVCodec *codec = avcodec_find_decoder(track->codecpar->codec_id);
+    int rc;
+
+    *ret = (struct media_ear){0};
+    if (!codec || is_encrypted(m->fmt, track))
+        return err_set(err, ERR_INPUT, "it cannot be decoded");
+    rc = open_stream(m, stream, codec, ret, err); /* rate and channels come with its packets */
+    if (rc != 0)
+        avcodec_free_context(&ret->dec);
+    return rc;
+}
+
+void media_go_on(struct media *m, uint32_t ear, const struct media_ear *next)
+{
+    avcodec_free_context(&m->ears[ear].dec);
+    m->ears[ear] = *next;
 }
 
 static int open_best(struct media *m, struct err *err)

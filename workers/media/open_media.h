@@ -51,9 +51,10 @@ struct media {
     uint64_t packets; /* of the tracks that are heard */
 };
 
-/* Another stream in an ear's place, from here on. Errors: ERR_INPUT: it cannot be decoded; the ear
- * is as it was. */
-int media_replace(struct media *m, uint32_t ear, int stream, struct err *err);
+/* A decoder for another stream, as which an ear's track goes on (relay.h): media_go_on takes it, in
+ * place of the ear's own. ERR_INPUT: it cannot be decoded. */
+int media_open_next(struct media *m, int stream, struct media_ear *ret, struct err *err);
+void media_go_on(struct media *m, uint32_t ear, const struct media_ear *next);
 
 /* m is zeroed by the caller and freed by media_close in any case. Heard are those of hearing's
  * tracks that are there, and have its channel. Errors: ERR_INPUT with the reason, and what the

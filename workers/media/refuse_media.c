@@ -39,6 +39,7 @@ static bool is_scrambled(struct media *m)
         at += is_one ? 188 : 1;
     }
     free(head);
+    (void)stream_seek(m->in, m->pos, &ignored); /* where FFmpeg is */
     return scrambled > 16 && scrambled > clear;
 }
 

@@ -34,6 +34,8 @@ void relay_heard(struct relay *r, const struct media *m, const AVPacket *p)
 
     while (n < r->count && us_of(m, r->held[n], r->held[n]->pts) <= at)
         n++;
+    for (uint32_t i = 0; i < n; i++)
+        r->beside |= UINT64_C(1) << r->held[i]->stream_index;
     drop_first(r, n);
     r->since_us = 0;
 }
@@ -50,7 +52,8 @@ static bool belongs(const struct media *m, int stream)
 
 bool relay_hold(struct relay *r, const struct media *m, const AVPacket *p)
 {
-    if (!m->follows || !belongs(m, p->stream_index))
+    if (!m->follows || p->stream_index >= 64 || r->beside >> p->stream_index & 1 ||
+        !belongs(m, p->stream_index))
         return false;
     if (r->count == RELAY_PACKETS)
         drop_first(r, 1);
@@ -58,7 +61,8 @@ bool relay_hold(struct relay *r, const struct media *m, const AVPacket *p)
     if (!r->held[r->count])
         return false; /* no memory: what follows may still be heard */
     r->count++;
-    r->since_us += p->duration > 0 ? us_of(m, p, p->duration) : 0;
+    if (p->duration > 0 && p->stream_index == r->held[0]->stream_index)
+        r->since_us += us_of(m, p, p->duration);
     return r->since_us >= ALONE_US;
 }
 
@@ -73,5 +77,6 @@ void relay_done(struct relay *r, const struct media *m, int stream)
     drop_first(r, last);
     r->since_us = 0;
     for (uint32_t i = 0; i < r->count; i++)
-        r->since_us += r->held[i]->duration > 0 ? us_of(m, r->held[i], r->held[i]->duration) : 0;
+        if (r->held[i]->duration > 0 && r->held[i]->stream_index == r->held[0]->stream_index)
+            r->since_us += us_of(m, r->held[i], r->held[i]->duration);
 }

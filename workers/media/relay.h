@@ -14,7 +14,9 @@
 struct relay { /* zeroed */
     AVPacket *held[RELAY_PACKETS];
     uint32_t count;
-    int64_t since_us; /* how much of it came since the last packet of the stream that is heard */
+    int64_t since_us; /* of held[0]'s stream, since the last packet of the one that is heard */
+    uint64_t
+        beside; /* bit i: stream i runs beside the one that is heard, and never goes on as it */
 };
 
 /* A packet of the stream that is heard; ear: its track. Of those that are held only what is later

@@ -85,25 +85,37 @@ static uint32_t ear_of(const struct media *m, int stream)
     return i;
 }
 
-/* Until somebody speaks on the best one. */
-static void listen(struct scan *s, uint32_t best, struct stream_pulse pulse)
+/* Until somebody speaks on the best one. Damage ends it as the end of the file does: alike each
+ * time. */
+static int listen(struct scan *s, uint32_t best, struct stream_pulse pulse, struct err *err)
 {
-    struct err ignored;
     bool enough = false;
     uint32_t ear;
+    int av = 0, rc = 0;
 
-    while (!enough && av_read_frame(s->media.fmt, s->packet) >= 0) {
+    while (rc == 0 && !enough && (av = av_read_frame(s->media.fmt, s->packet)) >= 0) {
         media_progress(&s->media);
         if (pulse.fn)
             pulse.fn(pulse.arg);
         ear = ear_of(&s->media, s->packet->stream_index);
         if (ear < s->media.ear_count)
-            enough = feed(s, ear, s->packet, &ignored) != 0 || s->ears[ear].frames >= FRAMES_MOST ||
-                     s->ears[best].speech;
+            rc = feed(s, ear, s->packet, err);
+        enough = rc == ERR_INPUT || s->ears[best].speech ||
+                 (ear < s->media.ear_count && s->ears[ear].frames >= FRAMES_MOST);
+        rc = rc == ERR_INPUT ? 0 : rc;
         av_packet_unref(s->packet);
     }
+    if (rc == 0 && av == AVERROR(ENOMEM))
+        rc = err_set(err, ERR_LIMIT, "it wants more memory than a decoder may have");
+    if (rc == 0 && s->media.in_err.code != 0 && s->media.in_err.code != ERR_INPUT) {
+        *err = s->media.in_err;
+        rc = err->code;
+    }
+    if (rc != 0)
+        return rc;
     for (uint32_t i = 0; i < s->media.ear_count; i++)
         end_block(&s->ears[i]);
+    return 0;
 }
 
 /* The place of the one to hear, where best is the container's. */
@@ -120,39 +132,45 @@ static uint32_t choose(const struct scan *s, uint32_t best)
     return best;
 }
 
-static void scan_tracks(struct scan *s, struct stream *in, uint32_t nth, struct stream_pulse pulse,
-                        uint32_t *ret)
+static int scan_tracks(struct scan *s, struct stream *in, uint32_t nth, struct stream_pulse pulse,
+                       uint32_t *ret, struct err *err)
 {
     const struct hearing all = {.channels = HEARING_MIX, .tracks = HEARING_ALL};
-    struct err ignored;
     uint32_t best = 0;
+    int rc;
 
     s->packet = av_packet_alloc();
     s->frame = av_frame_alloc();
-    if (!s->packet || !s->frame || media_open(&s->media, in, &all, &ignored) != 0)
-        return;
+    if (!s->packet || !s->frame)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    rc = media_open(&s->media, in, &all, err);
+    if (rc != 0)
+        return rc == ERR_INPUT ? 0 : rc;
     while (best < s->media.ear_count && s->media.ears[best].nth != nth)
         best++;
     if (best == s->media.ear_count || s->media.ear_count < 2)
-        return;
-    listen(s, best, pulse);
-    *ret = s->media.ears[choose(s, best)].nth;
+        return 0;
+    rc = listen(s, best, pulse, err);
+    if (rc == 0)
+        *ret = s->media.ears[choose(s, best)].nth;
+    return rc;
 }
 
 int track_choice(struct stream *in, uint32_t best, struct stream_pulse pulse, uint32_t *ret,
                  struct err *err)
 {
     struct scan *s = calloc(1, sizeof(*s));
+    int rc;
 
     *ret = best;
     if (!s)
         return err_set(err, ERR_NOMEM, "out of memory");
-    scan_tracks(s, in, best, pulse, ret);
+    rc = scan_tracks(s, in, best, pulse, ret, err);
     for (uint32_t i = 0; i < HEARING_SOURCES_MAX; i++)
         resampler_free(&s->ears[i].resampler);
     media_close(&s->media);
     av_packet_free(&s->packet);
     av_frame_free(&s->frame);
     free(s);
-    return stream_seek(in, 0, err);
+    return rc == 0 ? stream_seek(in, 0, err) : rc;
 }

@@ -7,6 +7,7 @@
 #define FAR (RATE_HZ * 8 / 100)
 #define LASTS (RATE_HZ / 4)
 #define BACK ((int64_t)RATE_HZ)
+#define END_MOST ((int64_t)60 * RATE_HZ)
 #define TIME_MOST ((int64_t)1 << 60)
 
 int64_t track_clock_next(const struct track_clock *c)
@@ -14,6 +15,16 @@ int64_t track_clock_next(const struct track_clock *c)
     return c->rate_hz > 0 ? c->base + c->fed / c->rate_hz * RATE_HZ +
                                 c->fed % c->rate_hz * RATE_HZ / c->rate_hz
                           : c->base;
+}
+
+bool track_clock_doubts(const struct track_clock *c, int64_t time)
+{
+    int64_t off;
+
+    if (time <= -TIME_MOST || time >= TIME_MOST)
+        return false;
+    off = time + c->shift - track_clock_next(c);
+    return off >= BACK || off <= -BACK;
 }
 
 static void jump(struct track_clock *c, int64_t next, int64_t off)
@@ -100,7 +111,7 @@ int64_t track_clock_end(struct track_clock *c, int64_t time)
 
     if (c->begun && time > -TIME_MOST && time < TIME_MOST)
         off = time + c->shift - next;
-    if (off < NEAR_LOST || off > c->longest_hole)
+    if (off < NEAR_LOST || off > END_MOST)
         return 0;
     c->base = next + off;
     c->fed = 0;

@@ -39,15 +39,20 @@ struct track_clock {
  *
  * A time that lies back by a second or more, or ahead by more than longest_hole, is a jump: the
  * frame is where the last one ended, and so are those behind it. A difference of less than 80 ms
- * may be jitter, and is made up for when it lasts 0.25 s. */
+ * may be jitter, and is made up for when it lasts 0.25 s. One frame's time may be wrong: whoever
+ * feeds the clock asks track_clock_doubts first, and believes a time that the next frame's
+ * confirms. */
 int64_t track_clock_frame(struct track_clock *c, int64_t time, int64_t samples, int rate_hz,
                           bool lost);
+
+/* Is the time so far from where the frame is expected that it may be wrong? By a second or more. */
+bool track_clock_doubts(const struct track_clock *c, int64_t time);
 
 /* Where the next frame is expected: the end of those that came. */
 int64_t track_clock_next(const struct track_clock *c);
 
 /* At the end, where packets behind the last frame could not be decoded. time: when the last of them
- * ends. Returns the silence that stands for them. */
+ * ends. Returns the silence that stands for them, at most a minute. */
 int64_t track_clock_end(struct track_clock *c, int64_t time);
 
 #endif

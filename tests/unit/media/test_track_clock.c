@@ -143,6 +143,19 @@ TEST(hostile_times_overflow_nothing)
     assert_true(track_clock_end(&c, INT64_MAX) == 0);
 }
 
+TEST(a_time_far_away_is_doubted)
+{
+    struct track_clock c = new_clock();
+
+    (void)feed(&c, 0, false);
+    assert_false(track_clock_doubts(&c, time_of(1)));
+    assert_false(track_clock_doubts(&c, time_of(1) + 15900));
+    assert_false(track_clock_doubts(&c, TRACK_CLOCK_UNKNOWN));
+    assert_false(track_clock_doubts(&c, INT64_MAX));
+    assert_true(track_clock_doubts(&c, time_of(1) + 16100));
+    assert_true(track_clock_doubts(&c, time_of(1) - 16100));
+}
+
 TEST(a_rate_may_change)
 {
     struct track_clock c = new_clock();

@@ -45,7 +45,8 @@ TEST(the_bytes_stay)
                                         .head_len = 64,
                                         .code = ERR_INPUT,
                                         .message = "why"};
-    const struct decoder_end end = {INT64_MAX, true, true, "fedcba987654321", "a bit"};
+    const struct decoder_end end = {INT64_MAX, true, true,    "fedcba987654321",
+                                    "a bit",   480,  "a jump"};
     const struct err error = {ERR_LIMIT, "too much"};
     const struct sandbox_report report = {true,     false, 4,    true,  "none", "",
                                           1u << 30, 3600,  true, false, true};

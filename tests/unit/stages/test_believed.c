@@ -85,22 +85,6 @@ TEST_SETUP(test_dropped, setup)
     assert_true(fake.prompts[2].count > 0);
 }
 
-/* The model is sure of its text and doubts that somebody speaks; what it heard is one tone. */
-TEST_SETUP(test_text_of_a_tone, setup)
-{
-    struct recording r = {.parts = {{SECONDS(30), 0}, {SECONDS(30), 1}}};
-
-    without_voice();
-    say(0, " farmer", 0, 30);
-    fake.scripts[0].no_speech = 0.7;
-    say(1, " farmer", 0, 30);
-    transcribe(&r, 1);
-    assert_int_equal(r.segments, 2);
-    assert_true(r.segment[0].dropped);
-    assert_non_null(strstr(r.segment[0].reason, "no speech"));
-    assert_false(r.segment[1].dropped);
-}
-
 /* Nothing else was said: nobody spoke. */
 TEST_SETUP(test_dropped_alone, setup)
 {

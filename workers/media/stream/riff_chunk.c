@@ -87,6 +87,14 @@ static int one_chunk(struct stream *in, struct walk *w, struct riff_chunk *wante
     got = rc == 0 ? stream_read_full(in, head, sizeof(head), err) : rc;
     if (got < (int64_t)sizeof(head))
         return got < 0 ? (int)got : 0;
+    if (w->sound && !is_chunk(head, w->at, in->size) && w->at - 1 == w->sound_end) {
+        /* Some leave out the byte that makes an odd size even. */
+        w->at--;
+        rc = stream_seek(in, w->at, err);
+        got = rc == 0 ? stream_read_full(in, head, sizeof(head), err) : rc;
+        if (got < (int64_t)sizeof(head))
+            return got < 0 ? (int)got : 0;
+    }
     if (w->sound && !is_chunk(head, w->at, in->size)) {
         w->lost = true;
         return 0;
@@ -110,6 +118,25 @@ static int one_chunk(struct stream *in, struct walk *w, struct riff_chunk *wante
     return (in->size < 0 || w->at < in->size) && (!in->sequential || w->at <= FORWARD_MAX);
 }
 
+/* Space that a recorder had reserved: zeros in three places of what lies behind the sound. */
+static int is_reserved(struct stream *in, int64_t from, bool *ret, struct err *err)
+{
+    uint8_t bytes[BEHIND_LEAST];
+    const int64_t last = in->size - BEHIND_LEAST;
+
+    *ret = true;
+    for (int i = 0; i < 3 && *ret; i++) {
+        int rc = stream_seek(in, from + (last - from) / 2 * i, err);
+        int64_t got = rc == 0 ? stream_read_full(in, bytes, sizeof(bytes), err) : rc;
+
+        if (got < 0)
+            return (int)got;
+        for (int64_t k = 0; k < got; k++)
+            *ret &= bytes[k] == 0;
+    }
+    return 0;
+}
+
 int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, int64_t *wrong_size,
                 struct err *err)
 {
@@ -124,7 +151,14 @@ int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, int6
         do
             rc = one_chunk(in, &w, wanted, count, err);
         while (rc == 1 && ++chunks < CHUNKS_MAX);
-    *wrong_size = w.lost && in->size - w.sound_end > BEHIND_LEAST ? w.sound : 0;
+    w.lost &= in->size - w.sound_end > BEHIND_LEAST;
+    if (rc >= 0 && w.lost) {
+        bool reserved = false;
+
+        rc = is_reserved(in, w.sound_end, &reserved, err);
+        w.lost = !reserved;
+    }
+    *wrong_size = w.lost ? w.sound : 0;
     if (rc >= 0)
         rc = stream_seek(in, 0, err);
     for (size_t i = 0; rc < 0 && i < count; i++) {

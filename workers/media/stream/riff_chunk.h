@@ -21,7 +21,8 @@ struct riff_chunk {
  * its beginning afterwards. On error there is no data.
  *
  * wrong_size: where in the file the size of the sound is stated, if it is too small: what lies
- * behind are more than 4096 bytes that are no chunks. A recorder that died never wrote the last
+ * behind are more than 4096 bytes that are no chunks, and not zeros
+ * alone. A recorder that died never wrote the last
  * size, and one of more than 4 GiB wraps around. 0: the size is right, or nobody can tell. */
 int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, int64_t *wrong_size,
                 struct err *err);

@@ -131,16 +131,15 @@ static bool is_loud(const float *pcm, int64_t samples, int64_t from)
     return (double)(loudness_share(&loud, start, end) * (end - start)) >= REST_LOUD_SECONDS;
 }
 
-/* The audio of a window once more; free it. */
-static float *audio_of(const struct lane_window *w, struct err *err)
+/* The audio of a window once more; free it. whole: all of it came. */
+static float *audio_of(const struct lane_window *w, bool *whole, struct err *err)
 {
     const struct lane *l = w->lane;
     float *pcm = malloc((size_t)w->samples * sizeof(*pcm));
 
+    *whole = pcm && l->source.read(l->source.arg, w->at, (size_t)w->samples, pcm) == w->samples;
     if (!pcm)
         err_set(err, ERR_NOMEM, "no memory for a window's audio");
-    else if (l->source.read(l->source.arg, w->at, (size_t)w->samples, pcm) != w->samples)
-        memset(pcm, 0, (size_t)w->samples * sizeof(*pcm));
     return pcm;
 }
 
@@ -149,13 +148,14 @@ static float *audio_of(const struct lane_window *w, struct err *err)
 static int judge_noise(const struct lane_window *w, struct decoding_result *r, struct err *err)
 {
     float *pcm;
+    bool whole;
 
     if (r->silent || r->no_speech_prob <= w->lane->policy->params->no_speech_threshold)
         return 0;
-    pcm = audio_of(w, err);
+    pcm = audio_of(w, &whole, err);
     if (!pcm)
         return err->code;
-    r->silent = steady_noise(pcm, (size_t)w->samples);
+    r->silent = whole && steady_noise(pcm, (size_t)w->samples);
     free(pcm);
     return 0;
 }
@@ -168,14 +168,15 @@ static int go_on(const struct lane_window *w, const struct outcome *o, int64_t *
 {
     int64_t end = o->closed && o->count ? o->drafts[o->count - 1].span.end : w->samples;
     float *pcm;
+    bool whole;
 
     *advance = o->advance;
     if (o->advance < w->samples || w->samples - end < REST_LEAST)
         return 0;
-    pcm = audio_of(w, err);
+    pcm = audio_of(w, &whole, err);
     if (!pcm)
         return err->code;
-    if (is_loud(pcm, w->samples, end))
+    if (whole && is_loud(pcm, w->samples, end))
         *advance = end;
     free(pcm);
     return 0;
