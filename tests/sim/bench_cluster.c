@@ -291,7 +291,7 @@ static void work_off(struct store *st, const struct shape *of, uint64_t *r)
         assert_ok(store_media(st, t.media_id, &info, NULL, &e), e);
         hear(st, &t, of, r);
         assert_ok(store_media(st, t.media_id, NULL,
-                              &(struct store_media_end){info.duration_ms, NULL, ""}, &e),
+                              &(struct store_media_end){info.duration_ms, NULL, "", NULL}, &e),
                   e);
         assert_ok(store_task_total(st, t.task_id, of->shards, &e), e);
         after = t.task_id;

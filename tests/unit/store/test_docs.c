@@ -157,9 +157,10 @@ static void fill(void)
                               NULL, &e),
                   e);
         hash[1] = (uint8_t)id;
-        assert_ok(store_media(st, id, NULL,
-                              &(struct store_media_end){30000, hash, id == 2 ? "cut off" : ""}, &e),
-                  e);
+        assert_ok(
+            store_media(st, id, NULL,
+                        &(struct store_media_end){30000, hash, id == 2 ? "cut off" : "", NULL}, &e),
+            e);
         assert_ok(store_task_total(st, id, 1, &e), e);
     }
     assert_ok(store_task_failed(st, 4, ERR_INPUT, "no audio in it", -1, &e), e);
