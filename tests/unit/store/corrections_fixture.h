@@ -121,7 +121,7 @@ static inline uint64_t correct(struct store *st, int number, const char *text)
     return correct_as(st, "ana", number, text, false);
 }
 
-static const char *reads(int number)
+static inline const char *reads(int number)
 {
     char sql[200];
 
