@@ -251,8 +251,6 @@ static int tidy(struct run *run, struct err *err)
 {
     int rc = store_drop_cancelled(run->st, err);
 
-    if (rc == 0)
-        rc = store_part_due(run->st, err);
     if (rc == 0 || retry_store(rc) != STORE_WAIT)
         return rc;
     *err = (struct err){0};

@@ -1,8 +1,8 @@
 # cmake -DOUT=migrations.c -DFILES="a.sql;b.sql" -P embed.cmake
-# Writes the migrations as C arrays. Names are NNNN_what.sql; their numbers must run 1, 2, 3 ...
+# Writes the migrations as C arrays. Names are NNNN_what.sql; their numbers must run 100, 101 ...
 set(arrays "")
 set(table "")
-set(expected 1)
+set(expected 100)
 list(SORT FILES)
 foreach(file IN LISTS FILES)
   get_filename_component(name ${file} NAME)
@@ -26,6 +26,7 @@ file(WRITE ${OUT} "/* Made from migrations/ by store/embed.cmake. */
 
 ${arrays}
 const struct migration migrations[] = {
-${table}};
+${table}    {0, 0, 0},
+};
 const int migrations_last = ${last};
 ")

@@ -2,9 +2,8 @@
 
 #include <stdio.h>
 
-#include "base/log.h"
-
-#define MANY_SEGMENTS 100000 /* a migration that reads them all is waited for */
+/* The first schema that was released: development versions had smaller numbers. */
+#define SCHEMA_FIRST 100
 
 /* One integer of a PRAGMA or SELECT. Not cached: the schema is about to change. */
 static int number_of(struct store *st, const char *sql, int64_t *ret, struct err *err)
@@ -52,33 +51,20 @@ int migrate_check(struct store *st, int *version, struct err *err)
     if (schema < 0)
         return err_set(err, ERR_CORRUPT, "'%s': schema number %d is none of ours", st->path,
                        (int)schema);
+    if (schema > 0 && schema < SCHEMA_FIRST)
+        return err_set(err, ERR_VERSION,
+                       "'%s' was written by a development version of nightshift (schema %d), and "
+                       "no release reads it: move it away and enqueue its folders again",
+                       st->path, (int)schema);
     *version = (int)schema;
     return 0;
-}
-
-/* Whoever waits is told what for. */
-static int announce(struct store *st, int version, struct err *err)
-{
-    int64_t segments = 0;
-    int rc = 0;
-
-    if (version > 0 && version < migrations_last)
-        rc = number_of(st, "SELECT segments FROM catalog_total", &segments, err);
-    if (rc == 0 && segments >= MANY_SEGMENTS)
-        log_info("bringing the catalog '%s' up to date (schema %d to %d), which takes a while",
-                 st->path, version, migrations_last);
-    return rc;
 }
 
 static int apply(struct store *st, const struct migration *m, struct err *err)
 {
     char mark[96];
-    int rc;
+    int rc = db_exec(st, m->sql, err);
 
-    /* Some change what a table's own text says; nothing of the catalog can use it meanwhile. */
-    sqlite3_db_config(st->db, SQLITE_DBCONFIG_DEFENSIVE, 0, (int *)NULL);
-    rc = db_exec(st, m->sql, err);
-    sqlite3_db_config(st->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
     snprintf(mark, sizeof(mark), "PRAGMA application_id = %d; PRAGMA user_version = %d",
              STORE_APPLICATION_ID, m->number);
     if (rc == 0)
@@ -88,22 +74,17 @@ static int apply(struct store *st, const struct migration *m, struct err *err)
 
 int migrate_apply(struct store *st, int version, struct err *err)
 {
-    int rc = announce(st, version, err);
+    int rc = 0;
 
-    while (rc == 0 && version < migrations_last) {
-        const struct migration *m = version == 0 ? &schema_now : &migrations[version];
-
+    for (const struct migration *m = migrations; rc == 0 && m->name; m++) {
+        if (m->number <= version)
+            continue;
         rc = db_enter(st, err);
         if (rc < 0)
             return rc;
-        /* Statistics, where there are any, may be of few recordings: store_close takes them anew.
-         */
-        if (version > 0)
-            sqlite3_exec(st->db, "DELETE FROM sqlite_stat1", NULL, NULL, NULL);
         rc = db_leave(st, apply(st, m, err), err);
         if (rc < 0)
             err_prefix(err, "'%s'", st->path);
-        version = m->number;
     }
     return rc;
 }

@@ -25,7 +25,8 @@ struct store;
 enum store_mode { STORE_READ, STORE_WRITE };
 
 /* WRITE creates the file and its directories if need be, and migrates. READ on a missing file:
- * ERR_MISSING. A newer user_version: ERR_VERSION (READ: an older one too, which a writer migrates);
+ * ERR_MISSING. A newer user_version, or a development version's: ERR_VERSION (READ: an older one
+ * too, which a writer migrates);
  * another application_id: ERR_INPUT; not a database: ERR_CORRUPT; read-only place: ERR_DENIED. */
 int store_open(const char *path, enum store_mode mode, struct store **ret, struct err *err);
 void store_close(struct store *st);
@@ -263,8 +264,6 @@ int store_settled_there(struct store *st, int64_t task_id, const struct result_p
 /* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
  * that who retries them has them heard again: one commit each. No run may have them in hand. */
 int store_drop_cancelled(struct store *st, struct err *err);
-/* Parts the segments of recordings whose speakers an earlier version gave them: one commit each. */
-int store_part_due(struct store *st, struct err *err);
 
 /* ---------------------------------------------------------------------------- passages
  *

@@ -3,15 +3,12 @@
 #include <stdlib.h>
 
 #include "base/list.h"
-#include "base/log.h"
 #include "store/corrections/settle.h"
 #include "store/db.h"
 #include "store/results/naming.h"
 #include "store/results/overlap.h"
 #include "store/results/parts.h"
 #include "store/results/whole.h"
-
-#define PARTING_MANY 1000 /* recordings: that takes minutes, and is said */
 
 struct stretch {
     int64_t id, start_ms, end_ms; /* id: of the segment, or a word's place in its segment */
@@ -192,41 +189,6 @@ int speakers_gone(struct store *st, int64_t media_id, struct err *err)
     for (size_t i = 0; i < shards.count && rc == 0; i++)
         rc = parts_make(st, shards.list[i].id, (uint32_t)shards.list[i].start_ms, NULL, err);
     free(shards.list);
-    return rc;
-}
-
-static int part_due(struct store *st, int64_t media_id, struct err *err)
-{
-    int rc = speakers_assign(st, media_id, 0, 0, err);
-
-    if (rc == 0)
-        rc = db_run(st, err, "DELETE FROM parting_due WHERE media_id = ?", "i", media_id);
-    return rc < 0 ? rc : corrections_settle(st, err);
-}
-
-int store_part_due(struct store *st, struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err, "SELECT count(*) FROM parting_due", "");
-
-    if (rc == 1) {
-        if (sqlite3_column_int64(stmt, 0) >= PARTING_MANY)
-            log_info("parting the segments of %lld recordings between their speakers, once",
-                     (long long)sqlite3_column_int64(stmt, 0));
-        sqlite3_reset(stmt);
-    }
-    if (rc < 0)
-        return rc;
-    while ((rc = db_first(st, &stmt, err, "SELECT media_id FROM parting_due LIMIT 1", "")) == 1) {
-        int64_t media_id = sqlite3_column_int64(stmt, 0);
-
-        sqlite3_reset(stmt);
-        rc = db_enter(st, err);
-        if (rc == 0)
-            rc = db_leave(st, part_due(st, media_id, err), err);
-        if (rc < 0)
-            return rc;
-    }
     return rc;
 }
 

@@ -391,7 +391,7 @@ class Parts(night.Night):
                 ("UPDATE setting SET value = '4000000000' WHERE name = 'part'", "makes no sense"),
                 ("UPDATE setting SET value = '60000' WHERE name = 'shard_ms'", "its results do not fit"),
                 ("PRAGMA user_version = 9999", "written by a newer nightshift"),
-                ("PRAGMA user_version = 9", "written by an older nightshift"),
+                ("PRAGMA user_version = 9", "written by a development version of nightshift"),
                 ("PRAGMA ignore_check_constraints = 1; UPDATE segment SET end_ms = -1",
                  "is impossible"),
                 ("PRAGMA ignore_check_constraints = 1; UPDATE speaker SET speech_ms = -1",

@@ -400,9 +400,9 @@ static void print_reread(const struct enqueue_result *r)
                    text_bytes(r->reread_bytes, bytes));
     print_wrapped(&b);
     if (r->told_apart > 0)
-        buf_printf(
-            &b, "%s %s taken for another recording by an earlier version, and told apart now.",
-            text_count(r->told_apart, n), text_plural(r->told_apart, "file was", "files were"));
+        buf_printf(&b, "%s %s taken for another recording before, and told apart now.",
+                   text_count(r->told_apart, n),
+                   text_plural(r->told_apart, "file was", "files were"));
     print_wrapped(&b);
     buf_free(&b);
 }

@@ -116,7 +116,7 @@ static inline void run_sql(const char *text)
 /* A recording's state and its share of the sums are what its tasks say. */
 static inline void figures_audit(void)
 {
-    /* By the view of schema 6, which counted. */
+    /* By counting. */
     assert_int_equal(
         count_of(
             "WITH w AS (SELECT t.*, CASE WHEN t.state = 'pending' THEN "

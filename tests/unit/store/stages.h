@@ -4,7 +4,6 @@
 #define NIGHTSHIFT_TESTS_UNIT_STORE_STAGES_H
 
 #include "base/utf8.h"
-#include "store/migrate.h"
 #include "store/read/read.h"
 #include "tests/unit/store/fixture.h"
 

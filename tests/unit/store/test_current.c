@@ -1,6 +1,5 @@
 /* Of a recording's results of a kind one is current: evenings on which it is asked for in one way
  * and in another, pinned and forgotten. */
-#include "store/migrate.h"
 #include "store/read/find.h"
 #include "store/requests/forget.h"
 #include "tests/unit/store/stages.h"
@@ -429,92 +428,6 @@ TEST(many_are_forgotten)
         apply_ok(st, &(struct request){.type = REQUEST_CANCEL});
     }
     catalog_close(st);
-}
-
-/* ----------------------------------------------------------------------------------- migrating */
-
-#define EVERYTHING                                                                         \
-    "SELECT group_concat(r, '|') FROM (SELECT t.stage_id || ' ' || g.text || ' ' || "      \
-    "ifnull(w.text, '') AS r FROM segment g JOIN task t USING (task_id) LEFT JOIN word w " \
-    "USING (segment_id) ORDER BY g.segment_id, w.idx)"
-
-/* Three recordings in a catalog of an older schema, two of them in two ways: in one the newer way
- * is done, in the other it has only begun. */
-static void make_old(int version)
-{
-    char sql[1024];
-
-    catalog_remove();
-    for (int i = 0; i < version; i++)
-        run_sql(migrations[i].sql);
-    snprintf(sql, sizeof(sql),
-             "PRAGMA user_version = %d; PRAGMA journal_mode = WAL;"
-             "PRAGMA application_id = 0x4E534854;",
-             version);
-    run_sql(sql);
-    for (int i = 1; i <= 2; i++) {
-        snprintf(sql, sizeof(sql),
-                 "INSERT INTO stage (stage_id, name, model, model_dir, model_hash, params, "
-                 "created_at) VALUES (%1$d, 'transcribe', 'm%1$d', '/m', 'aa%1$d', '{}', '2026');"
-                 "INSERT INTO job (job_id, stage_id, language, command, created_at) "
-                 "VALUES (%1$d, %1$d, '', 'nightshift enqueue /a', '2026')",
-                 i);
-        run_sql(sql);
-    }
-    for (int i = 1; i <= 3; i++) {
-        snprintf(sql, sizeof(sql),
-                 "INSERT INTO media (media_id, size_bytes, fingerprint, created_at, duration_ms) "
-                 "VALUES (%1$d, %1$d, zeroblob(16), '2026', 60000);"
-                 "INSERT INTO place (media_id, path, path_raw, member, member_raw, "
-                 "file_size_bytes, mtime_ns, inode, device, state, job_id, seen_job) "
-                 "VALUES (%1$d, '/a/%1$d.wav', CAST('/a/%1$d.wav' AS BLOB), '', x'', 9, 1, 1, 1, "
-                 "'present', 1, 1)",
-                 i);
-        run_sql(sql);
-    }
-    for (int task = 1; task <= 5; task++) {
-        snprintf(sql, sizeof(sql),
-                 "INSERT INTO task (task_id, media_id, stage_id, job_id, language, state) "
-                 "VALUES (%1$d, %2$d, %3$d, %3$d, '', '%4$s');"
-                 "INSERT INTO shard VALUES (%1$d, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026');"
-                 "INSERT INTO segment (segment_id, task_id, seq, idx, start_ms, end_ms, text, "
-                 "language) VALUES (%1$d, %1$d, 0, 0, 0, 900, 'text of %1$d', 'en');"
-                 "INSERT INTO word (segment_id, idx, start_ms, end_ms, text) "
-                 "VALUES (%1$d, 0, 0, 500, ' word %1$d')",
-                 task, (task - 1) % 3 + 1, task > 3 ? 2 : 1, task == 5 ? "pending" : "done");
-        run_sql(sql);
-    }
-}
-
-TEST(doubled_stages_migrate)
-{
-    for (int version = 3; version <= 5; version++) {
-        struct store *st;
-        char *before;
-
-        make_old(version);
-        before = strdup(text_of(EVERYTHING));
-        st = catalog_open(STORE_WRITE);
-        assert_string_equal(text_of(EVERYTHING), before);
-        free(before);
-        assert_string_equal(text_of("SELECT group_concat(text) FROM (SELECT text FROM transcript "
-                                    "ORDER BY media_id)"),
-                            "text of 4,text of 2,text of 3");
-        assert_int_equal(count_of("SELECT count(*) FROM transcript_all"), 5);
-        assert_int_equal(count_of("SELECT count(*) FROM segment_fts WHERE segment_fts MATCH "
-                                  "'text'"),
-                         3);
-        assert_string_equal(text_of("SELECT group_concat(state) FROM (SELECT state FROM recordings "
-                                    "ORDER BY media_id)"),
-                            "done,started,done");
-        assert_string_equal(text_of("SELECT group_concat(tasks || ' ' || superseded) "
-                                    "FROM stage_total"),
-                            "1 2,2 0");
-        /* As any other catalog from here on. */
-        apply_ok(st, &(struct request){.type = REQUEST_FORGET});
-        assert_int_equal(count_of("SELECT count(*) FROM transcript_all"), 4);
-        catalog_close(st);
-    }
 }
 
 TEST_MAIN(NULL, NULL)

@@ -1,5 +1,4 @@
 /* What enqueueing means: content, places, tasks, vanishing, troubles, selections. */
-#include "store/migrate.h"
 #include "tests/unit/store/fixture.h"
 
 TEST(new_content_and_again)
@@ -127,13 +126,6 @@ TEST(replaced_and_a_copy_vanished)
     job_end(st, job_begin(st, &stage_nano), "/a");
     assert_string_equal(text_of(sql_main), "/a/y.wav vanished");
     job_add1(st, job_begin(st, &stage_nano), "/a/y.wav", "", 2);
-    assert_string_equal(text_of(sql_main), "/a/x.wav vanished");
-    store_close(st);
-    /* As earlier versions left it. */
-    run_sql("UPDATE media SET place_id = 2 WHERE media_id = 1");
-    assert_string_equal(text_of(sql_main), "/a/y.wav replaced");
-    run_sql(migrations[20 - 1].sql);
-    st = catalog_open(STORE_WRITE);
     assert_string_equal(text_of(sql_main), "/a/x.wav vanished");
     /* The other one, too: it is where it was last. */
     job_add1(st, job_begin(st, &stage_nano), "/a/x.wav", "", 3);

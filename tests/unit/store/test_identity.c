@@ -1,5 +1,4 @@
 /* Two files are one recording when all their bytes are equal: that nothing else makes them one. */
-#include "store/migrate.h"
 #include "tests/unit/store/fixture.h"
 
 #define LARGE (STORE_WHOLE_BYTES + 1000)
@@ -212,36 +211,6 @@ TEST(what_has_moved_may_come_back)
     catalog_close(st);
 }
 
-/* Places that an older program took for a recording's. */
-TEST(an_older_catalog)
-{
-    struct store *st = catalog_new();
-
-    add(st, large("/a/first.wav", 1, 5));
-    add(st, large("/a/second.wav", 1, 5));
-    add(st, large("/a/alone.wav", 2, 0));
-    add(st, large("/a/read.wav", 3, 6));
-    add(st, large("/a/unread.wav", 3, 6));
-    job_add1(st, job_begin(st, &stage_nano), "/a/small.wav", "", 5);
-    job_add1(st, job_begin(st, &stage_nano), "/a/small too.wav", "", 5);
-    store_close(st);
-    run_sql(
-        "INSERT INTO fixity (path_raw, path, size_bytes, mtime_ns, hash, first_at, verified_at) "
-        "SELECT path_raw, path, file_size_bytes, mtime_ns, content_hash, '', '' "
-        "FROM place JOIN media USING (media_id) WHERE path = '/a/read.wav';"
-        "ALTER TABLE place DROP COLUMN unproven; PRAGMA user_version = 23");
-    st = catalog_open(STORE_WRITE);
-    assert_string_equal(text_of("SELECT group_concat(path, ' ') FROM place WHERE unproven"),
-                        "/a/first.wav /a/second.wav /a/unread.wav");
-    /* The one that is found to hold something else is a recording of its own. */
-    assert_int_equal(add(st, large("/a/first.wav", 1, 5)).counts.unchanged, 1);
-    assert_int_equal(add(st, large("/a/second.wav", 1, 9)).counts.changed, 1);
-    assert_string_equal(text_of("SELECT group_concat(path, ' ') FROM place "
-                                "WHERE unproven AND state = 'present'"),
-                        "/a/unread.wav");
-    catalog_close(st);
-}
-
 /* Only the places of which it is known what they hold are asked for a recording's bytes; but for
  * the main one, from which it is decoded. */
 static int keep_path(void *arg, const struct store_origin *o)
@@ -308,14 +277,6 @@ TEST(main_places)
     job_add1(st, job_begin(st, &stage_nano), "/b/box.zip", "m.wav", 1);
     assert_string_equal(main_of_1(), "/b/box.zip//m.wav");
     job_add1(st, job_begin(st, &stage_nano), "/a/c/y.wav", "", 1);
-    assert_string_equal(main_of_1(), "/a/c/y.wav");
-    store_close(st);
-    /* As an older program chose it. */
-    run_sql("UPDATE media SET place_id = 1; UPDATE place SET state = 'present' WHERE place_id = 1;"
-            "ALTER TABLE place DROP COLUMN unproven; PRAGMA user_version = 23");
-    run_sql("UPDATE media SET place_id = 1");
-    assert_string_equal(main_of_1(), "/a/box.zip//m.wav");
-    st = catalog_open(STORE_WRITE);
     assert_string_equal(main_of_1(), "/a/c/y.wav");
     catalog_close(st);
 }

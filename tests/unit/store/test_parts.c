@@ -337,24 +337,6 @@ TEST(passages_are_of_the_machines_segments)
     catalog_close(st);
 }
 
-/* Speakers that an earlier version gave. */
-TEST(an_earlier_catalog_is_parted_by_a_run)
-{
-    struct store *st = filled();
-    struct err e = {0};
-
-    hear(st, 1);
-    tell_apart(st, 3, three, 1); /* one speaker: all is whole */
-    run_sql("INSERT INTO turn SELECT 3, 7, 2000, 4050, speaker_id FROM speaker "
-            "WHERE label = 'SPEAKER_01'; INSERT INTO parting_due VALUES (1), (2);");
-    assert_int_equal(count_of("SELECT count(*) FROM segment WHERE part > 0"), 0);
-    assert_ok(store_part_due(st, &e), e);
-    assert_int_equal(count_of("SELECT count(*) FROM segment WHERE part > 0"), 1);
-    assert_int_equal(count_of("SELECT count(*) FROM parting_due"), 0);
-    assert_ok(store_part_due(st, &e), e);
-    catalog_close(st);
-}
-
 /* When it turns out to be longer its speakers are gone, till it is settled again. */
 TEST(a_longer_recording_is_whole_meanwhile)
 {

@@ -1,5 +1,5 @@
 /* Stages beside transcription: a recording is settled as a whole when all that was heard of it is
- * there; what is cancelled, fails or comes too late; and catalogs from before. */
+ * there; what is cancelled, fails or comes too late. */
 #include <math.h>
 
 #include "tests/unit/store/stages.h"
@@ -249,117 +249,6 @@ TEST(impossible_things_are_refused)
     assert_string_equal(text_of("SELECT state FROM tasks WHERE task_id = 1"), "pending");
     assert_int_equal(count_of("SELECT count(*) FROM speaker"), 0);
     settle(st, 3);
-    catalog_close(st);
-}
-
-/* --------------------------------------------------------------------------------- migrating */
-
-/* A catalog as an older schema left it, with results, and a speaker that somebody put there. */
-static void make_schema(int version)
-{
-    char mark[96];
-
-    catalog_remove();
-    for (int i = 0; i < version; i++)
-        run_sql(migrations[i].sql);
-    snprintf(mark, sizeof(mark), "PRAGMA user_version = %d", version);
-    run_sql(mark);
-    run_sql("PRAGMA journal_mode = WAL; PRAGMA application_id = 0x4E534854;"
-            "INSERT INTO stage (stage_id, name, model, model_dir, model_hash, params, created_at) "
-            "VALUES (1, 'transcribe', 'nano', '/m', 'aa11', '{\"beam\":1}', '2026');"
-            "INSERT INTO job (job_id, stage_id, language, command, created_at) "
-            "VALUES (1, 1, '', 'nightshift enqueue /a', '2026');"
-            "INSERT INTO media (media_id, size_bytes, fingerprint, created_at, duration_ms) "
-            "VALUES (1, 9, zeroblob(16), '2026', 60000), (2, 8, zeroblob(16), '2026', NULL);"
-            "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, "
-            "mtime_ns, inode, device, state, job_id, seen_job) "
-            "VALUES (1, '/a/old.wav', CAST('/a/old.wav' AS BLOB), '', x'', 9, 1, 1, 1, 'present', "
-            "1, 1), (2, '/a/new.wav', CAST('/a/new.wav' AS BLOB), '', x'', 8, 1, 2, 1, 'present', "
-            "1, 1);"
-            "INSERT INTO task (task_id, media_id, stage_id, job_id, language, retry_at) "
-            "VALUES (1, 1, 1, 1, '', '2026-01-01T00:00:00.000Z'), (2, 2, 1, 1, '', NULL);"
-            "INSERT INTO shard VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026');"
-            "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
-            "VALUES (1, 0, 0, 0, 900, 'from before', 'en');");
-    if (version <= 3)
-        run_sql("INSERT INTO speaker (speaker_id, media_id, label) VALUES (1, 1, 'somebody');"
-                "UPDATE segment SET speaker_id = 1");
-    if (version >= 3)
-        run_sql("INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability) "
-                "VALUES (1, 0, 0, 500, ' from', 0.5), (1, 1, 500, 900, ' before', 0.5)");
-}
-
-static int found_one(void *arg, const struct read_segment *row)
-{
-    assert_string_equal(row->snippet, "from [before]");
-    assert_string_equal(row->speaker, "");
-    ++*(int *)arg;
-    return 0;
-}
-
-TEST(old_catalogs_migrate)
-{
-    const struct read_search search = {.text = "before"};
-    struct err e = {0};
-
-    for (int version = 1; version <= 4; version++) {
-        struct store *st;
-        int found = 0;
-        int64_t job;
-
-        make_schema(version);
-        st = catalog_open(STORE_WRITE);
-        assert_int_equal(store_schema_version(st), migrations_last);
-        assert_ok(read_search(st, &search, found_one, &found, &e), e);
-        assert_int_equal(found, 1);
-        assert_int_equal(runnable_of(st, 1), 2);
-        assert_int_equal(totals(st).tasks_unknown, 1);
-        assert_int_equal(count_of("SELECT length(value) FROM setting WHERE name = 'identity'"), 32);
-        /* What is new works on what is old. */
-        transcribe(st, 1);
-        job = job_begin(st, &stage_voices);
-        job_add1(st, job, "/a/old.wav", "", 77); /* replaced by other content: task 3 */
-        diarize(st, 3);
-        settle(st, 3);
-        assert_int_equal(count_of("SELECT count(*) FROM speakers WHERE path = '/a/old.wav'"), 3);
-        assert_int_equal(count_of("SELECT count(*) FROM word"), version >= 3 ? 4 : 2);
-        catalog_close(st);
-    }
-}
-
-/* Where only the last of several members of one name was kept, the archive is read anew; every
- * other place is known as before, and so is what was wrong. */
-TEST(what_older_schemas_replaced_is_found)
-{
-    static const char place[] =
-        "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, "
-        "mtime_ns, inode, device, state, job_id, seen_job) VALUES "
-        "(1, '/a/t.tar', x'2f612f742e746172', 'x', x'78', 90, 7, 3, 1, 'replaced', 1, 1), "
-        "(2, '/a/t.tar', x'2f612f742e746172', 'x', x'78', 90, 7, 3, 1, 'present', 1, 1), "
-        "(2, '/a/u.tar', x'2f612f752e746172', 'x', x'78', 80, 7, 3, 1, 'replaced', 1, 1), "
-        "(1, '/a/u.tar', x'2f612f752e746172', 'x', x'78', 90, 7, 3, 1, 'present', 1, 1);"
-        "INSERT INTO trouble (path, path_raw, member, member_raw, error_code, error, job_id, at) "
-        "VALUES ('/a/u.tar', x'2f612f752e746172', 'y', x'79', 'input', 'encrypted', 1, '2026');";
-    struct store_known k;
-    struct err e = {0};
-    struct store *st;
-    int64_t job;
-
-    make_schema(4);
-    run_sql(place);
-    run_sql("UPDATE job SET ended_at = '2026'");
-    st = catalog_open(STORE_WRITE);
-    assert_ok(store_known_path(st, "/a/t.tar", 8, &stage_nano, &k, &e), e);
-    assert_int_equal(k.mtime_ns, -1);
-    store_known_free(&k);
-    assert_ok(store_known_path(st, "/a/u.tar", 8, &stage_nano, &k, &e), e);
-    assert_int_equal(k.mtime_ns, 7);
-    store_known_free(&k);
-    assert_int_equal(count_of("SELECT count(*) FROM place WHERE nth <> 0"), 0);
-    assert_string_equal(text_of("SELECT reason FROM failures WHERE kind = 'unreadable'"),
-                        "encrypted");
-    job = job_begin(st, &stage_nano);
-    assert_int_equal(job_add1(st, job, "/a/new.wav", "", 77).counts.changed, 1);
     catalog_close(st);
 }
 

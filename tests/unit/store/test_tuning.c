@@ -1,8 +1,7 @@
 /* What is remembered of devices: by which key, what a second note changes, which values are
- * refused; and that a catalog of schema 1 gets the table. */
+ * refused. */
 #include <math.h>
 
-#include "store/migrate.h"
 #include "store/tuning.h"
 #include "tests/unit/store/fixture.h"
 
@@ -167,25 +166,6 @@ TEST(a_batch_that_is_undone_leaves_nothing)
     note(st, &key, TUNING(64, 16, 0, 0, 0, 0));
     store_rollback(st);
     assert_int_equal(count_of("SELECT count(*) FROM tuning"), 0);
-    catalog_close(st);
-}
-
-TEST(a_catalog_of_schema_1_is_brought_up)
-{
-    struct store *st;
-    sqlite3 *db;
-
-    catalog_remove();
-    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, migrations[0].sql, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "PRAGMA application_id = 0x4E534854; PRAGMA user_version = 1",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
-    sqlite3_close(db);
-    st = catalog_open(STORE_WRITE);
-    assert_int_equal(store_schema_version(st), migrations_last);
-    note(st, &key, TUNING(64, 16, 0, 0, 0, 0));
-    assert_int_equal(get(st, &key).slots, 64);
     catalog_close(st);
 }
 

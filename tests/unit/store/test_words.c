@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "base/log.h"
-#include "store/migrate.h"
 #include "store/read/read.h"
 #include "tests/unit/store/fixture.h"
 
@@ -260,96 +259,6 @@ TEST(impossible_words_are_refused)
     assert_int_equal(put(st, 2, 0, &s, 1, &e), ERR_INPUT);
     assert_non_null(strstr(e.msg, "segment 0"));
     assert_int_equal(count_of("SELECT count(*) FROM shard WHERE task_id = 2"), 0);
-    catalog_close(st);
-}
-
-/* A catalog as schema 2 left it, with results. */
-static void make_schema_2(void)
-{
-    catalog_remove();
-    for (int i = 0; i < 2; i++)
-        run_sql(migrations[i].sql);
-    run_sql("PRAGMA journal_mode = WAL; PRAGMA application_id = 0x4E534854;"
-            "PRAGMA user_version = 2;"
-            "INSERT INTO stage VALUES (1, 'transcribe', 'nano', '/m', 'aa', '{}', '2026');"
-            "INSERT INTO job (job_id, stage_id, language, command, created_at) "
-            "VALUES (1, 1, '', 'nightshift enqueue /a', '2026');"
-            "INSERT INTO media (media_id, size_bytes, fingerprint, created_at) "
-            "VALUES (1, 9, zeroblob(16), '2026');"
-            "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, "
-            "mtime_ns, inode, device, state, job_id, seen_job) "
-            "VALUES (1, '/a/old.wav', CAST('/a/old.wav' AS BLOB), '', x'', 9, 1, 1, 1, 'present', "
-            "1, 1);"
-            "INSERT INTO task (task_id, media_id, stage_id, job_id, language) "
-            "VALUES (1, 1, 1, 1, '');"
-            "INSERT INTO shard VALUES (1, 0, 0, 30000, 'en', 0.9, 1, 12, 'cpu', '2026');"
-            "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
-            "avg_logprob, temperature) VALUES (1, 0, 0, 0, 900, 'from before', 'en', -0.25, 0);");
-}
-
-static void take_line(enum log_level level, const char *line, void *arg)
-{
-    (void)level;
-    snprintf(arg, 256, "%s", line);
-}
-
-TEST(a_long_migration_is_announced)
-{
-    char line[256] = "";
-    struct store *st;
-
-    log_set_sink(take_line, line);
-    make_schema_2();
-    catalog_close(catalog_open(STORE_WRITE));
-    assert_string_equal(line, "");
-    make_schema_2();
-    run_sql("UPDATE catalog_total SET segments = 100000; ANALYZE");
-    st = catalog_open(STORE_WRITE);
-    assert_int_equal(count_of("SELECT count(*) FROM sqlite_stat1"), 0); /* of one recording */
-    run_sql("UPDATE catalog_total SET segments = 1");
-    catalog_close(st);
-    assert_non_null(strstr(line, "up to date (schema 2 to 24)"));
-    *line = 0;
-    catalog_close(catalog_open(STORE_WRITE));
-    assert_string_equal(line, "");
-    log_set_sink(NULL, NULL);
-}
-
-static struct store_totals totals_of(struct store *st)
-{
-    struct store_totals t;
-    struct err e = {0};
-
-    assert_ok(store_totals(st, &t, &e), e);
-    return t;
-}
-
-TEST(a_catalog_of_schema_2_migrates)
-{
-    struct store *st = NULL;
-    struct err e = {0};
-    char line[256] = "";
-
-    make_schema_2();
-    assert_int_equal(store_open(CATALOG, STORE_READ, &st, &e), ERR_VERSION);
-    st = catalog_open(STORE_WRITE);
-    assert_int_equal(store_schema_version(st), migrations_last);
-    assert_ok(read_segments(st, 1, 0, take_segment, line, &e), e);
-    assert_string_equal(line, "from before #1 0 nan '' 0|");
-    assert_string_equal(text_of("SELECT start || ' ' || text || ' ' || avg_logprob "
-                                "FROM transcript"),
-                        "0:00 from before -0.25");
-    assert_string_equal(text_of("SELECT text || reason FROM results"), "from before");
-    assert_int_equal(count_of("SELECT count(*) FROM doubts"), 0);
-    assert_string_equal(text_of("SELECT ifnull(speech_ms, '-') || ifnull(text_share, '-') "
-                                "FROM recordings"),
-                        "--");
-    assert_int_equal(totals_of(st).account.speech_ms, 0);
-    /* The next shard of the same task has all that is new. */
-    assert_ok(put(st, 1, 1, texts, 4, &e), e);
-    assert_int_equal(count_of("SELECT count(*) FROM results"), 5);
-    assert_int_equal(count_of("SELECT count(*) FROM word"), 3);
-    assert_int_equal(count_of("SELECT count(*) FROM dropped"), 2);
     catalog_close(st);
 }
 

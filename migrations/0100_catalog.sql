@@ -1,0 +1,1704 @@
+-- The catalog. docs/catalog-reference.md says what every table, column and view means.
+-- Applied in one transaction; application_id and user_version are set by store/migrate.c.
+--
+-- The first schema that is released has the number 100. Catalogs of development versions have
+-- smaller ones, and are refused.
+
+CREATE TABLE setting (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+-- Tells a catalog from another one that took its name: files beside it say whose they are.
+INSERT INTO setting (name, value) VALUES ('identity', lower(hex(randomblob(16))));
+
+CREATE TABLE stage (
+    stage_id   INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL,
+    model      TEXT NOT NULL,
+    model_dir  TEXT NOT NULL,
+    model_hash TEXT NOT NULL,
+    params     TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    source_id  INTEGER REFERENCES stage,
+    UNIQUE (name, model_hash, params)
+) STRICT;
+
+CREATE TABLE job (
+    job_id       INTEGER PRIMARY KEY,
+    stage_id     INTEGER NOT NULL REFERENCES stage,
+    language     TEXT NOT NULL,
+    command      TEXT NOT NULL,
+    created_at   TEXT NOT NULL,
+    ended_at     TEXT,
+    cancelled_at TEXT,
+    seen         INTEGER NOT NULL DEFAULT 0,
+    added        INTEGER NOT NULL DEFAULT 0,
+    places       INTEGER NOT NULL DEFAULT 0,
+    changed      INTEGER NOT NULL DEFAULT 0,
+    unchanged    INTEGER NOT NULL DEFAULT 0,
+    vanished     INTEGER NOT NULL DEFAULT 0,
+    tasks        INTEGER NOT NULL DEFAULT 0,
+    priority     INTEGER CHECK (priority BETWEEN -1 AND 1),
+    pending      INTEGER NOT NULL DEFAULT 0,
+    done         INTEGER NOT NULL DEFAULT 0,
+    failed       INTEGER NOT NULL DEFAULT 0,
+    cancelled    INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE media (
+    media_id       INTEGER PRIMARY KEY,
+    size_bytes     INTEGER NOT NULL,
+    fingerprint    BLOB NOT NULL CHECK (length(fingerprint) = 16),
+    content_hash   BLOB CHECK (length(content_hash) = 16),
+    place_id       INTEGER REFERENCES place,
+    places         INTEGER NOT NULL DEFAULT 0,
+    duration_ms    INTEGER CHECK (duration_ms >= 0),
+    sample_rate_hz INTEGER,
+    channels       INTEGER,
+    container      TEXT,
+    codec          TEXT,
+    title          TEXT,
+    damage         TEXT,
+    created_at     TEXT NOT NULL,
+    decoded_at     TEXT,
+    replaced       INTEGER NOT NULL DEFAULT 0 CHECK (replaced IN (0, 1)),
+    recorded_on    TEXT,
+    recorded_from  TEXT,
+    state          TEXT CHECK (state = 'done' OR state = 'pending' OR state = 'started'
+                               OR state = 'failed' OR state = 'waiting' OR state = 'paused'
+                               OR state = 'absent' OR state = 'cancelled'),
+    audio_done_ms  INTEGER NOT NULL DEFAULT 0,
+    audio_tracks   INTEGER,
+    counted_ms     INTEGER
+) STRICT;
+CREATE UNIQUE INDEX media_identity ON media (fingerprint, size_bytes);
+CREATE INDEX media_damaged ON media (media_id) WHERE damage IS NOT NULL;
+-- Recordings that are nowhere any more.
+CREATE INDEX media_gone ON media (media_id) WHERE places = 0 AND NOT replaced;
+
+CREATE TABLE place (
+    place_id        INTEGER PRIMARY KEY,
+    media_id        INTEGER NOT NULL REFERENCES media,
+    path            TEXT NOT NULL,
+    path_raw        BLOB NOT NULL,
+    member          TEXT NOT NULL,
+    member_raw      BLOB NOT NULL,
+    file_size_bytes INTEGER NOT NULL,
+    mtime_ns        INTEGER NOT NULL,
+    inode           INTEGER NOT NULL,
+    device          INTEGER NOT NULL,
+    state           TEXT NOT NULL CHECK (state = 'present' OR state = 'vanished' OR state = 'replaced'),
+    job_id          INTEGER NOT NULL REFERENCES job,
+    seen_job        INTEGER NOT NULL REFERENCES job,
+    gone_at         TEXT,
+    nth             INTEGER NOT NULL DEFAULT 0 CHECK (nth >= 0),
+    unproven        INTEGER NOT NULL DEFAULT 0 CHECK (unproven IN (0, 1))
+) STRICT;
+CREATE INDEX place_media ON place (media_id, state);
+-- For people's searches of the views by path, which is otherwise found by its bytes alone.
+CREATE INDEX place_path ON place (path);
+CREATE UNIQUE INDEX place_current ON place (path_raw, member_raw, nth) WHERE state <> 'replaced';
+
+CREATE TABLE task (
+    task_id       INTEGER PRIMARY KEY,
+    media_id      INTEGER NOT NULL REFERENCES media,
+    stage_id      INTEGER NOT NULL REFERENCES stage,
+    job_id        INTEGER NOT NULL REFERENCES job,
+    language      TEXT NOT NULL,
+    state         TEXT NOT NULL DEFAULT 'pending'
+                  CHECK (state = 'done' OR state = 'pending' OR state = 'failed' OR state = 'cancelled'),
+    paused        INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
+    absent        INTEGER NOT NULL DEFAULT 0 CHECK (absent IN (0, 1)),
+    shards_total  INTEGER CHECK (shards_total > 0),
+    shards_done   INTEGER NOT NULL DEFAULT 0,
+    audio_done_ms INTEGER NOT NULL DEFAULT 0,
+    attempts      INTEGER NOT NULL DEFAULT 0,
+    suspect       INTEGER NOT NULL DEFAULT 0,
+    retry_at      TEXT,
+    error_code    TEXT,
+    error         TEXT,
+    settled_at    TEXT,
+    waits         TEXT CHECK (waits IN ('source', 'settling')),
+    asked         INTEGER NOT NULL DEFAULT 0,
+    wanted        INTEGER NOT NULL DEFAULT 1 CHECK (wanted IN (0, 1)),
+    current       INTEGER NOT NULL DEFAULT 1 CHECK (current IN (0, 1)),
+    pinned        INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
+    left_out      TEXT,
+    priority      INTEGER NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1 AND 1),
+    silent        INTEGER NOT NULL DEFAULT 0 CHECK (silent IN (0, 1)),
+    speech_ms     INTEGER,
+    dropped_ms    INTEGER NOT NULL DEFAULT 0,
+    missing_ms    INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (media_id, stage_id)
+) STRICT;
+CREATE INDEX task_failed ON task (task_id) WHERE state = 'failed';
+CREATE INDEX task_absent ON task (task_id) WHERE state = 'pending' AND absent = 1;
+CREATE INDEX task_unsettled ON task (stage_id)
+    WHERE state = 'pending' AND paused = 0 AND waits = 'settling';
+CREATE INDEX task_retry ON task (retry_at)
+    WHERE state = 'pending' AND paused = 0 AND (absent = 0 OR waits = 'settling')
+    AND waits IS NOT 'source' AND retry_at IS NOT NULL;
+CREATE INDEX task_superseded ON task (stage_id) WHERE current = 0;
+CREATE INDEX task_left_out ON task (media_id) WHERE left_out IS NOT NULL;
+-- In the order in which a run takes them (store/task.c): by priority, then by number.
+CREATE INDEX task_runnable ON task (stage_id, task_id - priority * 281474976710656)
+    WHERE state = 'pending' AND paused = 0 AND absent = 0 AND waits IS NULL;
+CREATE INDEX task_high ON task (media_id) WHERE priority > 0 AND state = 'pending';
+CREATE INDEX task_silent ON task (task_id) WHERE silent;
+
+CREATE TABLE shard (
+    task_id       INTEGER NOT NULL REFERENCES task,
+    seq           INTEGER NOT NULL CHECK (seq >= 0),
+    start_ms      INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms        INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    language      TEXT NOT NULL,
+    language_prob REAL,
+    windows       INTEGER NOT NULL,
+    wall_ms       INTEGER NOT NULL,
+    device        TEXT NOT NULL,
+    done_at       TEXT NOT NULL,
+    speech_ms     INTEGER CHECK (speech_ms >= 0),
+    dropped_ms    INTEGER CHECK (dropped_ms >= 0),
+    missing_ms    INTEGER CHECK (missing_ms >= 0 AND dropped_ms + missing_ms <= speech_ms),
+    PRIMARY KEY (task_id, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE segment (
+    segment_id        INTEGER PRIMARY KEY,
+    task_id           INTEGER NOT NULL,
+    seq               INTEGER NOT NULL,
+    idx               INTEGER NOT NULL,
+    start_ms          INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms            INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    text              TEXT NOT NULL,
+    language          TEXT NOT NULL,
+    speaker_id        INTEGER REFERENCES speaker,
+    avg_logprob       REAL,
+    no_speech_prob    REAL,
+    compression_ratio REAL,
+    temperature       REAL,
+    attempts          INTEGER CHECK (attempts > 0),
+    speech_prob       REAL CHECK (speech_prob BETWEEN 0 AND 1),
+    reason            TEXT NOT NULL DEFAULT '',
+    heard             TEXT,
+    part              INTEGER NOT NULL DEFAULT 0 CHECK (part >= 0),
+    source            INTEGER NOT NULL DEFAULT 0 CHECK (source >= 0),
+    UNIQUE (task_id, seq, idx),
+    FOREIGN KEY (task_id, seq) REFERENCES shard
+) STRICT;
+CREATE INDEX segment_doubted ON segment (task_id) WHERE reason <> '';
+CREATE INDEX segment_speaker ON segment (speaker_id) WHERE speaker_id IS NOT NULL;
+CREATE INDEX segment_heard ON segment (task_id) WHERE heard IS NOT NULL;
+CREATE INDEX segment_part ON segment (task_id, seq) WHERE part > 0;
+
+CREATE TABLE event (
+    event_id INTEGER PRIMARY KEY,
+    at       TEXT NOT NULL,
+    kind     TEXT NOT NULL,
+    media_id INTEGER REFERENCES media,
+    device   TEXT,
+    text     TEXT NOT NULL
+) STRICT;
+
+-- Sums that `status` asks for every second; the triggers below keep them, so that no million rows
+-- are counted.
+CREATE TABLE catalog_total (
+    id              INTEGER PRIMARY KEY CHECK (id = 1),
+    recordings      INTEGER NOT NULL DEFAULT 0,
+    places          INTEGER NOT NULL DEFAULT 0,
+    vanished        INTEGER NOT NULL DEFAULT 0,
+    damaged         INTEGER NOT NULL DEFAULT 0,
+    shards_done     INTEGER NOT NULL DEFAULT 0,
+    segments        INTEGER NOT NULL DEFAULT 0,
+    embeddings      INTEGER NOT NULL DEFAULT 0,
+    embedding_edits INTEGER NOT NULL DEFAULT 0,
+    pending         INTEGER NOT NULL DEFAULT 0,
+    waiting         INTEGER NOT NULL DEFAULT 0,
+    paused          INTEGER NOT NULL DEFAULT 0,
+    absent          INTEGER NOT NULL DEFAULT 0,
+    done            INTEGER NOT NULL DEFAULT 0,
+    failed          INTEGER NOT NULL DEFAULT 0,
+    cancelled       INTEGER NOT NULL DEFAULT 0,
+    unknown         INTEGER NOT NULL DEFAULT 0,
+    bytes_unknown   INTEGER NOT NULL DEFAULT 0,
+    bytes_known     INTEGER NOT NULL DEFAULT 0,
+    audio_known_ms  INTEGER NOT NULL DEFAULT 0,
+    audio_done_ms   INTEGER NOT NULL DEFAULT 0,
+    audio_left_ms   INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO catalog_total (id) VALUES (1);
+
+CREATE TABLE stage_total (
+    stage_id         INTEGER PRIMARY KEY REFERENCES stage,
+    tasks            INTEGER NOT NULL DEFAULT 0,
+    pending          INTEGER NOT NULL DEFAULT 0,
+    paused           INTEGER NOT NULL DEFAULT 0,
+    absent           INTEGER NOT NULL DEFAULT 0,
+    done             INTEGER NOT NULL DEFAULT 0,
+    failed           INTEGER NOT NULL DEFAULT 0,
+    cancelled        INTEGER NOT NULL DEFAULT 0,
+    unknown          INTEGER NOT NULL DEFAULT 0,
+    bytes_pending    INTEGER NOT NULL DEFAULT 0,
+    audio_known_ms   INTEGER NOT NULL DEFAULT 0,
+    audio_done_ms    INTEGER NOT NULL DEFAULT 0,
+    audio_left_ms    INTEGER NOT NULL DEFAULT 0,
+    waiting          INTEGER NOT NULL DEFAULT 0,
+    superseded       INTEGER NOT NULL DEFAULT 0,
+    audio_current_ms INTEGER NOT NULL DEFAULT 0,
+    shards_done      INTEGER NOT NULL DEFAULT 0,
+    speech_ms        INTEGER NOT NULL DEFAULT 0,
+    dropped_ms       INTEGER NOT NULL DEFAULT 0,
+    missing_ms       INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE word (
+    segment_id  INTEGER NOT NULL REFERENCES segment,
+    idx         INTEGER NOT NULL CHECK (idx >= 0),
+    start_ms    INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms      INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    text        TEXT NOT NULL,
+    probability REAL,
+    speaker_id  INTEGER,
+    PRIMARY KEY (segment_id, idx)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE dropped (
+    task_id           INTEGER NOT NULL,
+    seq               INTEGER NOT NULL,
+    idx               INTEGER NOT NULL CHECK (idx >= 0),
+    start_ms          INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms            INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    text              TEXT NOT NULL,
+    language          TEXT NOT NULL,
+    reason            TEXT NOT NULL,
+    avg_logprob       REAL,
+    no_speech_prob    REAL,
+    compression_ratio REAL,
+    temperature       REAL,
+    attempts          INTEGER CHECK (attempts > 0),
+    speech_prob       REAL CHECK (speech_prob BETWEEN 0 AND 1),
+    source            INTEGER NOT NULL DEFAULT 0 CHECK (source >= 0),
+    PRIMARY KEY (task_id, seq, idx),
+    FOREIGN KEY (task_id, seq) REFERENCES shard
+) STRICT, WITHOUT ROWID;
+-- What has no text is a row of `dropped` with an empty one: few rows, which `doubts` asks for.
+CREATE INDEX dropped_missing ON dropped (task_id) WHERE text = '';
+
+CREATE TABLE tuning (
+    device_id       TEXT NOT NULL,
+    driver          TEXT NOT NULL,
+    model_hash      TEXT NOT NULL,
+    precision       TEXT NOT NULL,
+    decoding        TEXT NOT NULL,
+    slots           INTEGER NOT NULL CHECK (slots BETWEEN 1 AND 4096),
+    windows         INTEGER NOT NULL CHECK (windows BETWEEN 1 AND 4096),
+    rate            REAL NOT NULL DEFAULT 0 CHECK (rate >= 0),
+    predicted_bytes INTEGER NOT NULL DEFAULT 0 CHECK (predicted_bytes >= 0),
+    peak_bytes      INTEGER NOT NULL DEFAULT 0 CHECK (peak_bytes >= 0),
+    oom_count       INTEGER NOT NULL DEFAULT 0 CHECK (oom_count >= 0),
+    at              TEXT NOT NULL,
+    ways            BLOB NOT NULL DEFAULT x'',
+    PRIMARY KEY (device_id, driver, model_hash, precision, decoding)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE speaker (
+    speaker_id INTEGER PRIMARY KEY,
+    task_id    INTEGER NOT NULL REFERENCES task,
+    media_id   INTEGER NOT NULL REFERENCES media,
+    label      TEXT NOT NULL,
+    name       TEXT,
+    speech_ms  INTEGER NOT NULL CHECK (speech_ms >= 0),
+    vector     BLOB CHECK (length(vector) % 4 = 0),
+    group_id   INTEGER,
+    UNIQUE (task_id, label)
+) STRICT;
+CREATE INDEX speaker_media ON speaker (media_id);
+CREATE INDEX speaker_named ON speaker (name) WHERE name IS NOT NULL;
+CREATE INDEX speaker_group ON speaker (group_id) WHERE group_id IS NOT NULL;
+
+CREATE TABLE turn (
+    task_id    INTEGER NOT NULL REFERENCES task,
+    idx        INTEGER NOT NULL CHECK (idx >= 0),
+    start_ms   INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms     INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    speaker_id INTEGER NOT NULL REFERENCES speaker,
+    PRIMARY KEY (task_id, idx)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX turn_speaker ON turn (speaker_id);
+
+-- What the networks heard, until the recording is settled. Little-endian.
+CREATE TABLE voice (
+    task_id  INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    first    INTEGER NOT NULL CHECK (first >= 0),
+    windows  INTEGER NOT NULL CHECK (windows >= 0),
+    frames   INTEGER NOT NULL CHECK (frames >= 0),
+    speakers INTEGER NOT NULL CHECK (speakers BETWEEN 0 AND 8),
+    size     INTEGER NOT NULL CHECK (size >= 0),
+    active   BLOB NOT NULL CHECK (length(active) = windows * frames),
+    heard    BLOB NOT NULL CHECK (length(heard) % 4 = 0),
+    vectors  BLOB NOT NULL CHECK (length(vectors) = length(heard) * size),
+    PRIMARY KEY (task_id, seq),
+    FOREIGN KEY (task_id, seq) REFERENCES shard
+) STRICT;
+
+CREATE TABLE sound (
+    task_id  INTEGER NOT NULL,
+    seq      INTEGER NOT NULL,
+    idx      INTEGER NOT NULL CHECK (idx >= 0),
+    start_ms INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms   INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    class_id INTEGER NOT NULL,
+    name     TEXT NOT NULL,
+    score    REAL NOT NULL CHECK (score BETWEEN 0 AND 1),
+    PRIMARY KEY (task_id, seq, idx),
+    FOREIGN KEY (task_id, seq) REFERENCES shard
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sound_name ON sound (name, score);
+
+-- Vectors of length 1, little-endian float32, as sqlite-vec reads them.
+CREATE TABLE embedding (
+    embedding_id INTEGER PRIMARY KEY,
+    task_id      INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    idx          INTEGER NOT NULL CHECK (idx >= 0),
+    start_ms     INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms       INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    text         TEXT,
+    vector       BLOB NOT NULL CHECK (length(vector) > 0 AND length(vector) % 4 = 0),
+    UNIQUE (task_id, seq, idx),
+    FOREIGN KEY (task_id, seq) REFERENCES shard
+) STRICT;
+
+CREATE TABLE trouble (
+    trouble_id INTEGER PRIMARY KEY,
+    path       TEXT NOT NULL,
+    path_raw   BLOB NOT NULL,
+    member     TEXT NOT NULL,
+    member_raw BLOB NOT NULL,
+    nth        INTEGER NOT NULL DEFAULT 0 CHECK (nth >= 0),
+    error_code TEXT NOT NULL,
+    error      TEXT NOT NULL,
+    job_id     INTEGER NOT NULL REFERENCES job,
+    at         TEXT NOT NULL,
+    UNIQUE (path_raw, member_raw, nth)
+) STRICT;
+
+CREATE VIRTUAL TABLE segment_fts USING fts5 (
+    text, content = 'segment_current', content_rowid = 'segment_id',
+    tokenize = 'unicode61 remove_diacritics 2'
+);
+-- With 4, the default, each entry is written again every four commits, and every sixteen, and so
+-- on, which takes as long as all else of the index; a search opens some more of its pieces for it.
+INSERT INTO segment_fts (segment_fts, rank) VALUES ('automerge', 8);
+
+CREATE TABLE tag (
+    media_id INTEGER NOT NULL REFERENCES media,
+    source   TEXT NOT NULL,
+    key      TEXT NOT NULL COLLATE NOCASE,
+    seq      INTEGER NOT NULL CHECK (seq >= 0),
+    value    TEXT NOT NULL,
+    start_ms INTEGER CHECK (start_ms >= 0),
+    end_ms   INTEGER CHECK (end_ms >= start_ms),
+    PRIMARY KEY (media_id, source, key, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The hash of all bytes of a file as they were first seen (of an archive as a whole), and when they
+-- were last seen equal. changed_at: other bytes, though size and time are the same.
+CREATE TABLE fixity (
+    path_raw    BLOB PRIMARY KEY,
+    path        TEXT NOT NULL,
+    size_bytes  INTEGER NOT NULL,
+    mtime_ns    INTEGER NOT NULL,
+    hash        BLOB NOT NULL CHECK (length(hash) = 16),
+    first_at    TEXT NOT NULL,
+    verified_at TEXT,
+    changed_at  TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX fixity_changed ON fixity (path_raw) WHERE changed_at IS NOT NULL;
+
+CREATE TABLE asking (
+    path_raw BLOB NOT NULL,
+    kind     TEXT NOT NULL,
+    path     TEXT NOT NULL,
+    stage_id INTEGER NOT NULL REFERENCES stage,
+    job_id   INTEGER NOT NULL REFERENCES job,
+    options  TEXT,
+    PRIMARY KEY (path_raw, kind)
+) STRICT, WITHOUT ROWID;
+
+-- Of a recording's content, whatever transcription is current: `said` are words of the machine's, at
+-- the time at which the transcription had them that was current then.
+CREATE TABLE correction (
+    correction_id INTEGER PRIMARY KEY,
+    media_id      INTEGER NOT NULL REFERENCES media,
+    start_ms      INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms        INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    said          TEXT NOT NULL CHECK (said <> ''),
+    meant         TEXT NOT NULL,
+    before        TEXT NOT NULL,
+    after         TEXT NOT NULL,
+    confirms      INTEGER NOT NULL CHECK (confirms IN (0, 1)),
+    made_by       TEXT NOT NULL,
+    made_at       TEXT NOT NULL,
+    source        TEXT NOT NULL,
+    state         TEXT NOT NULL
+                  CHECK (state IN ('applied', 'agreed', 'conflict', 'undone', 'confirmed')),
+    decided_by    TEXT,
+    decided_at    TEXT
+) STRICT;
+CREATE INDEX correction_media ON correction (media_id, start_ms);
+CREATE INDEX correction_conflict ON correction (media_id) WHERE state = 'conflict';
+
+-- The words of the current transcription that a correction stands on: `words` of a segment's words as
+-- the machine has them, from number `word` on. Of several segments only where they meet.
+CREATE TABLE correction_at (
+    correction_id INTEGER NOT NULL REFERENCES correction,
+    segment_id    INTEGER NOT NULL REFERENCES segment,
+    word          INTEGER NOT NULL CHECK (word >= 0),
+    words         INTEGER NOT NULL CHECK (words > 0),
+    PRIMARY KEY (correction_id, segment_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX correction_at_segment ON correction_at (segment_id);
+
+-- The machine's words of segments that have corrected ones in `word`.
+CREATE TABLE word_heard (
+    segment_id  INTEGER NOT NULL REFERENCES segment,
+    idx         INTEGER NOT NULL CHECK (idx >= 0),
+    start_ms    INTEGER NOT NULL CHECK (start_ms >= 0),
+    end_ms      INTEGER NOT NULL CHECK (end_ms >= start_ms),
+    text        TEXT NOT NULL,
+    probability REAL,
+    speaker_id  INTEGER,
+    PRIMARY KEY (segment_id, idx)
+) STRICT, WITHOUT ROWID;
+
+-- Recordings of which another transcription is current, or of whose transcription another piece is
+-- there: who commits that places their corrections before (store/corrections).
+CREATE TABLE correction_due (
+    media_id INTEGER PRIMARY KEY REFERENCES media
+) STRICT;
+
+-- What the machine made of those that are parted, at their part 0: the parts are joined to it when
+-- others speak, and parted anew.
+CREATE TABLE parted (
+    segment_id  INTEGER PRIMARY KEY REFERENCES segment,
+    end_ms      INTEGER NOT NULL CHECK (end_ms >= 0),
+    text        TEXT NOT NULL,
+    avg_logprob REAL
+) STRICT;
+
+-- What a task hears by itself, where that is more than the mix: number 1 to 8 of `segment.source`.
+CREATE TABLE source (
+    task_id INTEGER NOT NULL REFERENCES task,
+    source  INTEGER NOT NULL CHECK (source > 0),
+    label   TEXT NOT NULL CHECK (label <> ''),
+    PRIMARY KEY (task_id, source)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE person (
+    person_id INTEGER PRIMARY KEY,
+    name      TEXT NOT NULL UNIQUE COLLATE NOCASE CHECK (name <> '')
+) STRICT;
+
+-- What people said of voices. The vectors are copies: they outlive the diarizations they are from.
+CREATE TABLE person_voice (
+    person_voice_id INTEGER PRIMARY KEY,
+    person_id       INTEGER NOT NULL REFERENCES person,
+    media_id        INTEGER NOT NULL REFERENCES media,
+    speaker_id      INTEGER REFERENCES speaker,
+    denied          INTEGER NOT NULL CHECK (denied IN (0, 1)),
+    model_hash      TEXT NOT NULL,
+    vector          BLOB CHECK (length(vector) % 4 = 0),
+    UNIQUE (speaker_id, person_id)
+) STRICT;
+CREATE INDEX person_voice_person ON person_voice (person_id);
+
+CREATE TABLE person_like (
+    speaker_id INTEGER NOT NULL REFERENCES speaker,
+    person_id  INTEGER NOT NULL REFERENCES person,
+    likeness   REAL NOT NULL,
+    PRIMARY KEY (speaker_id, person_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX person_like_person ON person_like (person_id);
+
+CREATE TABLE voice_model (
+    model_hash TEXT PRIMARY KEY,
+    measured   INTEGER NOT NULL CHECK (measured IN (0, 1)),
+    voices     INTEGER NOT NULL,
+    people     INTEGER NOT NULL,
+    name_from  REAL,
+    group_from REAL,
+    last_group INTEGER NOT NULL
+) STRICT;
+
+-- Who commits that compares them before (store/register).
+CREATE TABLE speaker_due (
+    speaker_id INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE person_due (
+    person_id INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE run (
+    run_id            INTEGER PRIMARY KEY,
+    started_at        TEXT NOT NULL,
+    seen_at           TEXT NOT NULL,
+    ended_at          TEXT,
+    why               TEXT CHECK (why IN ('done', 'until', 'interrupted', 'paused', 'failed', 'lost')),
+    reason            TEXT NOT NULL DEFAULT '',
+    devices           TEXT NOT NULL DEFAULT '',
+    recordings_done   INTEGER NOT NULL DEFAULT 0 CHECK (recordings_done >= 0),
+    recordings_failed INTEGER NOT NULL DEFAULT 0 CHECK (recordings_failed >= 0),
+    recordings_left   INTEGER NOT NULL DEFAULT 0 CHECK (recordings_left >= 0),
+    audio_ms          INTEGER NOT NULL DEFAULT 0 CHECK (audio_ms >= 0),
+    work_ms           INTEGER NOT NULL DEFAULT 0 CHECK (work_ms >= 0)
+) STRICT;
+
+CREATE TABLE run_sample (
+    run_id          INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+    device          TEXT NOT NULL,
+    at              TEXT NOT NULL,
+    span_ms         INTEGER NOT NULL CHECK (span_ms >= 0),
+    busy_ms         INTEGER NOT NULL CHECK (busy_ms >= 0),
+    audio_ms        INTEGER NOT NULL CHECK (audio_ms >= 0),
+    memory_bytes    INTEGER NOT NULL DEFAULT 0 CHECK (memory_bytes >= 0),
+    predicted_bytes INTEGER NOT NULL DEFAULT 0 CHECK (predicted_bytes >= 0),
+    slots           INTEGER NOT NULL DEFAULT 0 CHECK (slots >= 0),
+    windows         INTEGER NOT NULL DEFAULT 0 CHECK (windows >= 0),
+    seen_ms         INTEGER NOT NULL DEFAULT 0 CHECK (seen_ms >= 0),
+    left_ms         INTEGER NOT NULL DEFAULT 0 CHECK (left_ms >= 0),
+    load_ms         INTEGER CHECK (load_ms >= 0),
+    energy_j        INTEGER CHECK (energy_j >= 0),
+    temperature_c   INTEGER CHECK (temperature_c >= 0),
+    used_bytes      INTEGER CHECK (used_bytes >= 0),
+    PRIMARY KEY (run_id, device, at)
+) STRICT, WITHOUT ROWID;
+-- Samples of long ago go with each new one (store/runs.c).
+CREATE INDEX run_sample_at ON run_sample (at);
+
+-- A row from the beginning to the end of a transaction of many results: what is due then is made
+-- when it goes. Nobody else ever sees one. Without it each row's triggers do all of it at once.
+CREATE TABLE batch (
+    id       INTEGER PRIMARY KEY CHECK (id = 1),
+    segments INTEGER NOT NULL -- the highest number of one before; those above are the batch's
+) STRICT;
+
+-- A recording's tasks change several times until it is done. Outside of a batch each change is a
+-- batch of its own.
+CREATE TABLE figure_due (media_id INTEGER PRIMARY KEY) STRICT;
+
+-- ------------------------------------------------------------------------ what people read
+--
+-- In joins `m.media_id = +p.media_id` (true for every main place) lets a search begin at the places,
+-- by path; the plus keeps it from looking a main place up among its duplicates.
+
+-- `INSERT INTO choice` looks a recording over. A view with a trigger, because three triggers below
+-- do the same, and SQLite has no other way to call it.
+CREATE VIEW choice AS SELECT 0 AS media_id WHERE 0;
+
+CREATE VIEW segment_current AS
+SELECT g.segment_id, g.text FROM segment g JOIN task t ON t.task_id = g.task_id WHERE t.current;
+
+-- Each shows what is current; with `_all` it has the results of every stage, and says which are.
+CREATE VIEW tasks AS
+SELECT t.task_id, p.path, p.member, s.name AS stage, s.model,
+       CASE WHEN t.state <> 'pending' THEN t.state
+            WHEN t.absent THEN 'absent'
+            WHEN t.paused THEN 'paused'
+            WHEN t.waits = 'source' THEN 'waiting'
+            WHEN t.waits = 'settling' THEN 'settling'
+            WHEN t.shards_done > 0 THEN 'started'
+            ELSE 'pending' END AS state,
+       t.shards_done, t.shards_total, t.attempts, t.suspect, t.retry_at,
+       t.error_code AS code, t.error AS reason, t.settled_at,
+       t.job_id, t.media_id, t.stage_id, t.asked, t.wanted, t.current, t.pinned
+FROM task t
+JOIN media m ON m.media_id = t.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+JOIN stage s ON s.stage_id = t.stage_id;
+
+CREATE VIEW progress AS
+SELECT s.name AS stage, s.model, n.tasks AS recordings, n.done, n.failed, n.pending, n.waiting,
+       n.paused, n.absent, n.cancelled, n.unknown,
+       round(n.audio_known_ms / 3600000.0, 2) AS hours_known,
+       round(n.audio_done_ms / 3600000.0, 2) AS hours_done,
+       round(n.audio_left_ms / 3600000.0, 2) AS hours_left,
+       round(100.0 * (n.done + n.failed + n.cancelled) / max(n.tasks, 1), 1) AS percent_settled,
+       n.bytes_pending, s.stage_id, n.superseded
+FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id;
+
+-- Full text with its recordings: `WHERE query = 'market'` asks the index.
+CREATE VIEW said AS
+SELECT p.path, p.member,
+       CASE WHEN g.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', g.start_ms / 3600000, g.start_ms / 60000 % 60,
+                        g.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', g.start_ms / 60000, g.start_ms / 1000 % 60) END AS start,
+       ifnull(k.name, k.label) AS speaker, g.text, g.language, g.start_ms, g.end_ms,
+       f.segment_fts AS query, f.rank, t.media_id, g.segment_id
+FROM segment_fts f
+JOIN segment g ON g.segment_id = f.rowid
+JOIN task t ON t.task_id = g.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN place p ON p.place_id = m.place_id
+LEFT JOIN speaker k ON k.speaker_id = g.speaker_id;
+
+CREATE VIEW turns_all AS
+SELECT p.path, p.member,
+       CASE WHEN u.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', u.start_ms / 3600000, u.start_ms / 60000 % 60,
+                        u.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', u.start_ms / 60000, u.start_ms / 1000 % 60) END AS start,
+       CASE WHEN u.end_ms >= 3600000
+            THEN printf('%d:%02d:%02d', u.end_ms / 3600000, u.end_ms / 60000 % 60,
+                        u.end_ms / 1000 % 60)
+            ELSE printf('%d:%02d', u.end_ms / 60000, u.end_ms / 1000 % 60) END AS end,
+       ifnull(k.name, k.label) AS speaker, k.label, u.start_ms, u.end_ms, u.idx,
+       s.name AS stage, s.model, t.media_id, u.task_id, u.speaker_id, t.current
+FROM turn u
+JOIN speaker k ON k.speaker_id = u.speaker_id
+JOIN task t ON t.task_id = u.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
+
+CREATE VIEW turns AS
+SELECT path, member, start, "end", speaker, label, start_ms, end_ms, idx, stage, model, media_id,
+       task_id, speaker_id
+FROM turns_all WHERE current;
+
+CREATE VIEW sounds_all AS
+SELECT p.path, p.member,
+       CASE WHEN d.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', d.start_ms / 3600000, d.start_ms / 60000 % 60,
+                        d.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', d.start_ms / 60000, d.start_ms / 1000 % 60) END AS start,
+       CASE WHEN d.end_ms >= 3600000
+            THEN printf('%d:%02d:%02d', d.end_ms / 3600000, d.end_ms / 60000 % 60,
+                        d.end_ms / 1000 % 60)
+            ELSE printf('%d:%02d', d.end_ms / 60000, d.end_ms / 1000 % 60) END AS end,
+       d.name AS sound, round(d.score, 3) AS score, d.start_ms, d.end_ms, d.class_id,
+       s.name AS stage, s.model, t.media_id, d.task_id, t.current
+FROM sound d
+JOIN task t ON t.task_id = d.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
+
+CREATE VIEW sounds AS
+SELECT path, member, start, "end", sound, score, start_ms, end_ms, class_id, stage, model,
+       media_id, task_id
+FROM sounds_all WHERE current;
+
+CREATE VIEW passages_all AS
+SELECT p.path, p.member,
+       CASE WHEN e.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', e.start_ms / 3600000, e.start_ms / 60000 % 60,
+                        e.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', e.start_ms / 60000, e.start_ms / 1000 % 60) END AS start,
+       CASE WHEN e.end_ms >= 3600000
+            THEN printf('%d:%02d:%02d', e.end_ms / 3600000, e.end_ms / 60000 % 60,
+                        e.end_ms / 1000 % 60)
+            ELSE printf('%d:%02d', e.end_ms / 60000, e.end_ms / 1000 % 60) END AS end,
+       e.text, e.start_ms, e.end_ms, length(e.vector) / 4 AS size, e.vector,
+       s.name AS stage, s.model, s.source_id, t.media_id, e.task_id, e.embedding_id, t.current
+FROM embedding e
+JOIN task t ON t.task_id = e.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
+
+CREATE VIEW passages AS
+SELECT path, member, start, "end", text, start_ms, end_ms, size, vector, stage, model, source_id,
+       media_id, task_id, embedding_id
+FROM passages_all WHERE current;
+
+CREATE VIEW tags AS
+SELECT p.path, p.member, g.key, g.value, g.source, g.seq, g.media_id
+FROM tag g
+JOIN media m ON m.media_id = g.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE g.source <> 'chapter' AND NOT m.replaced;
+
+CREATE VIEW chapters AS
+SELECT p.path, p.member,
+       CASE WHEN g.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', g.start_ms / 3600000, g.start_ms / 60000 % 60,
+                        g.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', g.start_ms / 60000, g.start_ms / 1000 % 60) END AS start,
+       g.value AS title, g.start_ms, g.end_ms, g.seq, g.media_id
+FROM tag g
+JOIN media m ON m.media_id = g.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE g.source = 'chapter' AND NOT m.replaced;
+
+CREATE VIEW archive AS
+SELECT recordings, done, failed, pending, waiting, paused, absent, cancelled, unknown,
+       round(audio_known_ms / 3600000.0, 2) AS hours_known,
+       round(audio_done_ms / 3600000.0, 2) AS hours_done,
+       round(audio_left_ms / 3600000.0, 2) AS hours_left,
+       round(100.0 * (done + failed + cancelled) / max(recordings, 1), 1) AS percent_settled,
+       bytes_unknown
+FROM catalog_total;
+
+-- A recording once for every reason, with all the stages that it kept from it.
+CREATE VIEW failures AS
+SELECT 'failed' AS kind, p.path, p.member, f.code, f.reason,
+       (SELECT group_concat(name, ', ') FROM
+        (SELECT s.name FROM task t JOIN stage s ON s.stage_id = t.stage_id
+         WHERE t.media_id = f.media_id AND t.state = 'failed' AND t.wanted
+           AND t.error_code IS f.code AND t.error IS f.reason ORDER BY s.stage_id)) AS stage,
+       f.attempts, f.at, f.media_id
+FROM (SELECT media_id, error_code AS code, error AS reason, max(attempts) AS attempts,
+             max(settled_at) AS at
+      FROM task WHERE state = 'failed' AND wanted GROUP BY media_id, error_code, error) f
+JOIN media m ON m.media_id = f.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+UNION ALL
+SELECT 'damaged', p.path, p.member, '', m.damage, '', 0, m.decoded_at, m.media_id
+FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE m.damage IS NOT NULL AND NOT m.replaced
+UNION ALL
+SELECT 'absent', p.path, p.member, 'missing',
+       'not there any more when the archive was last enqueued; enqueue it again when it is back',
+       (SELECT group_concat(name, ', ') FROM
+        (SELECT s.name FROM task t JOIN stage s ON s.stage_id = t.stage_id
+         WHERE t.media_id = f.media_id AND t.state = 'pending' AND t.absent = 1 AND t.wanted
+         ORDER BY s.stage_id)),
+       f.attempts, p.gone_at, f.media_id
+FROM (SELECT media_id, max(attempts) AS attempts
+      FROM task INDEXED BY task_absent
+      WHERE state = 'pending' AND absent = 1 AND wanted GROUP BY media_id) f
+JOIN media m ON m.media_id = f.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+UNION ALL
+SELECT 'unreadable', path, member, error_code, error, '', 0, at, NULL FROM trouble
+UNION ALL
+SELECT 'changed', f.path, '', 'changed',
+       'other bytes than before, with the same size and time: bring it back from a copy', '', 0,
+       f.changed_at, (SELECT p.media_id FROM place p WHERE p.path_raw = f.path_raw
+                      AND p.member_raw = x'' AND p.state <> 'replaced')
+FROM fixity f WHERE f.changed_at IS NOT NULL AND EXISTS
+    (SELECT 1 FROM place p WHERE p.path_raw = f.path_raw AND p.state = 'present'
+     AND p.file_size_bytes = f.size_bytes AND p.mtime_ns = f.mtime_ns);
+
+CREATE VIEW corrections AS
+SELECT p.path, p.member,
+       CASE WHEN c.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', c.start_ms / 3600000, c.start_ms / 60000 % 60,
+                        c.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', c.start_ms / 60000, c.start_ms / 1000 % 60) END AS start,
+       c.said, c.meant, c.state, c.made_by, c.made_at, c.source, c.decided_by, c.decided_at,
+       c.before, c.after, c.start_ms, c.end_ms, c.media_id, c.correction_id
+FROM correction c
+JOIN media m ON m.media_id = c.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
+
+CREATE VIEW transcript_all AS
+SELECT p.path, p.member,
+       CASE WHEN g.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', g.start_ms / 3600000, g.start_ms / 60000 % 60,
+                        g.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', g.start_ms / 60000, g.start_ms / 1000 % 60) END AS start,
+       CASE WHEN g.end_ms >= 3600000
+            THEN printf('%d:%02d:%02d', g.end_ms / 3600000, g.end_ms / 60000 % 60,
+                        g.end_ms / 1000 % 60)
+            ELSE printf('%d:%02d', g.end_ms / 60000, g.end_ms / 1000 % 60) END AS end,
+       ifnull(k.name, k.label) AS speaker,
+       g.text, g.heard, g.language, g.start_ms, g.end_ms,
+       s.name AS stage, s.model, g.avg_logprob, g.no_speech_prob, g.compression_ratio,
+       g.temperature, g.attempts, g.speech_prob, g.reason,
+       p.state AS place_state, t.media_id, g.task_id, g.segment_id, g.speaker_id, t.current,
+       x.label AS source
+FROM segment g
+JOIN task t ON t.task_id = g.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+LEFT JOIN speaker k ON k.speaker_id = g.speaker_id
+LEFT JOIN source x ON x.task_id = g.task_id AND x.source = g.source;
+
+CREATE VIEW transcript AS
+SELECT path, member, start, "end", speaker, text, heard, language, start_ms, end_ms, stage, model,
+       avg_logprob, no_speech_prob, compression_ratio, temperature, attempts, speech_prob, reason,
+       place_state, media_id, task_id, segment_id, speaker_id, source
+FROM transcript_all WHERE current AND (text <> '' OR heard IS NULL);
+
+CREATE VIEW words_all AS
+SELECT p.path, p.member,
+       CASE WHEN w.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d.%03d', w.start_ms / 3600000, w.start_ms / 60000 % 60,
+                        w.start_ms / 1000 % 60, w.start_ms % 1000)
+            ELSE printf('%d:%02d.%03d', w.start_ms / 60000, w.start_ms / 1000 % 60,
+                        w.start_ms % 1000) END AS start,
+       trim(w.text) AS word, ifnull(k.name, k.label) AS speaker, w.probability, w.start_ms,
+       w.end_ms, g.language, w.idx, s.name AS stage, s.model, t.media_id, g.task_id, g.segment_id,
+       w.speaker_id, t.current, x.label AS source
+FROM word w
+JOIN segment g ON g.segment_id = w.segment_id
+JOIN task t ON t.task_id = g.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+LEFT JOIN speaker k ON k.speaker_id = w.speaker_id
+LEFT JOIN source x ON x.task_id = g.task_id AND x.source = g.source;
+
+CREATE VIEW words AS
+SELECT path, member, start, word, speaker, probability, start_ms, end_ms, language, idx, stage,
+       model, media_id, task_id, segment_id, speaker_id, source
+FROM words_all WHERE current;
+
+-- Of each voice the person that it is most like, of each person the voice in a recording that is
+-- most like theirs, and none where somebody has the name already.
+CREATE VIEW proposals AS
+SELECT p.path, p.member, k.label, n.name, l.likeness, v.measured, k.media_id, k.task_id,
+       k.speaker_id, l.person_id
+FROM person_like l
+JOIN person n ON n.person_id = l.person_id
+JOIN speaker k ON k.speaker_id = l.speaker_id
+JOIN task t ON t.task_id = k.task_id
+JOIN media m ON m.media_id = k.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN voice_model v ON v.model_hash = s.model_hash
+WHERE t.current AND k.name IS NULL AND l.likeness >= v.name_from
+  AND NOT EXISTS (SELECT 1 FROM person_like o WHERE o.speaker_id = l.speaker_id
+                  AND (o.likeness > l.likeness
+                       OR (o.likeness = l.likeness AND o.person_id < l.person_id)))
+  AND NOT EXISTS (SELECT 1 FROM speaker x CROSS JOIN person_like o ON o.speaker_id = x.speaker_id
+                  WHERE x.task_id = k.task_id AND x.name IS NULL AND o.person_id = l.person_id
+                  AND (o.likeness > l.likeness
+                       OR (o.likeness = l.likeness AND o.speaker_id < l.speaker_id)))
+  AND NOT EXISTS (SELECT 1 FROM speaker x WHERE x.task_id = k.task_id AND n.name = x.name);
+
+CREATE VIEW voice_groups AS
+SELECT k.group_id, count(*) AS voices, count(DISTINCT k.media_id) AS recordings,
+       round(sum(k.speech_ms) / 60000.0, 1) AS minutes, sum(k.speech_ms) AS speech_ms, s.model
+FROM speaker k
+JOIN task t ON t.task_id = k.task_id
+JOIN stage s ON s.stage_id = t.stage_id
+WHERE k.group_id IS NOT NULL AND t.current
+GROUP BY k.group_id;
+
+CREATE VIEW speakers_all AS
+SELECT p.path, p.member, ifnull(k.name, k.label) AS speaker, k.label, k.name,
+       CASE WHEN k.speech_ms >= 3600000
+            THEN printf('%d:%02d:%02d', k.speech_ms / 3600000, k.speech_ms / 60000 % 60,
+                        k.speech_ms / 1000 % 60)
+            ELSE printf('%d:%02d', k.speech_ms / 60000, k.speech_ms / 1000 % 60) END AS speech,
+       round(k.speech_ms / 60000.0, 1) AS minutes, k.speech_ms,
+       (SELECT count(*) FROM turn u WHERE u.speaker_id = k.speaker_id) AS turns,
+       (SELECT count(*) FROM segment g JOIN task gt ON gt.task_id = g.task_id
+        WHERE g.speaker_id = k.speaker_id AND gt.current) AS segments,
+       s.name AS stage, s.model, k.media_id, k.task_id, k.speaker_id, t.current,
+       (SELECT v.person_id FROM person_voice v
+        WHERE v.speaker_id = k.speaker_id AND NOT v.denied) AS person_id,
+       k.group_id
+FROM speaker k
+JOIN task t ON t.task_id = k.task_id
+JOIN media m ON m.media_id = k.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
+
+CREATE VIEW speakers AS
+SELECT path, member, speaker, label, name, speech, minutes, speech_ms, turns, segments, stage,
+       model, media_id, task_id, speaker_id, person_id, group_id
+FROM speakers_all WHERE current;
+
+CREATE VIEW results_all AS
+SELECT path, member, stage, model_hash, params, seq, shard_start_ms, shard_end_ms, shard_language,
+       language_prob, windows, dropped, idx, start_ms, end_ms, text, language, avg_logprob,
+       no_speech_prob, compression_ratio, temperature, attempts, speech_prob, reason, words,
+       speaker, sounds, vectors, current, source
+FROM (SELECT p.path, p.member, p.path_raw, p.member_raw, p.nth, s.name AS stage,
+             s.model_hash, s.params,
+             h.seq, h.start_ms AS shard_start_ms, h.end_ms AS shard_end_ms,
+             h.language AS shard_language, h.language_prob, h.windows, 0 AS dropped, g.idx,
+             g.start_ms, g.end_ms, g.text, g.language, g.avg_logprob, g.no_speech_prob,
+             g.compression_ratio, g.temperature, g.attempts, g.speech_prob, g.reason,
+             (SELECT group_concat(json_array(start_ms, end_ms, text, probability, label))
+              FROM (SELECT w.*, (SELECT label FROM speaker y WHERE y.speaker_id = w.speaker_id)
+                        AS label
+                    FROM word w WHERE w.segment_id = g.segment_id ORDER BY w.idx)) AS words,
+             k.label AS speaker,
+             iif(ifnull(g.idx, 0) = 0,
+                 (SELECT group_concat(json_array(start_ms, end_ms, class_id, name, score))
+                  FROM (SELECT * FROM sound d WHERE d.task_id = h.task_id AND d.seq = h.seq
+                        ORDER BY d.idx)), NULL) AS sounds,
+             iif(ifnull(g.idx, 0) = 0,
+                 (SELECT group_concat(json_array(start_ms, end_ms, text, hex(vector)))
+                  FROM (SELECT * FROM embedding e WHERE e.task_id = h.task_id AND e.seq = h.seq
+                        ORDER BY e.idx)), NULL) AS vectors, t.current, x.label AS source
+      FROM shard h
+      JOIN task t ON t.task_id = h.task_id
+      JOIN media m ON m.media_id = t.media_id
+      JOIN stage s ON s.stage_id = t.stage_id
+      JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+      LEFT JOIN segment g ON g.task_id = h.task_id AND g.seq = h.seq
+      LEFT JOIN speaker k ON k.speaker_id = g.speaker_id
+      LEFT JOIN source x ON x.task_id = g.task_id AND x.source = g.source
+      UNION ALL
+      SELECT p.path, p.member, p.path_raw, p.member_raw, p.nth, s.name, s.model_hash, s.params,
+             h.seq, h.start_ms, h.end_ms, h.language, h.language_prob, h.windows, 1, d.idx,
+             d.start_ms, d.end_ms, d.text, d.language, d.avg_logprob, d.no_speech_prob,
+             d.compression_ratio, d.temperature, d.attempts, d.speech_prob, d.reason, NULL,
+             NULL, NULL, NULL, t.current, x.label
+      FROM dropped d
+      JOIN shard h ON h.task_id = d.task_id AND h.seq = d.seq
+      JOIN task t ON t.task_id = h.task_id
+      JOIN media m ON m.media_id = t.media_id
+      JOIN stage s ON s.stage_id = t.stage_id
+      JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+      LEFT JOIN source x ON x.task_id = d.task_id AND x.source = d.source
+      UNION ALL
+      SELECT p.path, p.member, p.path_raw, p.member_raw, p.nth, s.name, s.model_hash, s.params,
+             NULL, NULL, NULL, '', NULL, NULL, 0, u.idx, u.start_ms, u.end_ms, '', '',
+             NULL, NULL, NULL, NULL, NULL, NULL, '', NULL, k.label, NULL, hex(k.vector),
+             t.current, NULL
+      FROM turn u
+      JOIN speaker k ON k.speaker_id = u.speaker_id
+      JOIN task t ON t.task_id = u.task_id
+      JOIN media m ON m.media_id = t.media_id
+      JOIN stage s ON s.stage_id = t.stage_id
+      JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id)
+ORDER BY path_raw, member_raw, nth, stage, model_hash, params, seq IS NULL, seq, dropped, idx;
+
+CREATE VIEW results AS
+SELECT path, member, stage, model_hash, params, seq, shard_start_ms, shard_end_ms, shard_language,
+       language_prob, windows, dropped, idx, start_ms, end_ms, text, language, avg_logprob,
+       no_speech_prob, compression_ratio, temperature, attempts, speech_prob, reason, words,
+       speaker, sounds, vectors, source
+FROM results_all WHERE current;
+
+CREATE VIEW recordings AS
+SELECT m.media_id, p.path, p.member, ifnull(m.state, 'done') AS state,
+       CASE WHEN m.duration_ms >= 3600000
+            THEN printf('%d:%02d:%02d', m.duration_ms / 3600000, m.duration_ms / 60000 % 60,
+                        m.duration_ms / 1000 % 60)
+            ELSE printf('%d:%02d', m.duration_ms / 60000, m.duration_ms / 1000 % 60)
+       END AS duration,
+       m.duration_ms,
+       ifnull((SELECT h.language FROM shard h JOIN task t ON t.task_id = h.task_id
+               WHERE t.media_id = m.media_id AND t.current AND h.language <> ''
+               GROUP BY h.language ORDER BY sum(h.end_ms - h.start_ms) DESC, h.language LIMIT 1),
+              '') AS language,
+       (SELECT count(*) FROM segment g JOIN task t ON t.task_id = g.task_id
+        WHERE t.media_id = m.media_id AND t.current) AS segments,
+       m.places, m.size_bytes, m.container, m.codec, m.sample_rate_hz, m.channels, m.title,
+       m.recorded_on, m.recorded_from,
+       m.damage, p.state AS place_state, m.created_at, m.decoded_at, m.audio_tracks,
+       -- The transcription's, else that of another stage.
+       (SELECT t.left_out FROM task t JOIN stage s ON s.stage_id = t.stage_id
+        WHERE t.media_id = m.media_id AND t.current
+        ORDER BY s.name = 'transcribe' DESC, t.left_out IS NULL, t.task_id LIMIT 1) AS left_out,
+       (SELECT t.speech_ms FROM task t JOIN stage s ON s.stage_id = t.stage_id
+        WHERE t.media_id = m.media_id AND t.current AND s.name = 'transcribe') AS speech_ms,
+       -- Rounded down: 1.0 only where nothing is without a text.
+       (SELECT (t.speech_ms - t.dropped_ms - t.missing_ms) * 10000 / nullif(t.speech_ms, 0)
+               / 10000.0
+        FROM task t JOIN stage s ON s.stage_id = t.stage_id
+        WHERE t.media_id = m.media_id AND t.current AND s.name = 'transcribe') AS text_share
+FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE NOT m.replaced;
+
+-- What somebody corrected or confirmed is no doubt any more.
+CREATE VIEW doubts_all AS
+SELECT p.path, p.member,
+       CASE WHEN g.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', g.start_ms / 3600000, g.start_ms / 60000 % 60,
+                        g.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', g.start_ms / 60000, g.start_ms / 1000 % 60) END AS start,
+       'kept' AS outcome, g.text, g.reason, g.language, g.start_ms, g.end_ms,
+       g.avg_logprob, g.no_speech_prob, g.compression_ratio, g.temperature, g.attempts,
+       g.speech_prob, s.name AS stage, s.model, t.media_id, g.task_id, g.segment_id, t.current
+FROM segment g
+JOIN task t ON t.task_id = g.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE g.reason <> ''
+  AND NOT EXISTS (SELECT 1 FROM correction_at a WHERE a.segment_id = g.segment_id)
+UNION ALL
+SELECT p.path, p.member,
+       CASE WHEN d.start_ms >= 3600000
+            THEN printf('%d:%02d:%02d', d.start_ms / 3600000, d.start_ms / 60000 % 60,
+                        d.start_ms / 1000 % 60)
+            ELSE printf('%d:%02d', d.start_ms / 60000, d.start_ms / 1000 % 60) END,
+       iif(d.text = '', 'missing', 'dropped'), d.text, d.reason, d.language, d.start_ms, d.end_ms,
+       d.avg_logprob, d.no_speech_prob, d.compression_ratio, d.temperature, d.attempts,
+       d.speech_prob, s.name, s.model, t.media_id, d.task_id, NULL, t.current
+FROM dropped d
+JOIN task t ON t.task_id = d.task_id
+JOIN media m ON m.media_id = t.media_id
+JOIN stage s ON s.stage_id = t.stage_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id;
+
+CREATE VIEW doubts AS
+SELECT path, member, start, outcome, text, reason, language, start_ms, end_ms, avg_logprob,
+       no_speech_prob, compression_ratio, temperature, attempts, speech_prob, stage, model,
+       media_id, task_id, segment_id
+FROM doubts_all WHERE current;
+
+-- ------------------------------------------------------------------------------- triggers
+
+CREATE TRIGGER stage_insert AFTER INSERT ON stage BEGIN
+    INSERT INTO stage_total (stage_id) VALUES (new.stage_id);
+END;
+
+CREATE TRIGGER media_insert AFTER INSERT ON media BEGIN
+    UPDATE catalog_total SET recordings = recordings + 1,
+                             damaged = damaged + (new.damage IS NOT NULL);
+END;
+
+CREATE TRIGGER media_absent AFTER UPDATE OF places ON media
+WHEN (old.places = 0) <> (new.places = 0) BEGIN
+    UPDATE task SET absent = (new.places = 0) WHERE media_id = new.media_id;
+END;
+
+CREATE TRIGGER media_replaced AFTER UPDATE OF replaced ON media
+WHEN new.replaced <> old.replaced BEGIN
+    UPDATE catalog_total SET
+        recordings = recordings + old.replaced - new.replaced,
+        damaged = damaged + (new.damage IS NOT NULL) * (old.replaced - new.replaced);
+    INSERT INTO choice VALUES (new.media_id);
+END;
+
+CREATE TRIGGER media_damage AFTER UPDATE OF damage ON media
+WHEN (old.damage IS NULL) <> (new.damage IS NULL) AND NOT new.replaced BEGIN
+    UPDATE catalog_total SET damaged = damaged + (new.damage IS NOT NULL)
+                                               - (old.damage IS NOT NULL);
+END;
+
+CREATE TRIGGER media_figures AFTER UPDATE OF state, counted_ms, audio_done_ms ON media
+WHEN old.state IS NOT new.state OR (new.state IS NOT NULL AND
+     (old.counted_ms IS NOT new.counted_ms OR old.audio_done_ms <> new.audio_done_ms)) BEGIN
+    UPDATE catalog_total SET
+        waiting = waiting + (new.state IS 'waiting') - (old.state IS 'waiting'),
+        paused = paused + (new.state IS 'paused') - (old.state IS 'paused'),
+        absent = absent + (new.state IS 'absent') - (old.state IS 'absent'),
+        done = done + (new.state IS 'done') - (old.state IS 'done'),
+        failed = failed + (new.state IS 'failed') - (old.state IS 'failed'),
+        cancelled = cancelled + (new.state IS 'cancelled') - (old.state IS 'cancelled'),
+        bytes_known = bytes_known
+            + (new.state IS NOT NULL AND new.counted_ms IS NOT NULL) * new.size_bytes
+            - (old.state IS NOT NULL AND old.counted_ms IS NOT NULL) * old.size_bytes,
+        audio_known_ms = audio_known_ms
+            + (new.state IS NOT NULL) * ifnull(new.counted_ms, 0)
+            - (old.state IS NOT NULL) * ifnull(old.counted_ms, 0),
+        audio_done_ms = audio_done_ms + new.audio_done_ms - old.audio_done_ms,
+        (pending, unknown, bytes_unknown, audio_left_ms) =
+            (SELECT pending + o.now - o.was,
+                    unknown + (new.counted_ms IS NULL) * o.now - (old.counted_ms IS NULL) * o.was,
+                    bytes_unknown + (new.counted_ms IS NULL) * o.now * new.size_bytes
+                                  - (old.counted_ms IS NULL) * o.was * old.size_bytes,
+                    audio_left_ms
+                        + max(ifnull(new.counted_ms, 0) - new.audio_done_ms, 0) * o.now
+                        - max(ifnull(old.counted_ms, 0) - old.audio_done_ms, 0) * o.was
+             FROM (SELECT new.state IS 'pending' OR new.state IS 'started' AS now,
+                          old.state IS 'pending' OR old.state IS 'started' AS was) AS o);
+END;
+
+CREATE TRIGGER media_duration AFTER UPDATE OF duration_ms ON media
+WHEN old.duration_ms IS NOT new.duration_ms BEGIN
+    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
+END;
+
+CREATE TRIGGER media_duration_insert AFTER INSERT ON media WHEN new.duration_ms IS NOT NULL BEGIN
+    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
+END;
+
+CREATE TRIGGER place_replaced AFTER UPDATE OF state ON place
+WHEN new.state = 'replaced' AND old.state <> 'replaced' BEGIN
+    UPDATE media SET replaced = 1
+    WHERE media_id = new.media_id AND NOT EXISTS
+        (SELECT 1 FROM place p WHERE p.media_id = new.media_id AND p.state <> 'replaced');
+END;
+
+CREATE TRIGGER place_of_replaced AFTER INSERT ON place
+WHEN new.state <> 'replaced' AND (SELECT replaced FROM media WHERE media_id = new.media_id) BEGIN
+    UPDATE media SET replaced = 0 WHERE media_id = new.media_id;
+END;
+
+-- A recording's main place: what is present comes before what is not, a file before a member of an
+-- archive, then the oldest. Where the main one goes, one in its folder comes before others; where
+-- none is present, the one that went last of those that vanished.
+CREATE TRIGGER place_insert AFTER INSERT ON place BEGIN
+    UPDATE media SET
+        place_id = iif(place_id IS NULL OR (new.state = 'present' AND (places = 0
+                OR (new.member_raw <> x'', new.place_id) <
+                   (SELECT p.member_raw <> x'', p.place_id FROM place p
+                    WHERE p.place_id = media.place_id))), new.place_id, place_id),
+        places = places + (new.state = 'present')
+    WHERE media_id = new.media_id;
+    UPDATE catalog_total SET places = places + (new.state = 'present'),
+                             vanished = vanished + (new.state = 'vanished');
+END;
+
+CREATE TRIGGER place_back AFTER UPDATE OF state ON place
+WHEN new.state = 'present' AND old.state <> 'present' BEGIN
+    UPDATE media SET
+        place_id = iif(places = 0 OR (new.member_raw <> x'', new.place_id) <
+                   (SELECT p.member_raw <> x'', p.place_id FROM place p
+                    WHERE p.place_id = media.place_id), new.place_id, place_id),
+        places = places + 1
+    WHERE media_id = new.media_id;
+    UPDATE catalog_total SET places = places + 1, vanished = vanished - (old.state = 'vanished');
+END;
+
+CREATE TRIGGER place_gone AFTER UPDATE OF state ON place
+WHEN new.state <> 'present' AND old.state <> new.state BEGIN
+    UPDATE media SET
+        place_id = iif(place_id <> new.place_id, place_id,
+            ifnull((SELECT p.place_id FROM place p
+                    WHERE p.media_id = new.media_id AND (p.state = 'present'
+                        OR (p.state = 'vanished' AND new.state = 'replaced'))
+                    ORDER BY p.state = 'present' DESC, p.gone_at DESC, p.member_raw <> x'',
+                        rtrim(p.path, replace(p.path, '/', '')) =
+                            rtrim(new.path, replace(new.path, '/', '')) DESC,
+                        p.place_id LIMIT 1),
+                   place_id)),
+        places = places - (old.state = 'present')
+    WHERE media_id = new.media_id;
+    UPDATE catalog_total SET places = places - (old.state = 'present'),
+        vanished = vanished + (new.state = 'vanished') - (old.state = 'vanished');
+END;
+
+CREATE TRIGGER task_waits AFTER INSERT ON task
+WHEN new.state = 'pending' AND (SELECT source_id FROM stage WHERE stage_id = new.stage_id)
+BEGIN
+    UPDATE task SET waits = 'source' WHERE task_id = new.task_id AND NOT EXISTS
+        (SELECT 1 FROM task s WHERE s.media_id = new.media_id AND s.state = 'done' AND
+         s.stage_id = (SELECT source_id FROM stage WHERE stage_id = new.stage_id));
+END;
+
+-- Most recordings have one task of each kind, and nothing to choose.
+CREATE TRIGGER task_choice_insert AFTER INSERT ON task
+WHEN EXISTS (SELECT 1 FROM task o JOIN stage a ON a.stage_id = o.stage_id
+             WHERE o.media_id = new.media_id AND o.task_id <> new.task_id
+               AND a.name = (SELECT name FROM stage WHERE stage_id = new.stage_id))
+     OR EXISTS (SELECT 1 FROM stage s JOIN task o ON o.stage_id = s.source_id
+                WHERE s.stage_id = new.stage_id AND o.media_id = new.media_id
+                  AND NOT o.wanted AND o.state <> 'done') BEGIN
+    INSERT INTO choice VALUES (new.media_id);
+END;
+
+-- As in 0004, and what was made of it may not be wanted any more.
+CREATE TRIGGER task_source_undone AFTER UPDATE OF state ON task
+WHEN new.state <> 'done' AND old.state = 'done' BEGIN
+    DELETE FROM shard WHERE task_id IN
+        (SELECT task_id FROM task WHERE media_id = new.media_id AND stage_id IN
+            (SELECT stage_id FROM stage WHERE source_id = new.stage_id));
+    UPDATE task SET waits = 'source',
+                    state = iif(state = 'done', 'pending', state),
+                    settled_at = iif(state = 'done', NULL, settled_at)
+    WHERE media_id = new.media_id
+      AND stage_id IN (SELECT stage_id FROM stage WHERE source_id = new.stage_id);
+    INSERT INTO choice SELECT new.media_id
+    WHERE EXISTS (SELECT 1 FROM stage WHERE source_id = new.stage_id);
+END;
+
+CREATE TRIGGER task_choice_delete AFTER DELETE ON task BEGIN
+    INSERT INTO choice VALUES (old.media_id);
+END;
+
+-- A result that is still on its way must not find another task under the number of a deleted one:
+-- who inserts looks here.
+CREATE TRIGGER task_number AFTER DELETE ON task
+WHEN old.task_id > ifnull((SELECT max(task_id) FROM task), 0) BEGIN
+    INSERT INTO setting (name, value) VALUES ('highest_task', CAST(old.task_id AS TEXT))
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value
+        WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER);
+END;
+
+-- What is asked for in another way now is not done in the old one, too.
+CREATE TRIGGER task_withdrawn AFTER UPDATE OF wanted, state ON task
+WHEN new.wanted = 0 AND new.state = 'pending' BEGIN
+    UPDATE task SET state = 'cancelled', error_code = 'superseded',
+                    error = 'asked for in another way since, or its file holds something else'
+    WHERE task_id = new.task_id;
+END;
+
+CREATE TRIGGER task_wanted_again AFTER UPDATE OF wanted ON task
+WHEN new.wanted = 1 AND old.wanted = 0 AND new.state = 'cancelled'
+     AND new.error_code = 'superseded' BEGIN
+    UPDATE task SET state = 'pending', error_code = NULL, error = NULL
+    WHERE task_id = new.task_id;
+END;
+
+-- Most of what an enqueue adds begins a recording, or changes nothing beside another task that is
+-- pending, while nothing is heard.
+CREATE TRIGGER task_figure_begin AFTER INSERT ON task
+WHEN new.wanted AND new.state = 'pending' AND new.paused = 0 AND new.absent = 0
+     AND new.waits IS NULL BEGIN
+    UPDATE media SET state = 'pending' WHERE media_id = new.media_id AND state IS NULL;
+END;
+
+CREATE TRIGGER correction_current AFTER UPDATE OF current ON task
+WHEN new.current <> old.current
+     AND (SELECT name FROM stage WHERE stage_id = new.stage_id) = 'transcribe'
+     AND EXISTS (SELECT 1 FROM correction WHERE media_id = new.media_id) BEGIN
+    INSERT OR IGNORE INTO correction_due VALUES (new.media_id);
+END;
+
+CREATE TRIGGER correction_task_gone AFTER DELETE ON task
+WHEN old.current AND (SELECT name FROM stage WHERE stage_id = old.stage_id) = 'transcribe'
+     AND EXISTS (SELECT 1 FROM correction WHERE media_id = old.media_id) BEGIN
+    INSERT OR IGNORE INTO correction_due VALUES (old.media_id);
+END;
+
+CREATE TRIGGER task_sources BEFORE DELETE ON task BEGIN
+    DELETE FROM source WHERE task_id = old.task_id;
+END;
+
+CREATE TRIGGER task_current AFTER UPDATE OF current ON task
+WHEN new.current = 1 AND old.current = 0 BEGIN
+    INSERT INTO segment_fts (rowid, text)
+    SELECT segment_id, text FROM segment WHERE task_id = new.task_id
+        AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807);
+    UPDATE catalog_total SET segments = segments +
+        (SELECT count(*) FROM segment WHERE task_id = new.task_id
+         AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807));
+END;
+
+CREATE TRIGGER task_not_current AFTER UPDATE OF current ON task
+WHEN new.current = 0 AND old.current = 1 BEGIN
+    INSERT INTO segment_fts (segment_fts, rowid, text)
+    SELECT 'delete', segment_id, text FROM segment WHERE task_id = new.task_id
+        AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807);
+    UPDATE catalog_total SET segments = segments -
+        (SELECT count(*) FROM segment WHERE task_id = new.task_id
+         AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807));
+END;
+
+CREATE TRIGGER task_figure_insert AFTER INSERT ON task
+WHEN new.wanted AND NOT (new.state = 'pending' AND new.paused = 0 AND new.absent = 0 AND
+     (SELECT ifnull(state, iif(new.waits IS NULL, 'pending', '')) = 'pending' AND audio_done_ms = 0
+      FROM media WHERE media_id = new.media_id)) BEGIN
+    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
+END;
+
+CREATE TRIGGER task_figure_delete AFTER DELETE ON task WHEN old.wanted BEGIN
+    INSERT OR IGNORE INTO figure_due VALUES (old.media_id);
+END;
+
+CREATE TRIGGER task_source_done AFTER UPDATE OF state ON task
+WHEN new.state = 'done' AND old.state <> 'done'
+     AND EXISTS (SELECT 1 FROM stage WHERE source_id = new.stage_id) BEGIN
+    UPDATE task SET waits = NULL
+    WHERE media_id = new.media_id AND waits = 'source'
+      AND stage_id IN (SELECT stage_id FROM stage WHERE source_id = new.stage_id);
+END;
+
+CREATE TRIGGER speaker_due_current AFTER UPDATE OF current, state ON task
+WHEN (new.current <> old.current OR (new.state = 'done') <> (old.state = 'done'))
+     AND EXISTS (SELECT 1 FROM speaker WHERE task_id = new.task_id) BEGIN
+    INSERT OR IGNORE INTO speaker_due SELECT speaker_id FROM speaker WHERE task_id = new.task_id;
+END;
+
+CREATE TRIGGER task_job_insert AFTER INSERT ON task BEGIN
+    UPDATE job SET pending = pending + (new.state = 'pending'), done = done + (new.state = 'done'),
+                   failed = failed + (new.state = 'failed'),
+                   cancelled = cancelled + (new.state = 'cancelled' AND new.wanted)
+    WHERE job_id = new.job_id;
+END;
+
+CREATE TRIGGER task_job_delete AFTER DELETE ON task BEGIN
+    UPDATE job SET pending = pending - (old.state = 'pending'), done = done - (old.state = 'done'),
+                   failed = failed - (old.state = 'failed'),
+                   cancelled = cancelled - (old.state = 'cancelled' AND old.wanted)
+    WHERE job_id = old.job_id;
+END;
+
+-- Nor another task of the recording.
+CREATE TRIGGER task_choice_update AFTER UPDATE OF state, asked, pinned, shards_done ON task
+WHEN ((new.state = 'done') <> (old.state = 'done') OR new.asked <> old.asked
+      OR new.pinned <> old.pinned OR (new.shards_done > 0) <> (old.shards_done > 0))
+     AND EXISTS (SELECT 1 FROM task o
+                 WHERE o.media_id = new.media_id AND o.task_id <> new.task_id
+                   AND (SELECT name FROM stage WHERE stage_id = o.stage_id) =
+                       (SELECT name FROM stage WHERE stage_id = new.stage_id)) BEGIN
+    INSERT INTO choice VALUES (new.media_id);
+END;
+
+CREATE TRIGGER task_job_moved AFTER UPDATE OF job_id ON task WHEN new.job_id <> old.job_id BEGIN
+    UPDATE job SET pending = pending - (old.state = 'pending'), done = done - (old.state = 'done'),
+                   failed = failed - (old.state = 'failed'),
+                   cancelled = cancelled - (old.state = 'cancelled' AND old.wanted)
+    WHERE job_id = old.job_id;
+    UPDATE job SET pending = pending + (new.state = 'pending'), done = done + (new.state = 'done'),
+                   failed = failed + (new.state = 'failed'),
+                   cancelled = cancelled + (new.state = 'cancelled' AND new.wanted)
+    WHERE job_id = new.job_id;
+END;
+
+-- As in 0022, with the speech of current tasks. Whoever changes a task's sums changes its
+-- shards_done as well.
+CREATE TRIGGER task_insert AFTER INSERT ON task BEGIN
+    UPDATE stage_total SET
+        tasks = tasks + new.wanted,
+        superseded = superseded + (NOT new.wanted),
+        waiting = waiting + (new.wanted AND new.state = 'pending' AND NOT new.paused
+                             AND NOT new.absent AND new.waits IS 'source'),
+        paused = paused + (new.wanted AND new.state = 'pending' AND new.paused
+                           AND NOT new.absent),
+        absent = absent + (new.wanted AND new.state = 'pending' AND new.absent),
+        done = done + (new.wanted AND new.state = 'done'),
+        failed = failed + (new.wanted AND new.state = 'failed'),
+        cancelled = cancelled + (new.wanted AND new.state = 'cancelled'),
+        shards_done = shards_done + new.shards_done,
+        audio_done_ms = audio_done_ms + new.audio_done_ms * new.wanted,
+        audio_current_ms = audio_current_ms + new.audio_done_ms * new.current,
+        speech_ms = speech_ms + ifnull(new.speech_ms, 0) * new.current,
+        dropped_ms = dropped_ms + new.dropped_ms * new.current,
+        missing_ms = missing_ms + new.missing_ms * new.current,
+        (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
+            (SELECT pending + o.now,
+                    unknown + (m.counted_ms IS NULL) * o.now,
+                    bytes_pending + m.size_bytes * o.now,
+                    audio_known_ms + ifnull(m.counted_ms, 0) * new.wanted,
+                    audio_left_ms + max(ifnull(m.counted_ms, 0) - new.audio_done_ms, 0) * o.now
+             FROM (SELECT new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+                         AND new.waits IS NOT 'source' AS now) AS o
+                 CROSS JOIN media m WHERE m.media_id = new.media_id)
+    WHERE stage_id = new.stage_id;
+END;
+
+CREATE TRIGGER task_delete AFTER DELETE ON task BEGIN
+    UPDATE stage_total SET
+        tasks = tasks - old.wanted,
+        superseded = superseded - (NOT old.wanted),
+        waiting = waiting - (old.wanted AND old.state = 'pending' AND NOT old.paused
+                             AND NOT old.absent AND old.waits IS 'source'),
+        paused = paused - (old.wanted AND old.state = 'pending' AND old.paused
+                           AND NOT old.absent),
+        absent = absent - (old.wanted AND old.state = 'pending' AND old.absent),
+        done = done - (old.wanted AND old.state = 'done'),
+        failed = failed - (old.wanted AND old.state = 'failed'),
+        cancelled = cancelled - (old.wanted AND old.state = 'cancelled'),
+        shards_done = shards_done - old.shards_done,
+        audio_done_ms = audio_done_ms - old.audio_done_ms * old.wanted,
+        audio_current_ms = audio_current_ms - old.audio_done_ms * old.current,
+        speech_ms = speech_ms - ifnull(old.speech_ms, 0) * old.current,
+        dropped_ms = dropped_ms - old.dropped_ms * old.current,
+        missing_ms = missing_ms - old.missing_ms * old.current,
+        (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
+            (SELECT pending - o.was,
+                    unknown - (m.counted_ms IS NULL) * o.was,
+                    bytes_pending - m.size_bytes * o.was,
+                    audio_known_ms - ifnull(m.counted_ms, 0) * old.wanted,
+                    audio_left_ms - max(ifnull(m.counted_ms, 0) - old.audio_done_ms, 0) * o.was
+             FROM (SELECT old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+                         AND old.waits IS NOT 'source' AS was) AS o
+                 CROSS JOIN media m WHERE m.media_id = old.media_id)
+    WHERE stage_id = old.stage_id;
+END;
+
+CREATE TRIGGER task_update
+AFTER UPDATE OF state, paused, absent, waits, shards_done, audio_done_ms, wanted, current ON task
+BEGIN
+    UPDATE stage_total SET
+        tasks = tasks + new.wanted - old.wanted,
+        superseded = superseded - new.wanted + old.wanted,
+        waiting = waiting + (new.wanted AND new.state = 'pending' AND NOT new.paused
+                             AND NOT new.absent AND new.waits IS 'source')
+                          - (old.wanted AND old.state = 'pending' AND NOT old.paused
+                             AND NOT old.absent AND old.waits IS 'source'),
+        paused = paused + (new.wanted AND new.state = 'pending' AND new.paused
+                           AND NOT new.absent)
+                        - (old.wanted AND old.state = 'pending' AND old.paused
+                           AND NOT old.absent),
+        absent = absent + (new.wanted AND new.state = 'pending' AND new.absent)
+                        - (old.wanted AND old.state = 'pending' AND old.absent),
+        done = done + (new.wanted AND new.state = 'done') - (old.wanted AND old.state = 'done'),
+        failed = failed + (new.wanted AND new.state = 'failed')
+                        - (old.wanted AND old.state = 'failed'),
+        cancelled = cancelled + (new.wanted AND new.state = 'cancelled')
+                              - (old.wanted AND old.state = 'cancelled'),
+        shards_done = shards_done + new.shards_done - old.shards_done,
+        audio_done_ms = audio_done_ms + new.audio_done_ms * new.wanted
+                                      - old.audio_done_ms * old.wanted,
+        audio_current_ms = audio_current_ms + new.audio_done_ms * new.current
+                                            - old.audio_done_ms * old.current,
+        speech_ms = speech_ms + ifnull(new.speech_ms, 0) * new.current
+                              - ifnull(old.speech_ms, 0) * old.current,
+        dropped_ms = dropped_ms + new.dropped_ms * new.current - old.dropped_ms * old.current,
+        missing_ms = missing_ms + new.missing_ms * new.current - old.missing_ms * old.current,
+        (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
+            (SELECT pending + o.now - o.was,
+                    unknown + (m.counted_ms IS NULL) * (o.now - o.was),
+                    bytes_pending + m.size_bytes * (o.now - o.was),
+                    audio_known_ms + ifnull(m.counted_ms, 0) * (new.wanted - old.wanted),
+                    audio_left_ms
+                        + max(ifnull(m.counted_ms, 0) - new.audio_done_ms, 0) * o.now
+                        - max(ifnull(m.counted_ms, 0) - old.audio_done_ms, 0) * o.was
+             FROM (SELECT new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
+                         AND new.waits IS NOT 'source' AS now,
+                         old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
+                         AND old.waits IS NOT 'source' AS was) AS o
+                 CROSS JOIN media m WHERE m.media_id = new.media_id)
+    WHERE stage_id = new.stage_id;
+    -- One that comes to another job is counted by task_job_moved.
+    UPDATE job SET
+        pending = pending + (new.state = 'pending') - (old.state = 'pending'),
+        done = done + (new.state = 'done') - (old.state = 'done'),
+        failed = failed + (new.state = 'failed') - (old.state = 'failed'),
+        cancelled = cancelled + (new.state = 'cancelled' AND new.wanted)
+                              - (old.state = 'cancelled' AND old.wanted)
+    WHERE (new.state <> old.state OR new.wanted <> old.wanted) AND new.job_id = old.job_id
+      AND job_id = new.job_id;
+    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
+END;
+
+CREATE TRIGGER shard_dropped AFTER DELETE ON shard BEGIN
+    DELETE FROM dropped WHERE task_id = old.task_id AND seq = old.seq;
+END;
+
+CREATE TRIGGER shard_stages AFTER DELETE ON shard BEGIN
+    DELETE FROM voice WHERE task_id = old.task_id AND seq = old.seq;
+    DELETE FROM sound WHERE task_id = old.task_id AND seq = old.seq;
+    DELETE FROM embedding WHERE task_id = old.task_id AND seq = old.seq;
+    -- Turns are of all shards of a diarization together.
+    DELETE FROM speaker WHERE task_id = old.task_id;
+END;
+
+CREATE TRIGGER correction_shard_gone AFTER DELETE ON shard
+WHEN EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id
+             JOIN correction c ON c.media_id = t.media_id
+             WHERE t.task_id = old.task_id AND s.name = 'transcribe') BEGIN
+    INSERT OR IGNORE INTO correction_due SELECT media_id FROM task WHERE task_id = old.task_id;
+END;
+
+-- Nearly always there is no correction, of any recording.
+CREATE TRIGGER correction_shard AFTER INSERT ON shard
+WHEN EXISTS (SELECT 1 FROM correction)
+     AND EXISTS (SELECT 1 FROM correction c
+                 WHERE c.media_id = (SELECT media_id FROM task WHERE task_id = new.task_id))
+     AND EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id
+                 WHERE t.task_id = new.task_id AND s.name = 'transcribe') BEGIN
+    INSERT OR IGNORE INTO correction_due SELECT media_id FROM task WHERE task_id = new.task_id;
+END;
+
+-- With its last shard a task's speech is unknown again.
+CREATE TRIGGER shard_delete AFTER DELETE ON shard BEGIN
+    UPDATE task SET shards_done = shards_done - 1,
+                    audio_done_ms = audio_done_ms - (old.end_ms - old.start_ms),
+                    speech_ms = iif(shards_done = 1, NULL, speech_ms - ifnull(old.speech_ms, 0)),
+                    dropped_ms = dropped_ms - ifnull(old.dropped_ms, 0),
+                    missing_ms = missing_ms - ifnull(old.missing_ms, 0)
+    WHERE task_id = old.task_id;
+END;
+
+CREATE TRIGGER segment_words AFTER DELETE ON segment BEGIN
+    DELETE FROM word WHERE segment_id = old.segment_id;
+END;
+
+-- Before, because what refers to a row goes before it.
+CREATE TRIGGER segment_corrected BEFORE DELETE ON segment BEGIN
+    DELETE FROM word_heard WHERE segment_id = old.segment_id;
+    DELETE FROM correction_at WHERE segment_id = old.segment_id;
+END;
+
+CREATE TRIGGER segment_parted BEFORE DELETE ON segment BEGIN
+    DELETE FROM parted WHERE segment_id = old.segment_id;
+END;
+
+-- FTS5 writes what it has gathered whenever a statement ends, so segments that are indexed one by
+-- one take ten times as long.
+CREATE TRIGGER segment_insert AFTER INSERT ON segment
+WHEN new.segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807)
+     AND (SELECT current FROM task WHERE task_id = new.task_id) BEGIN
+    INSERT INTO segment_fts (rowid, text) VALUES (new.segment_id, new.text);
+    UPDATE catalog_total SET segments = segments + 1;
+END;
+
+CREATE TRIGGER segment_delete AFTER DELETE ON segment
+WHEN old.segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807)
+     AND (SELECT current FROM task WHERE task_id = old.task_id) BEGIN
+    INSERT INTO segment_fts (segment_fts, rowid, text)
+    VALUES ('delete', old.segment_id, old.text);
+    UPDATE catalog_total SET segments = segments - 1;
+END;
+
+CREATE TRIGGER segment_update AFTER UPDATE OF text ON segment
+WHEN new.segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807)
+     AND (SELECT current FROM task WHERE task_id = new.task_id) BEGIN
+    INSERT INTO segment_fts (segment_fts, rowid, text)
+    VALUES ('delete', old.segment_id, old.text);
+    INSERT INTO segment_fts (rowid, text) VALUES (new.segment_id, new.text);
+END;
+
+CREATE TRIGGER speaker_gone BEFORE DELETE ON speaker BEGIN
+    DELETE FROM turn WHERE speaker_id = old.speaker_id;
+    UPDATE word SET speaker_id = NULL
+    WHERE speaker_id = old.speaker_id AND segment_id IN
+        (SELECT g.segment_id FROM task t JOIN segment g ON g.task_id = t.task_id
+         WHERE t.media_id = old.media_id);
+    UPDATE word_heard SET speaker_id = NULL
+    WHERE speaker_id = old.speaker_id AND segment_id IN
+        (SELECT g.segment_id FROM task t JOIN segment g ON g.task_id = t.task_id
+         WHERE t.media_id = old.media_id AND g.heard IS NOT NULL);
+    UPDATE segment SET speaker_id = NULL WHERE speaker_id = old.speaker_id;
+END;
+
+CREATE TRIGGER speaker_due_named AFTER UPDATE OF name ON speaker WHEN new.name IS NOT old.name BEGIN
+    INSERT OR IGNORE INTO speaker_due VALUES (new.speaker_id);
+    -- Whoever has another name now is not that person.
+    DELETE FROM person_voice WHERE speaker_id = new.speaker_id AND NOT denied AND person_id NOT IN
+        (SELECT person_id FROM person WHERE name = new.name);
+END;
+
+CREATE TRIGGER speaker_gone_known BEFORE DELETE ON speaker BEGIN
+    UPDATE person_voice SET speaker_id = NULL WHERE speaker_id = old.speaker_id;
+    DELETE FROM person_like WHERE speaker_id = old.speaker_id;
+    -- A group of one is none.
+    INSERT OR IGNORE INTO speaker_due SELECT speaker_id FROM speaker
+    WHERE group_id = old.group_id AND speaker_id <> old.speaker_id
+      AND (SELECT count(*) FROM speaker WHERE group_id = old.group_id) = 2;
+END;
+
+CREATE TRIGGER embedding_insert AFTER INSERT ON embedding BEGIN
+    UPDATE catalog_total SET embeddings = embeddings + 1;
+END;
+
+CREATE TRIGGER embedding_delete AFTER DELETE ON embedding BEGIN
+    UPDATE catalog_total SET embeddings = embeddings - 1, embedding_edits = embedding_edits + 1;
+END;
+
+CREATE TRIGGER embedding_update AFTER UPDATE ON embedding BEGIN
+    UPDATE catalog_total SET embedding_edits = embedding_edits + 1;
+END;
+
+CREATE TRIGGER person_gone AFTER DELETE ON person BEGIN
+    DELETE FROM person_like WHERE person_id = old.person_id;
+    DELETE FROM person_voice WHERE person_id = old.person_id;
+END;
+
+CREATE TRIGGER person_named AFTER UPDATE OF name ON person BEGIN
+    UPDATE speaker SET name = new.name WHERE speaker_id IN
+        (SELECT speaker_id FROM person_voice WHERE person_id = new.person_id AND NOT denied);
+END;
+
+CREATE TRIGGER person_due_put AFTER INSERT ON person_voice BEGIN
+    INSERT OR IGNORE INTO person_due VALUES (new.person_id);
+END;
+
+CREATE TRIGGER person_due_decided AFTER UPDATE OF denied ON person_voice
+WHEN new.denied <> old.denied BEGIN
+    INSERT OR IGNORE INTO person_due VALUES (new.person_id);
+    DELETE FROM person WHERE person_id = new.person_id AND NOT EXISTS
+        (SELECT 1 FROM person_voice WHERE person_id = new.person_id AND NOT denied);
+END;
+
+-- Who has no voice is not in the register.
+CREATE TRIGGER person_due_gone AFTER DELETE ON person_voice BEGIN
+    INSERT OR IGNORE INTO person_due VALUES (old.person_id);
+    DELETE FROM person WHERE person_id = old.person_id AND NOT EXISTS
+        (SELECT 1 FROM person_voice WHERE person_id = old.person_id AND NOT denied);
+END;
+
+-- Without a join: SQLite would read all tasks for a Bloom filter of it.
+CREATE TRIGGER batch_segments AFTER DELETE ON batch
+WHEN old.segments < (SELECT max(segment_id) FROM segment) BEGIN
+    INSERT INTO segment_fts (rowid, text)
+    SELECT segment_id, text FROM segment g NOT INDEXED WHERE segment_id > old.segments
+        AND (SELECT current FROM task t WHERE t.task_id = g.task_id) ORDER BY segment_id;
+    UPDATE catalog_total SET segments = segments +
+        (SELECT count(*) FROM segment g NOT INDEXED WHERE segment_id > old.segments
+         AND (SELECT current FROM task t WHERE t.task_id = g.task_id));
+END;
+
+-- All of a batch in one statement: a trigger's for each would open the table and its indexes anew.
+-- IN, since of a join with figure_due SQLite would read all recordings and tasks, for Bloom filters.
+CREATE TRIGGER batch_figures AFTER DELETE ON batch BEGIN
+    UPDATE stage_total SET (unknown, audio_known_ms, audio_left_ms) =
+        (SELECT unknown + ifnull(sum(((m.duration_ms IS NULL) - (m.counted_ms IS NULL)) *
+                    (t.state = 'pending' AND NOT t.paused AND NOT t.absent
+                     AND t.waits IS NOT 'source')), 0),
+                audio_known_ms +
+                    ifnull(sum(ifnull(m.duration_ms, 0) - ifnull(m.counted_ms, 0)), 0),
+                audio_left_ms + ifnull(sum((max(ifnull(m.duration_ms, 0) - t.audio_done_ms, 0) -
+                                            max(ifnull(m.counted_ms, 0) - t.audio_done_ms, 0)) *
+                    (t.state = 'pending' AND NOT t.paused AND NOT t.absent
+                     AND t.waits IS NOT 'source')), 0)
+         FROM media m CROSS JOIN task t
+             ON t.media_id = m.media_id AND t.stage_id = stage_total.stage_id AND t.wanted
+         WHERE m.media_id IN (SELECT media_id FROM figure_due)
+           AND m.duration_ms IS NOT m.counted_ms)
+    WHERE EXISTS (SELECT 1 FROM media m WHERE m.media_id IN (SELECT media_id FROM figure_due)
+                  AND m.duration_ms IS NOT m.counted_ms);
+    UPDATE media SET counted_ms = duration_ms, (state, audio_done_ms) =
+        (SELECT CASE min(CASE WHEN t.state = 'pending' THEN
+                             CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
+                                  WHEN t.waits = 'source' THEN 7
+                                  WHEN t.shards_done > 0 THEN 3 ELSE 4 END
+                              WHEN t.state = 'failed' THEN 5
+                              WHEN t.state = 'cancelled' THEN 6 ELSE 8 END)
+                     WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started'
+                     WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'
+                     WHEN 7 THEN 'waiting' WHEN 8 THEN 'done' END,
+                -- Of a task that is done nothing is left, whatever its shards add up to; one that
+                -- works on another's text hears nothing.
+                ifnull(min(CASE WHEN s.source_id IS NOT NULL THEN NULL
+                                WHEN t.state = 'done' THEN ifnull(duration_ms, t.audio_done_ms)
+                                ELSE min(t.audio_done_ms, ifnull(duration_ms, t.audio_done_ms))
+                           END), 0)
+         FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id
+         WHERE t.media_id = media.media_id AND t.wanted)
+    WHERE media_id IN (SELECT media_id FROM figure_due);
+    DELETE FROM figure_due;
+END;
+
+CREATE TRIGGER figure_alone AFTER INSERT ON figure_due WHEN NOT EXISTS (SELECT 1 FROM batch) BEGIN
+    INSERT INTO batch SELECT 1, ifnull(max(segment_id), 0) FROM segment;
+    DELETE FROM batch;
+END;
+
+CREATE TRIGGER choice_made INSTEAD OF INSERT ON choice BEGIN
+    UPDATE task SET wanted = c.chosen
+    FROM (SELECT t.task_id AS id, row_number() OVER
+              (PARTITION BY s.name ORDER BY t.asked DESC, t.task_id DESC) = 1
+              AND NOT m.replaced AS chosen
+          FROM media m JOIN task t ON t.media_id = m.media_id
+          JOIN stage s ON s.stage_id = t.stage_id
+          WHERE m.media_id = new.media_id AND s.source_id IS NULL) AS c
+    WHERE task_id = c.id AND wanted <> c.chosen;
+    -- What nothing can be made of is not wanted, and stands behind what something can.
+    UPDATE task SET wanted = c.chosen
+    FROM (SELECT id, row_number() OVER
+              (PARTITION BY name ORDER BY has_source DESC, asked DESC, id DESC) = 1
+              AND NOT replaced AND (state = 'done' OR has_source) AS chosen
+          FROM (SELECT t.task_id AS id, s.name, t.asked, t.state, m.replaced,
+                       EXISTS (SELECT 1 FROM task o WHERE o.media_id = t.media_id
+                               AND o.stage_id = s.source_id AND (o.wanted OR o.state = 'done'))
+                           AS has_source
+                FROM media m JOIN task t ON t.media_id = m.media_id
+                JOIN stage s ON s.stage_id = t.stage_id
+                WHERE m.media_id = new.media_id AND s.source_id IS NOT NULL)) AS c
+    WHERE task_id = c.id AND wanted <> c.chosen;
+    UPDATE task SET current = c.chosen
+    FROM (SELECT t.task_id AS id, row_number() OVER
+              (PARTITION BY s.name
+               ORDER BY t.pinned AND t.state = 'done' DESC, t.state = 'done' DESC,
+                        t.shards_done > 0 DESC, t.asked DESC, t.task_id DESC) = 1
+              AND NOT m.replaced AS chosen
+          FROM media m JOIN task t ON t.media_id = m.media_id
+          JOIN stage s ON s.stage_id = t.stage_id
+          WHERE m.media_id = new.media_id AND s.source_id IS NULL) AS c
+    WHERE task_id = c.id AND current <> c.chosen;
+    -- What was made of a transcription goes with it: its own passages before another one's.
+    UPDATE task SET current = c.chosen
+    FROM (SELECT t.task_id AS id, row_number() OVER
+              (PARTITION BY s.name
+               ORDER BY t.pinned AND t.state = 'done' DESC, t.state = 'done' DESC,
+                        t.shards_done > 0 DESC,
+                        EXISTS (SELECT 1 FROM task o WHERE o.media_id = t.media_id
+                                AND o.stage_id = s.source_id AND o.current) DESC,
+                        t.asked DESC, t.task_id DESC) = 1
+              AND NOT m.replaced AS chosen
+          FROM media m JOIN task t ON t.media_id = m.media_id
+          JOIN stage s ON s.stage_id = t.stage_id
+          WHERE m.media_id = new.media_id AND s.source_id IS NOT NULL) AS c
+    WHERE task_id = c.id AND current <> c.chosen;
+END;
