@@ -8,7 +8,7 @@
 void buf_free(struct buf *b)
 {
     free(b->data);
-    *b = (struct buf){.max = b->max};
+    *b = (struct buf){.max = b->max, .packed = b->packed};
 }
 
 void buf_clear(struct buf *b)
@@ -65,9 +65,30 @@ static void put_le(struct buf *b, uint64_t v, size_t n)
 
 void buf_put_u8(struct buf *b, uint8_t v) { put_le(b, v, 1); }
 void buf_put_u16(struct buf *b, uint16_t v) { put_le(b, v, 2); }
-void buf_put_u32(struct buf *b, uint32_t v) { put_le(b, v, 4); }
-void buf_put_u64(struct buf *b, uint64_t v) { put_le(b, v, 8); }
-void buf_put_i64(struct buf *b, int64_t v) { put_le(b, (uint64_t)v, 8); }
+
+/* LEB128, as DWARF and others have it. */
+static void put_packed(struct buf *b, uint64_t v)
+{
+    uint8_t tmp[10];
+    size_t n = 0;
+
+    for (; v >= 0x80; v >>= 7)
+        tmp[n++] = (uint8_t)(v | 0x80);
+    tmp[n++] = (uint8_t)v;
+    buf_put(b, tmp, n);
+}
+
+static void put_number(struct buf *b, uint64_t v, size_t n)
+{
+    if (b->packed)
+        put_packed(b, v);
+    else
+        put_le(b, v, n);
+}
+
+void buf_put_u32(struct buf *b, uint32_t v) { put_number(b, v, 4); }
+void buf_put_u64(struct buf *b, uint64_t v) { put_number(b, v, 8); }
+void buf_put_i64(struct buf *b, int64_t v) { put_number(b, (uint64_t)v, 8); }
 
 void buf_put_f32(struct buf *b, float v)
 {
@@ -161,13 +182,44 @@ static uint64_t get_le(struct reader *r, size_t n)
 
 uint8_t reader_u8(struct reader *r) { return (uint8_t)get_le(r, 1); }
 uint16_t reader_u16(struct reader *r) { return (uint16_t)get_le(r, 2); }
-uint32_t reader_u32(struct reader *r) { return (uint32_t)get_le(r, 4); }
-uint64_t reader_u64(struct reader *r) { return get_le(r, 8); }
-int64_t reader_i64(struct reader *r) { return (int64_t)get_le(r, 8); }
+
+/* Fails on what put_packed does not write: more than 64 bits, or a last byte of nothing. */
+static uint64_t get_packed(struct reader *r)
+{
+    uint64_t v = 0;
+    uint8_t byte = 0x80;
+
+    for (unsigned shift = 0; byte & 0x80; shift += 7) {
+        byte = reader_u8(r);
+        if (shift > 63 || (shift == 63 && byte > 1) || (shift > 0 && byte == 0))
+            r->failed = true;
+        if (r->failed)
+            return 0;
+        v |= (uint64_t)(byte & 0x7F) << shift;
+    }
+    return v;
+}
+
+static uint64_t get_number(struct reader *r, size_t n)
+{
+    return r->packed ? get_packed(r) : get_le(r, n);
+}
+
+uint32_t reader_u32(struct reader *r)
+{
+    uint64_t v = get_number(r, 4);
+
+    if (v > UINT32_MAX)
+        r->failed = true;
+    return r->failed ? 0 : (uint32_t)v;
+}
+
+uint64_t reader_u64(struct reader *r) { return get_number(r, 8); }
+int64_t reader_i64(struct reader *r) { return (int64_t)get_number(r, 8); }
 
 float reader_f32(struct reader *r)
 {
-    uint32_t u = reader_u32(r);
+    uint32_t u = (uint32_t)get_le(r, 4);
     float v;
 
     memcpy(&v, &u, sizeof(v));

@@ -2,7 +2,10 @@
  *
  * Integers are little-endian. A writer that runs out of memory or past its bound sets `failed`
  * and ignores what follows; a reader that runs past its end sets `failed` and returns zeros.
- * So a codec may run to its end and test `failed` once. Not thread-safe; one owner. */
+ * So a codec may run to its end and test `failed` once. Not thread-safe; one owner.
+ *
+ * With `packed`, whole numbers of 32 and 64 bits, and with them lengths, take as few bytes as they
+ * need: seven bits each, the lowest first, all but the last with the high bit set. */
 #ifndef NIGHTSHIFT_BASE_BUF_H
 #define NIGHTSHIFT_BASE_BUF_H
 
@@ -15,12 +18,12 @@ struct buf {
     size_t len;
     size_t cap;
     size_t max; /* bound on len; 0: none */
-    bool failed;
+    bool failed, packed;
 };
 
 #define BUF_INIT ((struct buf){0})
 
-void buf_free(struct buf *b);  /* back to BUF_INIT, `max` kept */
+void buf_free(struct buf *b);  /* back to BUF_INIT, `max` and `packed` kept */
 void buf_clear(struct buf *b); /* len 0, memory kept, failed reset */
 /* Room for n more bytes at the returned pointer (then add to len yourself); NULL when failed. */
 uint8_t *buf_reserve(struct buf *b, size_t n);
@@ -45,7 +48,7 @@ struct reader {
     const uint8_t *data; /* borrowed */
     size_t len;
     size_t pos;
-    bool failed;
+    bool failed, packed;
     bool no_memory; /* it failed for that, not for what the bytes say */
 };
 

@@ -160,8 +160,9 @@ CREATE TABLE shard (
     speech_ms     INTEGER CHECK (speech_ms >= 0),
     dropped_ms    INTEGER CHECK (dropped_ms >= 0),
     missing_ms    INTEGER CHECK (missing_ms >= 0 AND dropped_ms + missing_ms <= speech_ms),
+    result        BLOB,
     PRIMARY KEY (task_id, seq)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE segment (
     segment_id        INTEGER PRIMARY KEY,
@@ -461,31 +462,9 @@ CREATE TABLE correction_at (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX correction_at_segment ON correction_at (segment_id);
 
--- The machine's words of segments that have corrected ones in `word`.
-CREATE TABLE word_heard (
-    segment_id  INTEGER NOT NULL REFERENCES segment,
-    idx         INTEGER NOT NULL CHECK (idx >= 0),
-    start_ms    INTEGER NOT NULL CHECK (start_ms >= 0),
-    end_ms      INTEGER NOT NULL CHECK (end_ms >= start_ms),
-    text        TEXT NOT NULL,
-    probability REAL,
-    speaker_id  INTEGER,
-    PRIMARY KEY (segment_id, idx)
-) STRICT, WITHOUT ROWID;
-
--- Recordings of which another transcription is current, or of whose transcription another piece is
--- there: who commits that places their corrections before (store/corrections).
-CREATE TABLE correction_due (
+-- Recordings of which a fact changed: whoever commits that publishes them before (store/reading).
+CREATE TABLE reading_due (
     media_id INTEGER PRIMARY KEY REFERENCES media
-) STRICT;
-
--- What the machine made of those that are parted, at their part 0: the parts are joined to it when
--- others speak, and parted anew.
-CREATE TABLE parted (
-    segment_id  INTEGER PRIMARY KEY REFERENCES segment,
-    end_ms      INTEGER NOT NULL CHECK (end_ms >= 0),
-    text        TEXT NOT NULL,
-    avg_logprob REAL
 ) STRICT;
 
 -- What a task hears by itself, where that is more than the mix: number 1 to 8 of `segment.source`.
@@ -1235,17 +1214,20 @@ WHEN new.wanted AND new.state = 'pending' AND new.paused = 0 AND new.absent = 0
     UPDATE media SET state = 'pending' WHERE media_id = new.media_id AND state IS NULL;
 END;
 
-CREATE TRIGGER correction_current AFTER UPDATE OF current ON task
-WHEN new.current <> old.current
-     AND (SELECT name FROM stage WHERE stage_id = new.stage_id) = 'transcribe'
-     AND EXISTS (SELECT 1 FROM correction WHERE media_id = new.media_id) BEGIN
-    INSERT OR IGNORE INTO correction_due VALUES (new.media_id);
+-- Another diarization counts, or corrections stand in another transcription.
+CREATE TRIGGER reading_current AFTER UPDATE OF current, state ON task
+WHEN (new.current <> old.current OR (new.state = 'done') <> (old.state = 'done'))
+     AND (SELECT name = 'diarize' OR (name = 'transcribe' AND EXISTS
+              (SELECT 1 FROM correction WHERE media_id = new.media_id))
+          FROM stage WHERE stage_id = new.stage_id) BEGIN
+    INSERT OR IGNORE INTO reading_due VALUES (new.media_id);
 END;
 
-CREATE TRIGGER correction_task_gone AFTER DELETE ON task
-WHEN old.current AND (SELECT name FROM stage WHERE stage_id = old.stage_id) = 'transcribe'
-     AND EXISTS (SELECT 1 FROM correction WHERE media_id = old.media_id) BEGIN
-    INSERT OR IGNORE INTO correction_due VALUES (old.media_id);
+CREATE TRIGGER reading_task_gone AFTER DELETE ON task
+WHEN old.current AND (SELECT name = 'diarize' OR (name = 'transcribe' AND EXISTS
+                          (SELECT 1 FROM correction WHERE media_id = old.media_id))
+                      FROM stage WHERE stage_id = old.stage_id) BEGIN
+    INSERT OR IGNORE INTO reading_due VALUES (old.media_id);
 END;
 
 CREATE TRIGGER task_sources BEFORE DELETE ON task BEGIN
@@ -1463,23 +1445,6 @@ CREATE TRIGGER shard_stages AFTER DELETE ON shard BEGIN
     DELETE FROM speaker WHERE task_id = old.task_id;
 END;
 
-CREATE TRIGGER correction_shard_gone AFTER DELETE ON shard
-WHEN EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id
-             JOIN correction c ON c.media_id = t.media_id
-             WHERE t.task_id = old.task_id AND s.name = 'transcribe') BEGIN
-    INSERT OR IGNORE INTO correction_due SELECT media_id FROM task WHERE task_id = old.task_id;
-END;
-
--- Nearly always there is no correction, of any recording.
-CREATE TRIGGER correction_shard AFTER INSERT ON shard
-WHEN EXISTS (SELECT 1 FROM correction)
-     AND EXISTS (SELECT 1 FROM correction c
-                 WHERE c.media_id = (SELECT media_id FROM task WHERE task_id = new.task_id))
-     AND EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id
-                 WHERE t.task_id = new.task_id AND s.name = 'transcribe') BEGIN
-    INSERT OR IGNORE INTO correction_due SELECT media_id FROM task WHERE task_id = new.task_id;
-END;
-
 -- With its last shard a task's speech is unknown again.
 CREATE TRIGGER shard_delete AFTER DELETE ON shard BEGIN
     UPDATE task SET shards_done = shards_done - 1,
@@ -1496,12 +1461,7 @@ END;
 
 -- Before, because what refers to a row goes before it.
 CREATE TRIGGER segment_corrected BEFORE DELETE ON segment BEGIN
-    DELETE FROM word_heard WHERE segment_id = old.segment_id;
     DELETE FROM correction_at WHERE segment_id = old.segment_id;
-END;
-
-CREATE TRIGGER segment_parted BEFORE DELETE ON segment BEGIN
-    DELETE FROM parted WHERE segment_id = old.segment_id;
 END;
 
 -- FTS5 writes what it has gathered whenever a statement ends, so segments that are indexed one by
@@ -1535,10 +1495,6 @@ CREATE TRIGGER speaker_gone BEFORE DELETE ON speaker BEGIN
     WHERE speaker_id = old.speaker_id AND segment_id IN
         (SELECT g.segment_id FROM task t JOIN segment g ON g.task_id = t.task_id
          WHERE t.media_id = old.media_id);
-    UPDATE word_heard SET speaker_id = NULL
-    WHERE speaker_id = old.speaker_id AND segment_id IN
-        (SELECT g.segment_id FROM task t JOIN segment g ON g.task_id = t.task_id
-         WHERE t.media_id = old.media_id AND g.heard IS NOT NULL);
     UPDATE segment SET speaker_id = NULL WHERE speaker_id = old.speaker_id;
 END;
 

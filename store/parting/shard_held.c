@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "store/facts/result.h"
 
 #define MOST_ROWS (1u << 20) /* of a kind in one shard: a catalog may be anybody's */
 #define CHUNK 65536
@@ -22,10 +23,9 @@ struct list {
 
 struct shard_held {
     struct chunk *chunks;
-    struct list segments, at, words, sounds,
-        vectors; /* at: the idx of each segment that is whole */
+    struct list sounds, vectors;
+    struct fact_result texts;
     struct result_voices voices;
-    size_t kept; /* segments that are no dropped ones */
 };
 
 struct shard_held *shard_held_new(void) { return calloc(1, sizeof(struct shard_held)); }
@@ -45,9 +45,7 @@ void shard_held_free(struct shard_held *h)
     if (!h)
         return;
     chunks_free(h);
-    free(h->segments.items);
-    free(h->at.items);
-    free(h->words.items);
+    fact_result_free(&h->texts);
     free(h->sounds.items);
     free(h->vectors.items);
     free(h);
@@ -124,105 +122,6 @@ static uint32_t small(sqlite3_stmt *stmt, int column)
     int64_t n = sqlite3_column_int64(stmt, column);
 
     return n >= 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
-}
-
-/* ---------------------------------------------------------------------------------- segments */
-
-#define THOUGHTS                                                                      \
-    "no_speech_prob, g.compression_ratio, g.temperature, g.attempts, g.speech_prob, " \
-    "g.reason, g.source "
-static const char sql_segments[] =
-    "SELECT g.idx, g.start_ms, ifnull(p.end_ms, g.end_ms), coalesce(p.text, g.heard, g.text), "
-    "g.language, iif(p.segment_id IS NULL, g.avg_logprob, p.avg_logprob), g." THOUGHTS
-    "FROM segment g LEFT JOIN parted p ON p.segment_id = g.segment_id "
-    "WHERE g.task_id = ? AND g.seq = ? AND g.part = 0 ORDER BY g.idx";
-static const char sql_dropped[] =
-    "SELECT g.idx, g.start_ms, g.end_ms, g.text, g.language, g.avg_logprob, g." THOUGHTS
-    "FROM dropped g WHERE g.task_id = ? AND g.seq = ? ORDER BY g.idx";
-
-static int add_segment(struct shard_held *h, sqlite3_stmt *stmt, bool dropped, struct err *err)
-{
-    struct result_segment *s = add(&h->segments, sizeof(*s), err);
-    int64_t *at = s && !dropped ? add(&h->at, sizeof(*at), err) : NULL;
-
-    if (!s || (!at && !dropped))
-        return err->code;
-    if (at)
-        *at = sqlite3_column_int64(stmt, 0);
-    *s = (struct result_segment){.start_ms = sqlite3_column_int64(stmt, 1),
-                                 .end_ms = sqlite3_column_int64(stmt, 2),
-                                 .text = text_of(h, stmt, 3),
-                                 .language = text_of(h, stmt, 4),
-                                 .avg_logprob = number(stmt, 5),
-                                 .no_speech_prob = number(stmt, 6),
-                                 .compression_ratio = number(stmt, 7),
-                                 .temperature = number(stmt, 8),
-                                 .attempts = small(stmt, 9),
-                                 .speech_prob = number(stmt, 10),
-                                 .reason = text_of(h, stmt, 11),
-                                 .source = small(stmt, 12),
-                                 .dropped = dropped};
-    return s->text && s->language && s->reason ? 0 : no_memory(err);
-}
-
-static int read_segments(struct shard_held *h, struct store *st, const char *sql, bool dropped,
-                         int64_t task_id, uint32_t seq, struct err *err)
-{
-    struct db_rows rows;
-
-    db_rows_again(&rows, st, err, db_cached(st, sql, err), "ii", task_id, (int64_t)seq);
-    while (db_rows_next(&rows))
-        rows.rc = add_segment(h, rows.stmt, dropped, err);
-    return db_rows_end(&rows);
-}
-
-#define WORDS(table, heard)                                                            \
-    "SELECT g.idx, w.idx, w.start_ms, w.end_ms, w.text, w.probability FROM segment g " \
-    "JOIN " table " w ON w.segment_id = g.segment_id "                                 \
-    "WHERE g.task_id = ?1 AND g.seq = ?2 AND g.heard IS " heard " "
-static const char sql_words[] =
-    WORDS("word", "NULL") "UNION ALL " WORDS("word_heard", "NOT NULL") "ORDER BY 1, 2";
-
-/* The words of a parted segment's parts are its own, one part's behind the other's. *of: the
- * segment that the last word went to. */
-static int add_word(struct shard_held *h, sqlite3_stmt *stmt, size_t *of, struct err *err)
-{
-    struct result_segment *segments = h->segments.items;
-    const int64_t *at = h->at.items;
-    struct result_word *w = add(&h->words, sizeof(*w), err);
-
-    if (!w)
-        return err->code;
-    while (*of + 1 < h->kept && at[*of + 1] <= sqlite3_column_int64(stmt, 0))
-        ++*of;
-    *w = (struct result_word){.start_ms = sqlite3_column_int64(stmt, 2),
-                              .end_ms = sqlite3_column_int64(stmt, 3),
-                              .text = text_of(h, stmt, 4),
-                              .probability = number(stmt, 5)};
-    segments[*of].word_count++;
-    return w->text ? 0 : no_memory(err);
-}
-
-static int read_words(struct shard_held *h, struct store *st, int64_t task_id, uint32_t seq,
-                      struct err *err)
-{
-    struct result_segment *segments = h->segments.items;
-    const struct result_word *next;
-    struct db_rows rows;
-    size_t of = 0;
-    int rc;
-
-    db_rows_again(&rows, st, err, db_cached(st, sql_words, err), "ii", task_id, (int64_t)seq);
-    while (db_rows_next(&rows))
-        rows.rc = add_word(h, rows.stmt, &of, err);
-    rc = db_rows_end(&rows);
-    next = h->words.items;
-    for (size_t i = 0; rc == 0 && i < h->kept; i++) { /* now that they stay where they are */
-        if (segments[i].word_count)
-            segments[i].words = next;
-        next += segments[i].word_count;
-    }
-    return rc;
 }
 
 /* ------------------------------------------------------------------------------- beside them */
@@ -302,7 +201,7 @@ static int read_row(struct shard_held *h, struct store *st, int64_t task_id, uin
     int rc = db_first(st, &stmt, err,
                       "SELECT start_ms, end_ms, language, language_prob, windows, wall_ms, device, "
                       "done_at, ifnull(speech_ms, -1), ifnull(dropped_ms, 0), "
-                      "ifnull(missing_ms, 0) FROM shard WHERE task_id = ? AND seq = ?",
+                      "ifnull(missing_ms, 0), result FROM shard WHERE task_id = ? AND seq = ?",
                       "ii", task_id, (int64_t)seq);
 
     if (rc != 1)
@@ -322,7 +221,11 @@ static int read_row(struct shard_held *h, struct store *st, int64_t task_id, uin
                                      .account = {.speech_ms = sqlite3_column_int64(stmt, 8),
                                                  .dropped_ms = sqlite3_column_int64(stmt, 9),
                                                  .missing_ms = sqlite3_column_int64(stmt, 10)}};
+    rc = fact_result_get(sqlite3_column_blob(stmt, 11), (size_t)sqlite3_column_bytes(stmt, 11),
+                         &h->texts, err);
     sqlite3_reset(stmt);
+    if (rc < 0)
+        return err_prefix(err, "shard %u", seq);
     return r->language && r->device && r->done_at ? 0 : no_memory(err);
 }
 
@@ -333,15 +236,9 @@ int shard_held_read(struct shard_held *h, struct store *st, int64_t task_id, uin
     int rc;
 
     chunks_free(h);
-    h->segments.count = h->at.count = h->words.count = h->sounds.count = h->vectors.count = 0;
+    fact_result_free(&h->texts);
+    h->sounds.count = h->vectors.count = 0;
     rc = read_row(h, st, task_id, seq, r, err);
-    if (rc == 0)
-        rc = read_segments(h, st, sql_segments, false, task_id, seq, err);
-    h->kept = h->segments.count;
-    if (rc == 0)
-        rc = read_segments(h, st, sql_dropped, true, task_id, seq, err);
-    if (rc == 0 && h->kept)
-        rc = read_words(h, st, task_id, seq, err);
     if (rc == 0)
         rc = read_sounds(h, st, task_id, seq, err);
     if (rc == 0)
@@ -350,8 +247,8 @@ int shard_held_read(struct shard_held *h, struct store *st, int64_t task_id, uin
         rc = store_voices_read(st, task_id, (int64_t)seq - 1, keep_voices, &to, err);
     if (rc < 0)
         return rc;
-    r->segments = h->segments.items;
-    r->segment_count = h->segments.count;
+    r->segments = h->texts.segments;
+    r->segment_count = h->texts.count;
     r->sounds = h->sounds.items;
     r->sound_count = h->sounds.count;
     r->vectors = h->vectors.items;

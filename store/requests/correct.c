@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "store/corrections/place.h"
-#include "store/corrections/settle.h"
+#include "store/reading/place.h"
+#include "store/reading/publish.h"
 #include "store/requests/request_apply.h"
 
 struct author {
@@ -32,15 +32,10 @@ static void put_words(struct buf *out, const char *text, const struct hunk_word 
 
 static int undo(struct store *st, int64_t correction_id, const struct author *by, struct err *err)
 {
-    int rc = db_run(st, err,
-                    "UPDATE correction SET state = 'undone', decided_by = ?2, decided_at = ?3 "
-                    "WHERE correction_id = ?1",
-                    "itt", correction_id, by->made_by, by->now);
-
-    if (rc == 0)
-        rc = db_run(st, err, "DELETE FROM correction_at WHERE correction_id = ?", "i",
-                    correction_id);
-    return rc;
+    return db_run(st, err,
+                  "UPDATE correction SET state = 'undone', decided_by = ?2, decided_at = ?3 "
+                  "WHERE correction_id = ?1",
+                  "itt", correction_id, by->made_by, by->now);
 }
 
 /* ------------------------------------------------------------------------------------ a new row */
@@ -56,17 +51,13 @@ static void put_context(const struct heard *h, struct match_place at, struct buf
 }
 
 /* like: who made it, when and from what, of another correction; 0: `by`. */
-static int put_row(struct store *st, struct heard *h, struct match_place at, const char *meant,
-                   bool confirms, const struct author *by, int64_t like, struct err *err)
+static int put_row(struct store *st, const struct heard *h, struct match_place at,
+                   const char *meant, bool confirms, const struct author *by, int64_t like,
+                   struct err *err)
 {
     const struct match_word *first = &h->words[at.word], *last = first + at.words - 1;
     struct buf said = BUF_INIT, before = BUF_INIT, after = BUF_INIT;
-    int rc = heard_time(st, h, heard_segment_at(h, at.word), err);
-
-    if (rc == 0)
-        rc = heard_time(st, h, heard_segment_at(h, at.word + at.words - 1), err);
-    if (rc < 0)
-        return rc;
+    int rc = 0;
 
     heard_put(h, at, &said);
     put_context(h, at, &before, &after);
@@ -83,8 +74,6 @@ static int put_row(struct store *st, struct heard *h, struct match_place at, con
                     last->end_ms > first->start_ms ? last->end_ms : first->start_ms,
                     (char *)said.data, meant, (char *)before.data, (char *)after.data,
                     (int64_t)confirms, by->made_by, by->now, by->source, like);
-    if (rc == 0)
-        rc = place_write(st, h, sqlite3_last_insert_rowid(st->db), at, err);
     buf_free(&said);
     buf_free(&before);
     buf_free(&after);
@@ -195,7 +184,7 @@ static int correct_words(struct correcting *c, const struct heard_segment *g, co
     size_t n = 0;
     const struct place_part *parts = place_parts_of(&c->parts, (size_t)(g - c->h.segments), &n);
     bool *kept = calloc(n + 1, sizeof(*kept));
-    int rc = kept ? hunks_make(g->heard, text, &d, err) : no_memory(err);
+    int rc = kept ? hunks_make(g->machine.text, text, &d, err) : no_memory(err);
 
     for (size_t i = 0; rc == 0 && i < d.count; i++) {
         rc = keep_parts(parts, n, kept, text, &d, &d.list[i], err);
@@ -291,7 +280,7 @@ static int turn_to(struct correcting *c, int64_t media_id, struct err *err)
 
     leave(c);
     c->stale = false;
-    rc = heard_load(c->st, media_id, &c->h, err);
+    rc = heard_current(c->st, media_id, &c->h, err);
     if (rc == 0)
         rc = places_load(c->st, &c->h, &c->places, err);
     if (rc == 0)
@@ -303,7 +292,7 @@ static int turn_to(struct correcting *c, int64_t media_id, struct err *err)
 static int check_was(const struct heard_segment *g, const struct request_correction *asked,
                      struct err *err)
 {
-    const char *now = g->text ? g->text : g->heard;
+    const char *now = g->text;
     struct hunks d = {0};
     int rc;
 
@@ -329,7 +318,7 @@ static int correct(struct correcting *c, const struct request_correction *asked,
     if (rc < 0)
         return rc;
     g = media_id ? heard_segment_of(&c->h, asked->segment_id) : NULL;
-    if (!g || strcmp(g->heard, asked->heard) != 0)
+    if (!g || strcmp(g->machine.text, asked->heard) != 0)
         return err_set(err, ERR_INPUT, "the words of segment %lld are others by now: read it anew",
                        (long long)asked->segment_id);
     if (g->asked)
@@ -343,7 +332,7 @@ static int correct(struct correcting *c, const struct request_correction *asked,
         return rc;
     g->asked = true;
     rc = correct_segment(c, g, asked, changed, err);
-    return rc < 0 || !*changed ? rc : corrections_due(c->st, media_id, err);
+    return rc < 0 || !*changed ? rc : reading_due(c->st, media_id, err);
 }
 
 int correct_put(struct store *st, const struct request *rq, struct request_reply *ret,
@@ -481,10 +470,8 @@ static int put_kept(struct correcting *c, const struct decided *d, struct err *e
     bool beside = false;
     struct match_place at;
     struct buf meant = BUF_INIT;
-    int rc = heard_time_all(c->st, &c->h, err);
+    int rc;
 
-    if (rc < 0)
-        return rc;
     at = heard_between(&c->h, d->start_ms, d->end_ms, &beside);
     if (!at.words)
         return err_set(err, ERR_INPUT,
@@ -538,7 +525,7 @@ int correct_decide(struct store *st, const struct request *rq, struct request_re
     else if (rc == 0)
         rc = rq->undo ? undo(st, rq->correction_id, &by, err) : keep(st, rq, &d, &by, err);
     if (rc == 0)
-        rc = corrections_due(st, d.media_id, err);
+        rc = reading_due(st, d.media_id, err);
     ret->affected = rc == 0;
     free(d.said);
     free(d.meant);

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "store/read/filter.h"
 #include "store/requests/request_apply.h"
-#include "store/results/speakers.h"
+#include "store/results/naming.h"
 #include "store/vectors/vectors.h"
 
 /* Rows that one commit changes, by triggers too; a recording is not parted. */
@@ -222,16 +222,16 @@ static int pin_task(struct request_work *w, int64_t task_id, struct err *err)
 
 static int change(struct request_work *w, int64_t task_id, struct err *err)
 {
-    struct speakers_of speakers;
+    struct naming_change speakers;
     int64_t media_id = 0;
     int rc = task_media(w->st, task_id, &media_id, err);
 
     if (rc != 1)
         return rc;
-    rc = speakers_before(w->st, media_id, &speakers, err);
+    rc = naming_before(w->st, media_id, &speakers, err);
     if (rc == 0)
         rc = w->rq->type == REQUEST_PIN ? pin_task(w, task_id, err) : remove_task(w, task_id, err);
-    return speakers_after(w->st, &speakers, rc, err);
+    return naming_after(w->st, &speakers, rc, err);
 }
 
 /* Of stages that have nothing any more. An index of one that has is made anew by who needs it. */

@@ -6,7 +6,7 @@
 
 #include "base/list.h"
 #include "base/utf8.h"
-#include "store/corrections/settle.h"
+#include "store/reading/publish.h"
 #include "store/register/register.h"
 #include "store/register/voices.h"
 #include "store/requests/request_apply.h"
@@ -360,7 +360,7 @@ int request_step(struct request_work *w, struct request_reply *ret, struct err *
         return rc;
     rc = apply(w, err);
     if (rc >= 0) {
-        int settled = corrections_settle(w->st, err);
+        int settled = reading_publish_due(w->st, err);
 
         if (settled == 0)
             settled = voices_settle(w->st, err);

@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "store/requests/request_apply.h"
 #include "store/results/complete.h"
-#include "store/results/speakers.h"
+#include "store/results/naming.h"
 
 /* The job that a batch belongs to, read once per request. */
 struct job {
@@ -323,10 +323,10 @@ static int count_again(struct store *st, int64_t task_id, struct request_reply *
 static int task_ask(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
                     struct request_reply *ret, struct err *err)
 {
-    struct speakers_of speakers;
+    struct naming_change speakers;
     sqlite3_stmt *stmt = NULL;
     int64_t task_id = 0;
-    int rc = speakers_before(st, media_id, &speakers, err);
+    int rc = naming_before(st, media_id, &speakers, err);
 
     if (rc == 0)
         rc = db_first(
@@ -341,7 +341,7 @@ static int task_ask(struct store *st, const struct job *job, int64_t stage_id, i
     /* Its last shard may have come after it was withdrawn. */
     if (rc == 0 && task_id)
         rc = complete_check(st, task_id, job->now, err);
-    rc = speakers_after(st, &speakers, rc, err);
+    rc = naming_after(st, &speakers, rc, err);
     return rc == 0 && task_id && stage_id == job->stage_id ? count_again(st, task_id, ret, err)
                                                            : rc;
 }

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/corrections/settle.h"
+#include "store/reading/publish.h"
 #include "store/parting/share.h"
 #include "store/register/voices.h"
 #include "store/results/found.h"
 #include "store/results/naming.h"
-#include "store/results/speakers.h"
 
 #define SETTLES "(SELECT " DB_SETTLES " FROM stage s WHERE s.stage_id = task.stage_id)"
 
@@ -118,23 +117,7 @@ int complete_check(struct store *st, int64_t task_id, const char *now, struct er
     return after(st, &t, may_end(&t, t.done) ? end(st, &t, 0, 0, &none, now, err) : 0, err);
 }
 
-static int drop_heard(struct store *st, int64_t task_id, struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int64_t media_id = 0;
-    int rc = naming_drop_shards(st, task_id, err);
-
-    if (rc == 0)
-        rc = db_first(st, &stmt, err, "SELECT media_id FROM task WHERE task_id = ?", "i", task_id);
-    if (rc == 1) {
-        media_id = sqlite3_column_int64(stmt, 0);
-        sqlite3_reset(stmt);
-        rc = 0;
-    }
-    return rc < 0 ? rc : speakers_gone(st, media_id, err);
-}
-
-int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct speakers_of *ret,
+int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct naming_change *ret,
                     struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -148,10 +131,10 @@ int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct s
         return rc;
     media_id = sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
-    rc = speakers_before(st, media_id, ret, err);
+    rc = naming_before(st, media_id, ret, err);
     if (rc == 0)
-        rc = drop_heard(st, task_id, err);
-    return rc < 0 ? speakers_after(st, ret, rc, err) : 1;
+        rc = naming_drop_shards(st, task_id, err);
+    return rc < 0 ? naming_after(st, ret, rc, err) : 1;
 }
 
 /* *task_id: the next one behind it. 0: none. */
@@ -173,12 +156,12 @@ static int next_cancelled(struct store *st, int64_t *task_id, struct err *err)
 
 static int drop_cancelled(struct store *st, int64_t task_id, struct err *err)
 {
-    int rc = drop_heard(st, task_id, err);
+    int rc = naming_drop_shards(st, task_id, err);
 
     if (rc == 0)
         rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", task_id);
     if (rc >= 0)
-        rc = corrections_settle(st, err);
+        rc = reading_publish_due(st, err);
     return rc < 0 ? rc : voices_settle(st, err);
 }
 
@@ -327,9 +310,7 @@ static int settled(struct store *st, int64_t task_id, const struct result_people
     if (rc == 0)
         st->completing += (uint64_t)sqlite3_changes(st->db);
     if (rc >= 0)
-        rc = speakers_assign(st, of.media_id, 0, 0, err);
-    if (rc == 0)
-        rc = corrections_settle(st, err);
+        rc = reading_publish_due(st, err);
     return rc < 0 ? rc : voices_settle(st, err);
 }
 

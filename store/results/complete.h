@@ -4,7 +4,7 @@
 #define NIGHTSHIFT_STORE_RESULTS_COMPLETE_H
 
 #include "store/db.h"
-#include "store/results/speakers.h"
+#include "store/results/naming.h"
 
 /* A task's row, as far as its end depends on it. */
 struct complete_task {
@@ -27,8 +27,8 @@ int complete_shard(struct store *st, const struct complete_task *t, int64_t audi
 int complete_check(struct store *st, int64_t task_id, const char *now, struct err *err);
 /* Before a task's number of shards becomes `shards`: what was settled of fewer is forgotten, shards
  * and all, since the voices of those are gone; but not names that people gave. 1: that was so, and
- * an older diarization may count meanwhile: speakers_after is to be called when it is pending. */
-int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct speakers_of *ret,
+ * an older diarization may count meanwhile: naming_after is to be called when it is pending. */
+int complete_forget(struct store *st, int64_t task_id, uint32_t shards, struct naming_change *ret,
                     struct err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "store/reading/heard.h"
 #include "store/register/register.h"
 
 /* Speakers of a diarization: the time that each shares with each is kept in a table. No recording
@@ -318,6 +319,28 @@ int naming_carry(struct store *st, const struct naming *n, int64_t task_id, stru
         rc = naming_give(st, n, to->ids, &people, err);
     }
     naming_free(to);
+    return rc;
+}
+
+int naming_before(struct store *st, int64_t media_id, struct naming_change *ret, struct err *err)
+{
+    int rc;
+
+    *ret = (struct naming_change){.media_id = media_id};
+    rc = heard_diarization(st, media_id, &ret->task_id, err);
+    return rc < 0 || !ret->task_id ? rc : naming_of(st, ret->task_id, &ret->names, err);
+}
+
+int naming_after(struct store *st, struct naming_change *of, int rc, struct err *err)
+{
+    int64_t now = 0;
+
+    if (rc >= 0)
+        rc = heard_diarization(st, of->media_id, &now, err);
+    if (rc == 0 && now && now != of->task_id && of->names)
+        rc = naming_carry(st, of->names, now, err);
+    naming_free(of->names);
+    of->names = NULL;
     return rc;
 }
 

@@ -26,6 +26,16 @@ int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
 int naming_carry(struct store *st, const struct naming *n, int64_t task_id, struct err *err);
 void naming_free(struct naming *n); /* NULL is fine */
 
+/* Around a change after which another diarization may count: that one's speakers get the names that
+ * people gave to the former one's, where they have none. rc: of the change; when that is negative,
+ * it is returned. */
+struct naming_change {
+    int64_t media_id, task_id;
+    struct naming *names; /* owned; freed by naming_after, which must be called */
+};
+int naming_before(struct store *st, int64_t media_id, struct naming_change *ret, struct err *err);
+int naming_after(struct store *st, struct naming_change *of, int rc, struct err *err);
+
 /* Deletes a task's shards, and its speakers with them: but where something was said of one, all of
  * them stay, with their turns, for naming_read. */
 int naming_drop_shards(struct store *st, int64_t task_id, struct err *err);

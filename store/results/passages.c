@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/utf8.h"
 #include "store/db.h"
+#include "store/facts/result.h"
 
 #define PAUSE_MS 10000
-#define MAX_BYTES 60000           /* of a passage: a message to a worker takes 64 KiB of a text */
-#define MAX_MS ((int64_t)1 << 52) /* and times up to this */
+#define MAX_BYTES 60000 /* of a passage: a message to a worker takes 64 KiB of a text */
 
 struct joining {
     uint32_t chars; /* of a passage, at most */
@@ -89,25 +88,39 @@ static int join_pieces(struct joining *j, struct part p, size_t left, struct err
     return rc;
 }
 
-/* start_ms, end_ms, text (trimmed), its characters. A catalog may come from anybody, and a worker
- * takes nothing but UTF-8 and possible times. */
-static int take(struct joining *j, sqlite3_stmt *stmt, struct err *err)
+static size_t characters(const char *s, size_t len)
 {
-    struct part p = {.start_ms = sqlite3_column_int64(stmt, 0),
-                     .end_ms = sqlite3_column_int64(stmt, 1),
-                     .length = sqlite3_column_int64(stmt, 3)};
-    const char *text = db_text(stmt, 2);
-    char *good;
-    int rc;
+    size_t n = 0;
 
-    if (p.start_ms < 0 || p.end_ms < p.start_ms || p.end_ms > MAX_MS)
-        return err_set(err, ERR_INPUT, "a segment of the transcription has impossible times");
-    good = utf8_repair(text, strlen(text));
-    if (!good)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
-    p.text = good;
-    rc = join_pieces(j, p, strlen(good), err);
-    free(good);
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)s[i] & 0xC0) != 0x80;
+    return n;
+}
+
+/* A catalog may come from anybody: a result that was read has possible times, and UTF-8. */
+static int take(struct joining *j, const struct result_segment *s, struct err *err)
+{
+    const char *text = s->text + strspn(s->text, " ");
+    struct part p = {.start_ms = s->start_ms, .end_ms = s->end_ms, .text = text};
+    size_t len = strlen(text);
+
+    while (len && text[len - 1] == ' ')
+        len--;
+    p.length = (int64_t)characters(text, len);
+    return join_pieces(j, p, len, err);
+}
+
+/* A shard's. */
+static int take_result(struct joining *j, sqlite3_stmt *stmt, struct err *err)
+{
+    struct fact_result r = {0};
+    int rc = fact_result_get(sqlite3_column_blob(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0),
+                             &r, err);
+
+    for (uint32_t i = 0; i < r.count && rc == 0; i++)
+        if (!r.segments[i].dropped)
+            rc = take(j, &r.segments[i], err);
+    fact_result_free(&r);
     return rc;
 }
 
@@ -134,24 +147,18 @@ int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct res
                    size_t *n, struct err *err)
 {
     struct joining j = {.chars = chars};
-    sqlite3_stmt *stmt = NULL;
+    struct db_rows rows;
     int64_t source = 0;
     int rc = source_of(st, task_id, &source, err);
 
-    if (rc == 0)
-        rc = db_first(st, &stmt, err,
-                      "SELECT start_ms, end_ms, text, length(text) FROM "
-                      "(SELECT g.seq, g.idx, g.start_ms, ifnull(p.end_ms, g.end_ms) AS end_ms, "
-                      "trim(coalesce(p.text, g.heard, g.text)) AS text FROM segment g "
-                      "LEFT JOIN parted p ON p.segment_id = g.segment_id "
-                      "WHERE g.task_id = ? AND g.part = 0) ORDER BY seq, idx",
-                      "i", source);
-    while (rc == 1) {
-        rc = take(&j, stmt, err);
-        if (rc < 0)
-            sqlite3_reset(stmt);
-        else
-            rc = db_next(st, stmt, err);
+    if (rc == 0) {
+        db_rows_open(&rows, st, err,
+                     "SELECT result FROM shard WHERE task_id = ? AND result IS NOT NULL "
+                     "ORDER BY seq",
+                     "i", source);
+        while (db_rows_next(&rows))
+            rows.rc = take_result(&j, rows.stmt, err);
+        rc = db_rows_end(&rows);
     }
     if (rc == 0)
         rc = finish(&j, err);

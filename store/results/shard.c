@@ -2,12 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/corrections/settle.h"
+#include "store/reading/publish.h"
 #include "store/register/voices.h"
+#include "store/facts/result.h"
 #include "store/results/found.h"
 #include "store/results/texts.h"
 #include "store/results/complete.h"
-#include "store/results/speakers.h"
+#include "store/results/naming.h"
 #include "store/results/tags.h"
 
 static int check(const struct store_shard_result *r, struct err *err)
@@ -24,37 +25,54 @@ static int check(const struct store_shard_result *r, struct err *err)
 
 static int task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err);
 
-/* 1: it is new; 0: it was there already. */
-static int put_row(struct store *st, const struct store_shard_result *r, const char *now,
-                   struct err *err)
+/* 1: it is new; 0: it was there already. texts: its result. */
+static int put_row(struct store *st, const struct store_shard_result *r, const struct buf *texts,
+                   const char *now, struct err *err)
 {
     int rc = db_run(st, err,
                     "INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, "
-                    "windows, wall_ms, device, done_at, speech_ms, dropped_ms, missing_ms) "
+                    "windows, wall_ms, device, done_at, speech_ms, dropped_ms, missing_ms, result) "
                     "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, nullif(?11, -1), "
-                    "iif(?11 < 0, NULL, ?12), iif(?11 < 0, NULL, ?13)) "
+                    "iif(?11 < 0, NULL, ?12), iif(?11 < 0, NULL, ?13), ?14) "
                     "ON CONFLICT (task_id, seq) DO NOTHING",
-                    "iiiitdiittiii", r->task_id, (int64_t)r->seq, r->start_ms, r->end_ms,
-                    r->language ? r->language : "", r->language_prob, (int64_t)r->windows,
-                    (int64_t)r->wall_ms, r->device ? r->device : "", r->done_at ? r->done_at : now,
-                    r->account.speech_ms, r->account.dropped_ms, r->account.missing_ms);
+                    texts->len ? "iiiitdiittiiib" : "iiiitdiittiiin", r->task_id, (int64_t)r->seq,
+                    r->start_ms, r->end_ms, r->language ? r->language : "", r->language_prob,
+                    (int64_t)r->windows, (int64_t)r->wall_ms, r->device ? r->device : "",
+                    r->done_at ? r->done_at : now, r->account.speech_ms, r->account.dropped_ms,
+                    r->account.missing_ms, texts->data, texts->len);
 
     return rc < 0 ? rc : sqlite3_changes(st->db);
+}
+
+static int put_new(struct store *st, const struct store_shard_result *r, const char *now,
+                   struct err *err)
+{
+    const struct fact_result texts = {.segments = (struct result_segment *)r->segments,
+                                      .count = (uint32_t)r->segment_count};
+    struct buf packed = BUF_INIT;
+    int rc;
+
+    if (r->segment_count)
+        fact_result_put(&packed, &texts);
+    rc = packed.failed ? err_set(err, ERR_NOMEM, "catalog: out of memory")
+                       : put_row(st, r, &packed, now, err);
+    buf_free(&packed);
+    return rc;
 }
 
 /* What is of a shard whose row was put. */
 static int put(struct store *st, const struct store_shard_result *r, const struct complete_task *t,
                const char *now, struct err *err)
 {
-    int rc = texts_put(st, r, err);
+    int rc = texts_put_dropped(st, r, err);
 
     if (rc == 0)
         rc = found_put(st, r, err);
     if (rc == 0 && r->segment_count)
-        rc = speakers_assign(st, t->media_id, r->task_id, r->seq, err);
+        rc = reading_publish_new(st, t->media_id, r, err);
     if (rc == 0)
         rc = complete_shard(st, t, r->end_ms - r->start_ms, &r->account, now, err);
-    return rc < 0 ? rc : corrections_settle(st, err);
+    return rc < 0 ? rc : reading_publish_due(st, err);
 }
 
 static int shard_done(struct store *st, const struct store_shard_result *r, struct err *err)
@@ -68,7 +86,7 @@ static int shard_done(struct store *st, const struct store_shard_result *r, stru
         return rc;
     db_now(now);
     /* One that waits for its source gets nothing: the result is of what the source was before. */
-    rc = t.waits_source ? 0 : put_row(st, r, now, err);
+    rc = t.waits_source ? 0 : put_new(st, r, now, err);
     late = rc == 0;
     /* Another number than before may make undone what is done. */
     whole = !late && r->shards && (t.total == 0 || t.total == r->shards);
@@ -102,7 +120,7 @@ static int set_total(struct store *st, int64_t task_id, uint32_t shards, struct 
 static int total_grew(struct store *st, int64_t task_id, uint32_t shards, const char *now,
                       struct err *err)
 {
-    struct speakers_of speakers;
+    struct naming_change speakers;
     int forgot = complete_forget(st, task_id, shards, &speakers, err);
     int rc = forgot < 0 ? forgot : set_total(st, task_id, shards, err);
 
@@ -115,7 +133,7 @@ static int total_grew(struct store *st, int64_t task_id, uint32_t shards, const 
                     "i", task_id);
     if (rc == 0)
         rc = complete_check(st, task_id, now, err);
-    return forgot == 1 ? speakers_after(st, &speakers, rc, err) : rc;
+    return forgot == 1 ? naming_after(st, &speakers, rc, err) : rc;
 }
 
 static int task_total(struct store *st, int64_t task_id, uint32_t shards, struct err *err)
@@ -143,7 +161,7 @@ static int task_total(struct store *st, int64_t task_id, uint32_t shards, struct
             rc = complete_check(st, task_id, now, err);
     }
     if (rc == 0)
-        rc = corrections_settle(st, err);
+        rc = reading_publish_due(st, err);
     return rc == 0 ? voices_settle(st, err) : rc;
 }
 

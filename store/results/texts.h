@@ -1,5 +1,6 @@
-/* store/results/texts.h - a shard's texts: those of the transcript with their words, and those that
- * were not believed. Internal to store/; within the db_enter / db_leave of the shard. */
+/* store/results/texts.h - a shard's texts: whether they are possible, and those that were not
+ * believed. What is believed is published (store/reading/publish.h). Internal to store/; within the
+ * db_enter / db_leave of the shard. */
 #ifndef NIGHTSHIFT_STORE_RESULTS_TEXTS_H
 #define NIGHTSHIFT_STORE_RESULTS_TEXTS_H
 
@@ -7,6 +8,6 @@
 
 /* ERR_INPUT: impossible values. */
 int texts_check(const struct store_shard_result *r, struct err *err);
-int texts_put(struct store *st, const struct store_shard_result *r, struct err *err);
+int texts_put_dropped(struct store *st, const struct store_shard_result *r, struct err *err);
 
 #endif

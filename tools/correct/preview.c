@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "store/corrections/hunks.h"
+#include "store/reading/hunks.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/highlight.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/list.h"
-#include "store/corrections/hunks.h"
-#include "store/corrections/script.h"
+#include "store/reading/hunks.h"
+#include "store/reading/script.h"
 #include "workers/text/codepoints.h"
 
 void word_list_free(struct word_list *w)

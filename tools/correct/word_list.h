@@ -1,6 +1,6 @@
 /* tools/correct/word_list.h - the words of a transcript, or of a file, as they are aligned.
  *
- * They are those of store/corrections/hunks.h. Words that differ in case, marks and punctuation
+ * They are those of store/reading/hunks.h. Words that differ in case, marks and punctuation
  * alone have one number. Pure; any thread. */
 #ifndef NIGHTSHIFT_TOOLS_CORRECT_WORD_LIST_H
 #define NIGHTSHIFT_TOOLS_CORRECT_WORD_LIST_H

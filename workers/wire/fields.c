@@ -248,6 +248,12 @@ static void put_owned(struct buf *out, const struct field *f, const void *m, con
     }
 }
 
+static void put_span(struct buf *out, int64_t from, int64_t to)
+{
+    buf_put_i64(out, from);
+    buf_put_i64(out, out->packed ? to - from : to);
+}
+
 static void put_field(struct buf *out, const struct field *f, const void *m, const void *owner)
 {
     const uint8_t *p = (const uint8_t *)m + f->offset;
@@ -271,8 +277,7 @@ static void put_field(struct buf *out, const struct field *f, const void *m, con
         buf_put_f32(out, *(const float *)p);
         return;
     case FIELD_IS_SPAN:
-        buf_put_i64(out, *(const int64_t *)p);
-        buf_put_i64(out, *(const int64_t *)((const uint8_t *)m + f->by));
+        put_span(out, i64_at(m, f->offset), i64_at(m, f->by));
         return;
     case FIELD_IS_CHARS:
         buf_put_str(out, (const char *)p);
@@ -304,6 +309,15 @@ static void put_list(struct buf *out, const struct field *list, size_t count, co
 void fields_put(struct buf *out, const struct fields *k, const void *m)
 {
     put_list(out, k->list, k->count, m, NULL);
+}
+
+void fields_pack(struct buf *out, const struct fields *k, const void *m)
+{
+    bool was = out->packed;
+
+    out->packed = true;
+    put_list(out, k->list, k->count, m, NULL);
+    out->packed = was;
 }
 
 /* ---- reading: what does not hold makes the reader fail, so that one test at the end is enough */
@@ -412,8 +426,13 @@ static void get_units(struct reader *r, const struct field *array, void *element
     }
 }
 
-/* The bytes that the smallest such fields take. */
-static size_t least_bytes(const struct field *list, size_t count)
+static size_t least_packed(enum field_kind kind)
+{
+    return kind == FIELD_IS_F32 ? sizeof(float) : kind == FIELD_IS_SPAN ? 2 : 1;
+}
+
+/* The bytes that the smallest such fields take; packed ones at least one each, two of a span. */
+static size_t least_bytes(const struct field *list, size_t count, bool packed)
 {
     static const uint8_t of_kind[] = {
         [FIELD_IS_U8] = 1,    [FIELD_IS_U32] = 4,    [FIELD_IS_U64] = 8,   [FIELD_IS_I64] = 8,
@@ -425,8 +444,9 @@ static size_t least_bytes(const struct field *list, size_t count)
     for (size_t i = 0; i < count && list[i].kind != FIELD_IS_REST; i++)
         n += list[i].optional                  ? 1
              : list[i].kind == FIELD_IS_FIXED  ? list[i].most
-             : list[i].kind == FIELD_IS_STRUCT ? least_bytes(list[i].of, list[i].of_count)
-                                               : of_kind[list[i].kind];
+             : list[i].kind == FIELD_IS_STRUCT ? least_bytes(list[i].of, list[i].of_count, packed)
+             : packed && of_kind[list[i].kind] > 1 ? least_packed(list[i].kind)
+                                                   : of_kind[list[i].kind];
     return n;
 }
 
@@ -435,7 +455,7 @@ static void get_array(struct reader *r, const struct field *f, void *m)
     uint32_t n = reader_u32(r);
     uint8_t *list;
 
-    require(r, n <= f->most && can_hold(r, n, least_bytes(f->of, f->of_count)));
+    require(r, n <= f->most && can_hold(r, n, least_bytes(f->of, f->of_count, r->packed)));
     list = n ? memory_for(r, n, f->stride) : NULL;
     if (!list)
         return;
@@ -479,6 +499,19 @@ static void get_owned(struct reader *r, const struct field *f, void *m, const vo
     }
 }
 
+static void get_span(struct reader *r, int64_t *from, int64_t *to)
+{
+    int64_t second;
+
+    *from = reader_i64(r);
+    second = reader_i64(r);
+    if (r->packed) {
+        require(r, *from >= 0 && second >= 0 && second <= INT64_MAX - *from);
+        second = r->failed ? 0 : *from + second;
+    }
+    *to = second;
+}
+
 static void get_field(struct reader *r, const struct field *f, void *m, const void *owner)
 {
     uint8_t *p = (uint8_t *)m + f->offset;
@@ -507,8 +540,7 @@ static void get_field(struct reader *r, const struct field *f, void *m, const vo
         *(float *)p = reader_f32(r);
         return;
     case FIELD_IS_SPAN:
-        *(int64_t *)p = reader_i64(r);
-        *(int64_t *)((uint8_t *)m + f->by) = reader_i64(r);
+        get_span(r, (int64_t *)p, (int64_t *)((uint8_t *)m + f->by));
         return;
     case FIELD_IS_CHARS:
         get_chars(r, f, p);
@@ -541,10 +573,8 @@ static void get_list(struct reader *r, const struct field *list, size_t count, v
     }
 }
 
-int fields_get(const uint8_t *data, size_t len, const struct fields *k, void *ret, struct err *err)
+static int get_all(struct reader r, const struct fields *k, void *ret, struct err *err)
 {
-    struct reader r = reader_of(data, len);
-
     memset(ret, 0, k->size);
     get_list(&r, k->list, k->count, ret, NULL);
     require(&r, r.failed || !k->holds || k->holds(ret));
@@ -554,7 +584,21 @@ int fields_get(const uint8_t *data, size_t len, const struct fields *k, void *re
     if (r.no_memory)
         return err_set(err, ERR_NOMEM, "no memory for a %s message", k->name);
     return err_set(err, ERR_PROTOCOL, "a malformed %s message (%zu bytes, wrong near byte %zu)",
-                   k->name, len, r.pos);
+                   k->name, r.len, r.pos);
+}
+
+int fields_get(const uint8_t *data, size_t len, const struct fields *k, void *ret, struct err *err)
+{
+    return get_all(reader_of(data, len), k, ret, err);
+}
+
+int fields_unpack(const uint8_t *data, size_t len, const struct fields *k, void *ret,
+                  struct err *err)
+{
+    struct reader r = reader_of(data, len);
+
+    r.packed = true;
+    return get_all(r, k, ret, err);
 }
 
 /* ---- freeing */

@@ -77,6 +77,12 @@ int fields_get(const uint8_t *data, size_t len, const struct fields *k, void *re
 bool fields_hold(const struct fields *k, const void *m);
 void fields_free(const struct fields *k, void *m); /* and zeroes it; a zeroed one is fine */
 
+/* The same for what is kept: whole numbers take as few bytes as they need (buf.h, packed), and the
+ * end of a span is written as its length. A negative number takes ten bytes. */
+void fields_pack(struct buf *out, const struct fields *k, const void *m);
+int fields_unpack(const uint8_t *data, size_t len, const struct fields *k, void *ret,
+                  struct err *err);
+
 /* The same as functions of a message's own type. */
 #define FIELDS_PUT(name, tag, k) \
     static inline void name(struct buf *out, const struct tag *m) { fields_put(out, k, m); }

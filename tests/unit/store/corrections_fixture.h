@@ -1,7 +1,7 @@
 /* tests/unit/store/corrections_fixture.h - a recording as two models hear it, what people make of
  * its segments, and how these read then. */
-#ifndef NIGHTSHIFT_TESTS_UNIT_STORE_CORRECTIONS_FIXTURE_H
-#define NIGHTSHIFT_TESTS_UNIT_STORE_CORRECTIONS_FIXTURE_H
+#ifndef NIGHTSHIFT_TESTS_UNIT_STORE_READING_FIXTURE_H
+#define NIGHTSHIFT_TESTS_UNIT_STORE_READING_FIXTURE_H
 
 #include "store/read/corrections.h"
 #include "tests/common/nomem.h"

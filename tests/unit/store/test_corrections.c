@@ -22,12 +22,10 @@ TEST(a_segment_reads_as_it_was_corrected)
                                 "ifnull(probability, '?')) FROM word WHERE segment_id = 1"),
                         " good0-5710.5, evening,571-1142?, my1142-17140.5, name1714-22850.5,"
                         " is2285-28570.5, Ana2857-34280.5, S\u00e1nchez3428-4000?");
-    assert_int_equal(count_of("SELECT count(*) FROM word_heard"), 7);
     assert_int_equal(correct(st, 0, "good evening,  my name is Ana S\u00e1nchez"), 0);
     assert_int_equal(correct(st, 0, nano[0].text), 1);
     assert_string_equal(text_of(LIST), "evening>evening,:undone, Sanches>S\u00e1nchez:undone");
     rows_are(before);
-    assert_int_equal(count_of("SELECT count(*) FROM word_heard"), 0);
     free(before);
     catalog_close(st);
 }

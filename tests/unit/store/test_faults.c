@@ -97,7 +97,7 @@ static int step_same(struct world *w, struct err *e)
 
 static int put_shard(struct store *st, int64_t task, uint32_t seq, struct err *e)
 {
-    const struct result_word words[] = {{seq * 30000, seq * 30000 + 4, " al\xff", 0.5},
+    const struct result_word words[] = {{seq * 30000, seq * 30000 + 4, " al", 0.5},
                                         {seq * 30000 + 4, seq * 30000 + 9, "pha", 1}};
     struct result_segment s[] = {{.start_ms = seq * 30000,
                                   .end_ms = seq * 30000 + 10,
@@ -111,10 +111,10 @@ static int put_shard(struct store *st, int64_t task, uint32_t seq, struct err *e
                                   .text = "you",
                                   .language = "en",
                                   .dropped = true,
-                                  .reason = "no voice\xff"},
+                                  .reason = "no voice"},
                                  {.start_ms = seq * 30000 + 10,
                                   .end_ms = seq * 30000 + 20,
-                                  .text = "beta\xff",
+                                  .text = "beta",
                                   .language = "en",
                                   .avg_logprob = -1}};
 

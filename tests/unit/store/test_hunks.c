@@ -1,8 +1,8 @@
 /* What differs between two texts, in words; and a segment made of what was heard and of what was
  * put into it. */
-#include "store/corrections/hunks.h"
+#include "store/reading/hunks.h"
 #include "base/buf.h"
-#include "store/corrections/rebuild.h"
+#include "store/reading/rebuild.h"
 #include "tests/common/nomem.h"
 #include "tests/common/random.h"
 #include "tests/common/test.h"

@@ -1,5 +1,5 @@
 /* Words that are found again in what another model heard. */
-#include "store/corrections/match_words.h"
+#include "store/reading/match_words.h"
 #include "tests/common/nomem.h"
 #include "tests/common/test.h"
 

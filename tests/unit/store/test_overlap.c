@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "store/results/overlap.h"
+#include "store/reading/overlap.h"
 #include "tests/common/test.h"
 
 static struct overlaps *made(const struct overlap_turn *turns, size_t n)

@@ -307,7 +307,7 @@ TEST(a_failure_counts_once)
 TEST(all_or_nothing)
 {
     static const char *const hostile[] = {
-        "UPDATE segment SET end_ms = -1 WHERE task_id = 3",
+        "UPDATE shard SET result = x'01ff' WHERE task_id = 3",
         "UPDATE shard SET seq = -5 WHERE task_id = 3",
         "UPDATE shard SET seq = 1 << 40 WHERE task_id = 3",
         "UPDATE shard SET end_ms = -1 WHERE task_id = 3",

@@ -1,12 +1,12 @@
-#include "store/corrections/match_words.h"
+#include "store/reading/match_words.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "store/corrections/hunks.h"
-#include "store/corrections/script.h"
+#include "store/reading/hunks.h"
+#include "store/reading/script.h"
 #include "workers/text/codepoints.h"
 #include "workers/text/tokenizer/folded.h"
 

@@ -1,10 +1,10 @@
-/* store/corrections/hunks.h - what differs between two texts, in words.
+/* store/reading/hunks.h - what differs between two texts, in words.
  *
  * A word is what stands between white space; in scripts without blanks (Chinese, Japanese, Thai
  * ...) it is a single code point. Words are compared byte for byte: case and punctuation make
  * another word. White space itself makes no difference. Pure; any thread. */
-#ifndef NIGHTSHIFT_STORE_CORRECTIONS_HUNKS_H
-#define NIGHTSHIFT_STORE_CORRECTIONS_HUNKS_H
+#ifndef NIGHTSHIFT_STORE_READING_HUNKS_H
+#define NIGHTSHIFT_STORE_READING_HUNKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

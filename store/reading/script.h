@@ -1,7 +1,7 @@
-/* store/corrections/script.h - which characters part words, and which are words. Internal to
+/* store/reading/script.h - which characters part words, and which are words. Internal to
  * store/. Pure; any thread. */
-#ifndef NIGHTSHIFT_STORE_CORRECTIONS_SCRIPT_H
-#define NIGHTSHIFT_STORE_CORRECTIONS_SCRIPT_H
+#ifndef NIGHTSHIFT_STORE_READING_SCRIPT_H
+#define NIGHTSHIFT_STORE_READING_SCRIPT_H
 
 #include <stdbool.h>
 #include <stddef.h>

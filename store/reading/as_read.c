@@ -1,4 +1,4 @@
-#include "store/corrections/reading.h"
+#include "store/reading/as_read.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_NOMEM, "corrections: out of memory");
 }
 
-static int put(struct reading *r, struct match_word word, size_t segment, struct err *err)
+static int put(struct as_read *r, struct match_word word, size_t segment, struct err *err)
 {
     if (r->count == r->cap) {
         size_t cap = r->cap ? r->cap * 2 : 256;
@@ -28,7 +28,7 @@ static int put(struct reading *r, struct match_word word, size_t segment, struct
     return 0;
 }
 
-static int put_rows(struct reading *r, const struct rebuilt *rows, size_t segment, struct err *err)
+static int put_rows(struct as_read *r, const struct rebuilt *rows, size_t segment, struct err *err)
 {
     int rc = 0;
 
@@ -43,7 +43,7 @@ static int put_rows(struct reading *r, const struct rebuilt *rows, size_t segmen
 }
 
 /* The machine's words are rows of themselves. */
-static int put_corrected(struct reading *r, const struct heard *h, size_t segment,
+static int put_corrected(struct as_read *r, const struct heard *h, size_t segment,
                          const struct place_part *parts, size_t n, struct err *err)
 {
     const struct heard_segment *g = &h->segments[segment];
@@ -60,7 +60,7 @@ static int put_corrected(struct reading *r, const struct heard *h, size_t segmen
     for (size_t i = 0; rc == 0 && i < n; i++)
         list[i] = parts[i].part;
     if (rc == 0)
-        rc = rebuild_rows(g->heard, rows, g->word_count, list, n, to, err);
+        rc = rebuild_rows(g->machine.text, rows, g->word_count, list, n, to, err);
     if (rc == 0)
         rc = put_rows(r, to, segment, err);
     free(rows);
@@ -68,10 +68,10 @@ static int put_corrected(struct reading *r, const struct heard *h, size_t segmen
     return rc;
 }
 
-int reading_make(const struct heard *h, const struct places *p, struct reading *ret,
+int as_read_make(const struct heard *h, const struct places *p, struct as_read *ret,
                  struct err *err)
 {
-    struct reading r = {.rebuilt = calloc(h->count + 1, sizeof(*r.rebuilt))};
+    struct as_read r = {.rebuilt = calloc(h->count + 1, sizeof(*r.rebuilt))};
     int rc = r.rebuilt ? place_parts_make(h, p, &r.of, err) : no_memory(err);
 
     for (size_t i = 0; i < h->count && rc == 0; i++) {
@@ -87,11 +87,11 @@ int reading_make(const struct heard *h, const struct places *p, struct reading *
     if (rc == 0)
         *ret = r;
     else
-        reading_free(&r);
+        as_read_free(&r);
     return rc;
 }
 
-void reading_free(struct reading *r)
+void as_read_free(struct as_read *r)
 {
     for (size_t i = 0; i < r->rebuilt_count; i++)
         rebuilt_free(&r->rebuilt[i]);
@@ -99,5 +99,5 @@ void reading_free(struct reading *r)
     free(r->words);
     free(r->segments);
     place_parts_free(&r->of);
-    *r = (struct reading){0};
+    *r = (struct as_read){0};
 }

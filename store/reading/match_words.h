@@ -1,11 +1,11 @@
-/* store/corrections/match_words.h - finds words again: where a transcription has what another one
+/* store/reading/match_words.h - finds words again: where a transcription has what another one
  * had.
  *
  * Words are compared without case and without the punctuation around them (MATCH_BARE), or without
  * marks on letters and any punctuation, too (MATCH_FOLDED). Pure; one thread. Internal to store/.
  */
-#ifndef NIGHTSHIFT_STORE_CORRECTIONS_MATCH_WORDS_H
-#define NIGHTSHIFT_STORE_CORRECTIONS_MATCH_WORDS_H
+#ifndef NIGHTSHIFT_STORE_READING_MATCH_WORDS_H
+#define NIGHTSHIFT_STORE_READING_MATCH_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "store/corrections/place.h"
+#include "store/reading/place.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +12,6 @@ static int no_memory(struct err *err)
 
 /* -------------------------------------------------------------------------------- as it is kept */
 
-static enum place_state state_of(const char *name)
-{
-    static const char *const names[] = {[PLACE_APPLIED] = "applied",
-                                        [PLACE_AGREED] = "agreed",
-                                        [PLACE_CONFLICT] = "conflict",
-                                        [PLACE_CONFIRMED] = "confirmed"};
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(name, names[i]) == 0)
-            return (enum place_state)i;
-    return PLACE_CONFLICT;
-}
-
 static int add(struct places *p, sqlite3_stmt *s, struct err *err)
 {
     struct place new = {.correction_id = sqlite3_column_int64(s, 0),
@@ -34,8 +21,7 @@ static int add(struct places *p, sqlite3_stmt *s, struct err *err)
                         .meant = db_dup(s, 4),
                         .before = db_dup(s, 5),
                         .after = db_dup(s, 6),
-                        .confirms = sqlite3_column_int(s, 7) != 0,
-                        .state = state_of(db_text(s, 8))};
+                        .confirms = sqlite3_column_int(s, 7) != 0};
 
     if (!list_grow(&p->list, &p->cap, p->count, sizeof(*p->list))) {
         free(new.said), free(new.meant), free(new.before), free(new.after);
@@ -45,55 +31,6 @@ static int add(struct places *p, sqlite3_stmt *s, struct err *err)
     return new.said &&new.meant &&new.before &&new.after ? 0 : no_memory(err);
 }
 
-static struct place *place_of(const struct places *p, int64_t correction_id)
-{
-    size_t low = 0, high = p->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (p->list[middle].correction_id < correction_id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < p->count && p->list[low].correction_id == correction_id ? &p->list[low] : NULL;
-}
-
-/* One more segment's words, which go on where those before end. *whole: they do so far. */
-static void stand(const struct heard *h, struct place *p, sqlite3_stmt *s)
-{
-    const struct heard_segment *g = heard_segment_of(h, sqlite3_column_int64(s, 1));
-    int64_t word = sqlite3_column_int64(s, 2), words = sqlite3_column_int64(s, 3);
-
-    if (!g || word < 0 || words <= 0 || words > (int64_t)g->word_count ||
-        word > (int64_t)g->word_count - words)
-        return;
-    if (!p->at.words)
-        p->at = (struct match_place){g->first + (size_t)word, (size_t)words};
-    else if (p->at.word + p->at.words == g->first + (size_t)word)
-        p->at.words += (size_t)words;
-}
-
-static int load_places(struct store *st, const struct heard *h, struct places *p, struct err *err)
-{
-    struct db_rows rows;
-
-    db_rows_open(&rows, st, err,
-                 "SELECT a.correction_id, a.segment_id, a.word, a.words FROM correction c "
-                 "JOIN correction_at a ON a.correction_id = c.correction_id "
-                 "JOIN segment g ON g.segment_id = a.segment_id "
-                 "WHERE c.media_id = ? ORDER BY a.correction_id, g.seq, g.idx",
-                 "i", h->media_id);
-    while (db_rows_next(&rows)) {
-        struct place *of = place_of(p, sqlite3_column_int64(rows.stmt, 0));
-
-        if (of)
-            stand(h, of, rows.stmt);
-    }
-    return db_rows_end(&rows);
-}
-
 int places_load(struct store *st, const struct heard *h, struct places *ret, struct err *err)
 {
     struct places p = {0};
@@ -101,15 +38,15 @@ int places_load(struct store *st, const struct heard *h, struct places *ret, str
     int rc;
 
     db_rows_open(&rows, st, err,
-                 "SELECT correction_id, start_ms, end_ms, said, meant, before, after, confirms, "
-                 "state FROM correction WHERE media_id = ? AND state <> 'undone' "
+                 "SELECT correction_id, start_ms, end_ms, said, meant, before, after, confirms "
+                 "FROM correction WHERE media_id = ? AND state <> 'undone' "
                  "ORDER BY correction_id",
                  "i", h->media_id);
     while (db_rows_next(&rows))
         rows.rc = add(&p, rows.stmt, err);
     rc = db_rows_end(&rows);
     if (rc == 0)
-        rc = load_places(st, h, &p, err);
+        rc = places_find(h, &p, err);
     if (rc == 0)
         *ret = p;
     else
@@ -127,26 +64,6 @@ void places_free(struct places *p)
     }
     free(p->list);
     *p = (struct places){0};
-}
-
-int place_write(struct store *st, const struct heard *h, int64_t correction_id,
-                struct match_place at, struct err *err)
-{
-    size_t end = at.word + at.words;
-    int rc =
-        db_run(st, err, "DELETE FROM correction_at WHERE correction_id = ?", "i", correction_id);
-
-    for (size_t i = at.word, next; i < end && rc == 0; i = next) {
-        const struct heard_segment *g = heard_segment_at(h, i);
-
-        next = g->first + g->word_count < end ? g->first + g->word_count : end;
-        rc = db_run(st, err,
-                    "INSERT INTO correction_at (correction_id, segment_id, word, words) "
-                    "VALUES (?, ?, ?, ?)",
-                    "iiii", correction_id, g->segment_id, (int64_t)(i - g->first),
-                    (int64_t)(next - i));
-    }
-    return rc;
 }
 
 /* --------------------------------------------------------------------------- what they put there

@@ -1,4 +1,4 @@
-#include "store/corrections/script.h"
+#include "store/reading/script.h"
 
 #include <stdint.h>
 

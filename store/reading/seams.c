@@ -1,4 +1,4 @@
-#include "store/results/seams.h"
+#include "store/reading/seams.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/corrections/place.h"
-#include "store/corrections/reading.h"
+#include "store/reading/place.h"
+#include "store/reading/as_read.h"
 
 struct finding {
     const struct heard *h;
@@ -35,65 +35,6 @@ static void take(struct finding *f, struct match_place at, bool taken)
 {
     for (size_t i = 0; i < at.words; i++)
         f->taken[at.word + i] = taken;
-}
-
-/* ------------------------------------------------------------------------ those that stand there
- */
-
-/* The same words to the byte, as where it was made. */
-static int check_bytes(const struct finding *f, const struct place *p, bool *ret, struct err *err)
-{
-    struct buf there = BUF_INIT;
-    int rc;
-
-    heard_put(f->h, p->at, &there);
-    *ret = buf_cstr(&there) && strcmp((char *)there.data, p->said) == 0;
-    rc = there.failed ? no_memory(err) : 0;
-    buf_free(&there);
-    return rc;
-}
-
-int places_stand(const struct heard *h, const struct places *p, bool *ret, struct err *err)
-{
-    const struct finding f = {.h = h};
-    int rc = 0;
-
-    *ret = true;
-    for (size_t i = 0; i < p->count && *ret && rc == 0; i++) {
-        *ret = p->list[i].at.words > 0 && !p->list[i].confirms;
-        if (*ret)
-            rc = check_bytes(&f, &p->list[i], ret, err);
-    }
-    return rc;
-}
-
-static int check_words(struct finding *f, const struct place *p, bool *ret, struct err *err)
-{
-    int rc = check_bytes(f, p, ret, err);
-
-    if (rc == 0 && !*ret)
-        rc = need(f, &f->folded, MATCH_FOLDED, err);
-    if (rc == 0 && !*ret)
-        rc = match_at(f->folded, p->said, p->at, ret, err);
-    if (rc == 0 && !*ret)
-        rc = match_at(f->folded, p->meant, p->at, ret, err);
-    return rc;
-}
-
-static int check_place(struct finding *f, struct place *p, struct err *err)
-{
-    bool stands = p->at.words > 0 && !p->confirms;
-    int rc = 0;
-
-    for (size_t i = 0; stands && i < p->at.words; i++)
-        stands = !f->taken[p->at.word + i];
-    if (stands)
-        rc = check_words(f, p, &stands, err);
-    if (rc == 0 && stands)
-        take(f, p->at, true);
-    else
-        p->at.words = 0;
-    return rc;
 }
 
 /* ------------------------------------------------------------------------------------ searching */
@@ -190,7 +131,7 @@ static char *around(const struct place *p)
     return text;
 }
 
-static bool silent_near(const struct reading *r, int64_t ms)
+static bool silent_near(const struct as_read *r, int64_t ms)
 {
     for (size_t i = 0; i < r->count; i++)
         if (llabs(r->words[i].start_ms - ms) <= MATCH_NEAR_MS)
@@ -199,7 +140,7 @@ static bool silent_near(const struct reading *r, int64_t ms)
 }
 
 /* Nothing is to be said there: what was around it stands together, or nothing is heard at all. */
-static int agree_silent(const struct reading *r, struct word_matcher *m, struct place *p, bool *ret,
+static int agree_silent(const struct as_read *r, struct word_matcher *m, struct place *p, bool *ret,
                         struct err *err)
 {
     char *text = around(p);
@@ -218,7 +159,7 @@ static int agree_silent(const struct reading *r, struct word_matcher *m, struct 
 /* Which of those that have no place is read already. */
 static int find_agreed(struct finding *f, struct err *err)
 {
-    struct reading r = {0};
+    struct as_read r = {0};
     struct word_matcher *bare = NULL, *folded = NULL;
     size_t left = 0;
     int rc;
@@ -227,7 +168,7 @@ static int find_agreed(struct finding *f, struct err *err)
         left += searched(&f->p->list[i]);
     if (!left)
         return 0;
-    rc = reading_make(f->h, f->p, &r, err);
+    rc = as_read_make(f->h, f->p, &r, err);
     if (rc == 0)
         rc = match_make(r.words, r.count, MATCH_BARE, &bare, err);
     if (rc == 0)
@@ -250,14 +191,14 @@ static int find_agreed(struct finding *f, struct err *err)
     }
     match_free(bare);
     match_free(folded);
-    reading_free(&r);
+    as_read_free(&r);
     return rc;
 }
 
 /* Those that confirm: of the segments in which what they confirm is read. */
 static int find_confirmed(struct finding *f, struct err *err)
 {
-    struct reading r = {0};
+    struct as_read r = {0};
     struct word_matcher *m = NULL;
     int rc;
 
@@ -267,7 +208,7 @@ static int find_confirmed(struct finding *f, struct err *err)
             want(f, i, f->p->list[i].meant);
     if (!f->count)
         return 0;
-    rc = reading_make(f->h, f->p, &r, err);
+    rc = as_read_make(f->h, f->p, &r, err);
     if (rc == 0)
         rc = match_make(r.words, r.count, MATCH_BARE, &m, err);
     if (rc == 0)
@@ -287,20 +228,19 @@ static int find_confirmed(struct finding *f, struct err *err)
         }
     }
     match_free(m);
-    reading_free(&r);
+    as_read_free(&r);
     return rc;
 }
 
 static int find(struct finding *f, struct err *err)
 {
-    int rc = 0;
+    int rc;
 
-    for (size_t i = 0; i < f->p->count && rc == 0; i++)
-        rc = check_place(f, &f->p->list[i], err);
-    for (size_t i = 0; i < f->p->count; i++)
+    for (size_t i = 0; i < f->p->count; i++) {
+        f->p->list[i].at = (struct match_place){0};
         f->p->list[i].state = PLACE_CONFLICT;
-    if (rc == 0)
-        rc = find_said(f, err);
+    }
+    rc = find_said(f, err);
     if (rc == 0)
         rc = find_agreed(f, err);
     if (rc == 0)

@@ -1,4 +1,4 @@
-/* store/results/overlap.h - who says a stretch of a recording, by a diarization's turns.
+/* store/reading/overlap.h - who says a stretch of a recording, by a diarization's turns.
  *
  * The speaker whose turns overlap it longest in sum; of equals, the one whose overlapping turn
  * begins first. Where no turn overlaps it, the speaker of the nearest turn that is no farther than
@@ -6,8 +6,8 @@
  * in music is said by no one. A stretch without length counts as one millisecond.
  *
  * Pure. Internal to store/. */
-#ifndef NIGHTSHIFT_STORE_RESULTS_OVERLAP_H
-#define NIGHTSHIFT_STORE_RESULTS_OVERLAP_H
+#ifndef NIGHTSHIFT_STORE_READING_OVERLAP_H
+#define NIGHTSHIFT_STORE_READING_OVERLAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "store/results/overlap.h"
+#include "store/reading/overlap.h"
 
 #include <stdlib.h>
 #include <string.h>

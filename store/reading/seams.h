@@ -1,4 +1,4 @@
-/* store/results/seams.h - where a segment in which several people speak is parted.
+/* store/reading/seams.h - where a segment in which several people speak is parted.
  *
  * A run of words of one speaker is a part, where it is no crumb: it has SEAMS_WORDS words or lasts
  * SEAMS_MS. A crumb is said by whoever speaks on both its sides, else it goes to the side that is
@@ -7,13 +7,13 @@
  * several crumbs in a row become what they are together.
  *
  * Pure; any thread. Internal to store/. */
-#ifndef NIGHTSHIFT_STORE_RESULTS_SEAMS_H
-#define NIGHTSHIFT_STORE_RESULTS_SEAMS_H
+#ifndef NIGHTSHIFT_STORE_READING_SEAMS_H
+#define NIGHTSHIFT_STORE_READING_SEAMS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/results/overlap.h"
+#include "store/reading/overlap.h"
 
 #define SEAMS_WORDS 3
 #define SEAMS_MS 800

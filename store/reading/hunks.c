@@ -1,10 +1,10 @@
-#include "store/corrections/hunks.h"
+#include "store/reading/hunks.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/corrections/script.h"
+#include "store/reading/script.h"
 
 /* Cells of the table of common words: 16 MiB. A segment has some hundred words, half a minute. */
 #define CELLS_MOST (4u << 20)

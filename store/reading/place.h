@@ -1,13 +1,13 @@
-/* store/corrections/place.h - a recording's corrections, and where each stands in the transcription
+/* store/reading/place.h - a recording's corrections, and where each stands in the transcription
  * that is current. Internal to store/.
  *
  * One that was not undone is always one of these: it stands on the words that it is about
  * (applied), what it wants is read there already (agreed), or neither (conflict); one that confirms
  * is confirmed while what it confirms is read there, else in conflict. */
-#ifndef NIGHTSHIFT_STORE_CORRECTIONS_PLACE_H
-#define NIGHTSHIFT_STORE_CORRECTIONS_PLACE_H
+#ifndef NIGHTSHIFT_STORE_READING_PLACE_H
+#define NIGHTSHIFT_STORE_READING_PLACE_H
 
-#include "store/corrections/heard.h"
+#include "store/reading/heard.h"
 
 enum place_state { PLACE_APPLIED, PLACE_AGREED, PLACE_CONFLICT, PLACE_CONFIRMED };
 
@@ -24,17 +24,10 @@ struct places { /* owned: places_free; in the order in which they were made */
     size_t count, cap;
 };
 
-/* As they are kept: what stands in other transcriptions stands nowhere. */
+/* The recording's, each with its place in h: none where no transcription is current. */
 int places_load(struct store *st, const struct heard *h, struct places *ret, struct err *err);
 void places_free(struct places *p);
-/* Keeps where one stands. */
-int place_write(struct store *st, const struct heard *h, int64_t correction_id,
-                struct match_place at, struct err *err);
-
-/* Do all stand where they were made, to the byte? Then no words are looked for. ERR_NOMEM. */
-int places_stand(const struct heard *h, const struct places *p, bool *ret, struct err *err);
-/* Finds places for all that have none, and says of each what has become of it. The words must have
- * their times, unless all stand. */
+/* Finds their places anew, whatever they were, and says of each what has become of it. Pure. */
 int places_find(const struct heard *h, struct places *p, struct err *err);
 
 /* What corrections put into a recording's segments. */

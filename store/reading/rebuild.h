@@ -1,10 +1,10 @@
-/* store/corrections/rebuild.h - a segment as it reads: the machine's words with corrections in
+/* store/reading/rebuild.h - a segment as it reads: the machine's words with corrections in
  * them.
  *
  * Always made of the machine's words, and so the same whatever order corrections came in; without
  * any it is what the machine has, byte for byte. Pure; any thread. Internal to store/. */
-#ifndef NIGHTSHIFT_STORE_CORRECTIONS_REBUILD_H
-#define NIGHTSHIFT_STORE_CORRECTIONS_REBUILD_H
+#ifndef NIGHTSHIFT_STORE_READING_REBUILD_H
+#define NIGHTSHIFT_STORE_READING_REBUILD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
-/* store/corrections/reading.h - what is read of a recording: its words with the corrections in
+/* store/reading/as_read.h - what is read of a recording: its words with the corrections in
  * them, and their times. Internal to store/. */
-#ifndef NIGHTSHIFT_STORE_CORRECTIONS_READING_H
-#define NIGHTSHIFT_STORE_CORRECTIONS_READING_H
+#ifndef NIGHTSHIFT_STORE_READING_AS_READ_H
+#define NIGHTSHIFT_STORE_READING_AS_READ_H
 
-#include "store/corrections/place.h"
+#include "store/reading/place.h"
 
-struct reading { /* owned: reading_free */
+struct as_read { /* owned: as_read_free */
     struct match_word *words;
     size_t *segments; /* of each word: number in heard.segments */
     size_t count, cap;
@@ -15,8 +15,8 @@ struct reading { /* owned: reading_free */
 };
 
 /* With the corrections that have a place. Some words are those of h. */
-int reading_make(const struct heard *h, const struct places *p, struct reading *ret,
+int as_read_make(const struct heard *h, const struct places *p, struct as_read *ret,
                  struct err *err);
-void reading_free(struct reading *r);
+void as_read_free(struct as_read *r);
 
 #endif

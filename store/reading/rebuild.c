@@ -1,12 +1,12 @@
-#include "store/corrections/rebuild.h"
+#include "store/reading/rebuild.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/list.h"
-#include "store/corrections/hunks.h"
-#include "store/corrections/script.h"
+#include "store/reading/hunks.h"
+#include "store/reading/script.h"
 
 static int no_memory(struct err *err)
 {

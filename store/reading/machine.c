@@ -1,0 +1,264 @@
+#include "store/reading/machine.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/reading/hunks.h"
+#include "store/reading/seams.h"
+
+static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
+
+void machine_speakers_free(struct machine_speakers *s)
+{
+    overlap_free(s->turns);
+    *s = (struct machine_speakers){0};
+}
+
+void machine_part_free(struct machine_part *p)
+{
+    free(p->text);
+    rebuilt_free(&p->rows);
+}
+
+/* ----------------------------------------------------------------------------- whose words are */
+
+static int64_t source_speaker(const struct result_segment *s, const struct machine_speakers *by)
+{
+    return s->source <= RESULT_SOURCES_MAX ? by->by_source[s->source] : 0;
+}
+
+static int64_t speaker_at(const struct result_segment *s, const struct machine_speakers *by,
+                          int64_t start_ms, int64_t end_ms)
+{
+    int64_t own = source_speaker(s, by);
+
+    return own || !by->turns ? own : overlap_speaker(by->turns, start_ms, end_ms, 0);
+}
+
+/* NULL: out of memory. */
+static struct rebuild_row *rows_of(const struct result_segment *s,
+                                   const struct machine_speakers *by)
+{
+    struct rebuild_row *rows = calloc(s->word_count + (size_t)1, sizeof(*rows));
+
+    for (size_t i = 0; rows && i < s->word_count; i++) {
+        const struct result_word *w = &s->words[i];
+
+        rows[i] = (struct rebuild_row){.start_ms = w->start_ms,
+                                       .end_ms = w->end_ms,
+                                       .text = w->text,
+                                       .len = strlen(w->text),
+                                       .probability = w->probability,
+                                       .speaker_id = speaker_at(s, by, w->start_ms, w->end_ms)};
+    }
+    return rows;
+}
+
+/* ------------------------------------------------------------------------------------- parting */
+
+struct cut {              /* where a part begins */
+    size_t row, word, at; /* the first of the segment's rows of words, its words, its bytes */
+    int64_t start_ms, end_ms, speaker;
+    double avg_logprob;
+};
+
+struct whole {
+    const struct result_segment *of;
+    const struct rebuild_row *rows;
+    size_t row_count;
+    struct rebuild_span *spans; /* which bytes of the text each row is */
+    struct hunk_word *words;
+    size_t word_count;
+    struct cut *cuts;
+    size_t count;
+};
+
+/* Where a segment may be parted: words that begin with a row. ret: [word_count]. */
+static size_t find_places(const struct whole *w, struct cut *ret)
+{
+    size_t n = 0;
+
+    for (size_t word = 0, row = 0; word < w->word_count; word++) {
+        size_t at = w->words[word].at;
+
+        while (row < w->row_count && w->spans[row].from < at)
+            row++;
+        if (row < w->row_count && w->spans[row].from == at)
+            ret[n++] = (struct cut){.row = row, .word = word, .at = at};
+    }
+    return n;
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* NAN: not every word has one. */
+static double mean_log(const struct rebuild_row *rows, size_t n)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += log(rows[i].probability > 1e-6 ? rows[i].probability
+                   : rows[i].probability >= 0 ? 1e-6
+                                              : NAN);
+    return sum / (double)n;
+}
+
+/* From rows to times and what is thought of the text: a part is as much surer than the segment as
+ * its words are than the segment's. */
+static void measure(struct whole *w)
+{
+    const struct rebuild_row *rows = w->rows;
+    double all = mean_log(rows, w->row_count);
+
+    w->cuts[0].start_ms = w->of->start_ms;
+    for (size_t i = 1; i < w->count; i++)
+        w->cuts[i].start_ms =
+            most(w->cuts[i - 1].start_ms, least(rows[w->cuts[i].row].start_ms, w->of->end_ms));
+    for (size_t i = 0; i < w->count; i++) {
+        struct cut *c = &w->cuts[i];
+        bool last = i + 1 == w->count;
+        size_t end = last ? w->row_count : c[1].row;
+        double more = mean_log(&rows[c->row], end - c->row) - all;
+        double logprob = w->of->avg_logprob;
+
+        c->end_ms =
+            last ? w->of->end_ms : most(c->start_ms, least(rows[end - 1].end_ms, c[1].start_ms));
+        c->avg_logprob = isnan(more) || isnan(logprob) ? logprob : fmin(0, logprob + more);
+    }
+}
+
+static void cut_words(struct whole *w, struct overlaps *turns, const struct cut *places, size_t n,
+                      struct seams_word *said, struct seams_part *found)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t last = i + 1 < n ? places[i + 1].row - 1 : w->row_count - 1;
+
+        said[i].start_ms = w->rows[places[i].row].start_ms;
+        said[i].end_ms = w->rows[last].end_ms;
+        said[i].speaker = overlap_speaker(turns, said[i].start_ms, said[i].end_ms, 0);
+    }
+    n = seams_find(said, n, turns, found);
+    if (n < 2)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        w->cuts[i] = places[found[i].first];
+        w->cuts[i].speaker = found[i].speaker;
+    }
+    w->count = n;
+    measure(w);
+}
+
+/* Only where the rows are the words of the text, from its first one on. */
+static int find_cuts(struct whole *w, struct overlaps *turns, struct err *err)
+{
+    struct cut *places = calloc(w->word_count + 1, sizeof(*places));
+    struct seams_word *said = calloc(w->word_count + 1, sizeof(*said));
+    struct seams_part *found = calloc(w->word_count + 1, sizeof(*found));
+    bool room = places && said && found;
+    size_t n;
+
+    if (room && rebuild_map(w->of->text, w->rows, w->row_count, w->spans)) {
+        n = find_places(w, places);
+        if (n > 1 && places[0].row == 0)
+            cut_words(w, turns, places, n, said, found);
+    }
+    free(places);
+    free(said);
+    free(found);
+    return room ? 0 : no_memory(err);
+}
+
+static int part(struct whole *w, const struct machine_speakers *by, struct err *err)
+{
+    const struct result_segment *s = w->of;
+    int rc = 0;
+
+    if (by->turns && w->row_count > 1 && !source_speaker(s, by)) {
+        rc = hunk_words(s->text, &w->words, &w->word_count, err);
+        w->spans = calloc(w->row_count, sizeof(*w->spans));
+        if (rc == 0 && !w->spans)
+            rc = no_memory(err);
+    }
+    w->cuts = calloc(w->word_count + 1, sizeof(*w->cuts));
+    if (rc == 0 && !w->cuts)
+        rc = no_memory(err);
+    if (rc < 0)
+        return rc;
+    w->count = 1;
+    w->cuts[0] = (struct cut){.start_ms = s->start_ms,
+                              .end_ms = s->end_ms,
+                              .speaker = speaker_at(s, by, s->start_ms, s->end_ms),
+                              .avg_logprob = s->avg_logprob};
+    return w->word_count > 1 ? find_cuts(w, by->turns, err) : 0;
+}
+
+/* ----------------------------------------------------------------------------------- the parts */
+
+/* What stands in a part, without the white space at its seams. Newly allocated. */
+static char *text_of(const struct whole *w, size_t i)
+{
+    size_t from = i == 0 ? 0 : w->cuts[i].at, to = strlen(w->of->text);
+
+    if (i + 1 < w->count) {
+        const struct hunk_word *last = &w->words[w->cuts[i + 1].word - 1];
+
+        to = last->at + last->len;
+    }
+    return strndup(w->of->text + from, to - from);
+}
+
+static int put_part(const struct whole *w, size_t i, struct machine_part *ret, struct err *err)
+{
+    const struct cut *c = &w->cuts[i];
+    size_t end = i + 1 < w->count ? w->cuts[i + 1].row : w->row_count, n = end - c->row;
+
+    *ret = (struct machine_part){.text = text_of(w, i),
+                                 .start_ms = c->start_ms,
+                                 .end_ms = c->end_ms,
+                                 .speaker_id = c->speaker,
+                                 .avg_logprob = c->avg_logprob};
+    ret->rows.rows = calloc(n + 1, sizeof(*ret->rows.rows));
+    if (!ret->text || !ret->rows.rows)
+        return no_memory(err);
+    if (n)
+        memcpy(ret->rows.rows, &w->rows[c->row], n * sizeof(*w->rows));
+    ret->rows.count = n;
+    ret->rows.cap = n + 1;
+    return 0;
+}
+
+static int put_parts(const struct whole *w, struct machine_part **ret, size_t *n, struct err *err)
+{
+    struct machine_part *list = calloc(w->count, sizeof(*list));
+    int rc = list ? 0 : no_memory(err);
+
+    for (size_t i = 0; i < w->count && rc == 0; i++)
+        rc = put_part(w, i, &list[i], err);
+    if (rc == 0) {
+        *ret = list;
+        *n = w->count;
+        return 0;
+    }
+    for (size_t i = 0; list && i < w->count; i++)
+        machine_part_free(&list[i]);
+    free(list);
+    return rc;
+}
+
+int machine_parts(const struct result_segment *s, const struct machine_speakers *by,
+                  struct machine_part **ret, size_t *n, struct err *err)
+{
+    struct rebuild_row *rows = rows_of(s, by);
+    struct whole w = {.of = s, .rows = rows, .row_count = s->word_count};
+    int rc = rows ? part(&w, by, err) : no_memory(err);
+
+    if (rc == 0)
+        rc = put_parts(&w, ret, n, err);
+    free(rows);
+    free(w.spans);
+    free(w.words);
+    free(w.cuts);
+    return rc;
+}

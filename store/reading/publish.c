@@ -1,0 +1,513 @@
+#include "store/reading/publish.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "store/reading/place.h"
+
+static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
+
+/* --------------------------------------------------------------------------- as it is to be read
+ */
+
+struct to_read {              /* a segment with the corrections in it */
+    const char *text, *heard; /* heard: the machine's words, where `text` are others; else NULL */
+    const struct rebuilt *rows;
+    struct buf own_text;
+    struct rebuilt own_rows;
+};
+
+static void to_read_free(struct to_read *t)
+{
+    buf_free(&t->own_text);
+    rebuilt_free(&t->own_rows);
+}
+
+static int correct(const struct heard_segment *g, const struct place_part *parts, size_t n,
+                   struct to_read *ret, struct err *err)
+{
+    const struct rebuilt *rows = &g->machine.rows;
+    struct rebuild_part *list = calloc(n, sizeof(*list));
+    int rc;
+
+    if (!list)
+        return no_memory(err);
+    for (size_t i = 0; i < n; i++)
+        list[i] = parts[i].part;
+    rebuild_text(&ret->own_text, g->machine.text, list, n);
+    rc = buf_cstr(&ret->own_text) ? 0 : no_memory(err);
+    if (rc == 0)
+        rc = rebuild_rows(g->machine.text, rows->rows, rows->count, list, n, &ret->own_rows, err);
+    free(list);
+    ret->text = (const char *)ret->own_text.data;
+    ret->heard = g->machine.text;
+    ret->rows = &ret->own_rows;
+    return rc;
+}
+
+/* number: of the segment in h. To be freed, on error too. */
+static int make(const struct heard *h, const struct place_parts *corrected, size_t number,
+                struct to_read *ret, struct err *err)
+{
+    const struct heard_segment *g = &h->segments[number];
+    size_t n = 0;
+    const struct place_part *parts =
+        corrected && corrected->count ? place_parts_of(corrected, number, &n) : NULL;
+
+    *ret = (struct to_read){.text = g->machine.text, .rows = &g->machine.rows};
+    return n ? correct(g, parts, n, ret, err) : 0;
+}
+
+/* ------------------------------------------------------------------------------- as it stands */
+
+struct row { /* of `segment` */
+    int64_t segment_id, idx, part, start_ms, end_ms, source, speaker_id;
+    double avg_logprob;
+    char *text, *heard; /* owned; heard NULL: the same */
+    bool stays;
+};
+
+struct rows { /* owned: rows_free */
+    struct row *list;
+    size_t count, cap;
+};
+
+static void rows_free(struct rows *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        free(r->list[i].text);
+        free(r->list[i].heard);
+    }
+    free(r->list);
+}
+
+static double number(sqlite3_stmt *stmt, int column)
+{
+    return sqlite3_column_type(stmt, column) == SQLITE_NULL ? NAN
+                                                            : sqlite3_column_double(stmt, column);
+}
+
+static int add_row(struct rows *r, sqlite3_stmt *s, struct err *err)
+{
+    bool corrected = sqlite3_column_type(s, 9) != SQLITE_NULL;
+    struct row *row;
+
+    if (!list_grow(&r->list, &r->cap, r->count, sizeof(*r->list)))
+        return no_memory(err);
+    row = &r->list[r->count++];
+    *row = (struct row){.segment_id = sqlite3_column_int64(s, 0),
+                        .idx = sqlite3_column_int64(s, 1),
+                        .part = sqlite3_column_int64(s, 2),
+                        .start_ms = sqlite3_column_int64(s, 3),
+                        .end_ms = sqlite3_column_int64(s, 4),
+                        .source = sqlite3_column_int64(s, 5),
+                        .speaker_id = sqlite3_column_int64(s, 6),
+                        .avg_logprob = number(s, 7),
+                        .text = db_dup(s, 8),
+                        .heard = corrected ? db_dup(s, 9) : NULL};
+    return row->text && (row->heard || !corrected) ? 0 : no_memory(err);
+}
+
+static int rows_read(struct store *st, int64_t task_id, uint32_t seq, struct rows *ret,
+                     struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_again(&rows, st, err,
+                  db_cached(st,
+                            "SELECT segment_id, idx, part, start_ms, end_ms, source, "
+                            "ifnull(speaker_id, 0), avg_logprob, text, heard FROM segment "
+                            "WHERE task_id = ? AND seq = ? ORDER BY idx",
+                            err),
+                  "ii", task_id, (int64_t)seq);
+    while (db_rows_next(&rows))
+        rows.rc = add_row(ret, rows.stmt, err);
+    return db_rows_end(&rows);
+}
+
+/* ------------------------------------------------------------------------------------- words */
+
+static bool same_number(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
+static bool is_word(sqlite3_stmt *s, const struct rebuild_row *w)
+{
+    return sqlite3_column_int64(s, 0) == w->start_ms && sqlite3_column_int64(s, 1) == w->end_ms &&
+           strcmp(db_text(s, 2), w->text) == 0 && same_number(number(s, 3), w->probability) &&
+           sqlite3_column_int64(s, 4) == w->speaker_id;
+}
+
+/* *ret: they are these, in their order. */
+static int words_stand(struct store *st, int64_t segment_id, const struct rebuilt *words, bool *ret,
+                       struct err *err)
+{
+    struct db_rows rows;
+    size_t i = 0;
+
+    *ret = true;
+    db_rows_again(&rows, st, err,
+                  db_cached(st,
+                            "SELECT start_ms, end_ms, text, probability, ifnull(speaker_id, 0) "
+                            "FROM word WHERE segment_id = ? ORDER BY idx",
+                            err),
+                  "i", segment_id);
+    while (db_rows_next(&rows)) {
+        *ret = *ret && i < words->count && is_word(rows.stmt, &words->rows[i]);
+        i++;
+    }
+    *ret = *ret && i == words->count;
+    return db_rows_end(&rows);
+}
+
+static int put_words(struct store *st, int64_t segment_id, const struct rebuilt *words,
+                     struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < words->count && rc == 0; i++) {
+        const struct rebuild_row *w = &words->rows[i];
+
+        rc = db_run(st, err,
+                    "INSERT INTO word (segment_id, idx, start_ms, end_ms, text, probability, "
+                    "speaker_id) VALUES (?, ?, ?, ?, ?, ?, nullif(?, 0))",
+                    "iiiitdi", segment_id, (int64_t)i, w->start_ms, w->end_ms, w->text,
+                    w->probability, w->speaker_id);
+    }
+    return rc;
+}
+
+static int write_words(struct store *st, int64_t segment_id, const struct rebuilt *words,
+                       struct err *err)
+{
+    bool stand = false;
+    int rc = words_stand(st, segment_id, words, &stand, err);
+
+    if (rc < 0 || stand)
+        return rc;
+    rc = db_run(st, err, "DELETE FROM word WHERE segment_id = ?", "i", segment_id);
+    return rc < 0 ? rc : put_words(st, segment_id, words, err);
+}
+
+/* ---------------------------------------------------------------------------------- segments */
+
+static int insert(struct store *st, int64_t task_id, struct heard_segment *g,
+                  const struct to_read *t, struct err *err)
+{
+    const struct result_segment *s = g->of;
+    int rc = db_run(
+        st, err,
+        "INSERT INTO segment (task_id, seq, idx, part, start_ms, end_ms, text, heard, language, "
+        "reason, speaker_id, avg_logprob, no_speech_prob, compression_ratio, temperature, "
+        "attempts, speech_prob, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, "
+        "?, ?, nullif(?, 0), ?, ?)",
+        "iiiiiittttiddddidi", task_id, (int64_t)g->seq, g->idx, g->part, g->machine.start_ms,
+        g->machine.end_ms, t->text, t->heard, s->language ? s->language : "",
+        s->reason ? s->reason : "", g->machine.speaker_id, g->machine.avg_logprob,
+        s->no_speech_prob, s->compression_ratio, s->temperature, (int64_t)s->attempts,
+        s->speech_prob >= 0 ? fmin(s->speech_prob, 1) : NAN, (int64_t)s->source);
+
+    if (rc < 0)
+        return rc;
+    g->segment_id = sqlite3_last_insert_rowid(st->db);
+    return put_words(st, g->segment_id, t->rows, err);
+}
+
+static bool same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+/* The text index follows a text that is written, so it is only where it differs. */
+static int update(struct store *st, const struct row *row, const struct heard_segment *g,
+                  const struct to_read *t, bool renumbered, struct err *err)
+{
+    const struct machine_part *m = &g->machine;
+    int rc = 0;
+
+    if (renumbered || row->idx != g->idx || row->part != g->part || row->end_ms != m->end_ms ||
+        row->speaker_id != m->speaker_id || !same_number(row->avg_logprob, m->avg_logprob) ||
+        !same_text(row->heard, t->heard))
+        rc = db_run(st, err,
+                    "UPDATE segment SET idx = ?2, part = ?3, end_ms = ?4, avg_logprob = ?5, "
+                    "speaker_id = nullif(?6, 0), heard = ?7 WHERE segment_id = ?1",
+                    "iiiidit", row->segment_id, g->idx, g->part, m->end_ms, m->avg_logprob,
+                    m->speaker_id, t->heard);
+    if (rc == 0 && strcmp(row->text, t->text) != 0)
+        rc = db_run(st, err, "UPDATE segment SET text = ?2 WHERE segment_id = ?1", "it",
+                    row->segment_id, t->text);
+    return rc < 0 ? rc : write_words(st, row->segment_id, t->rows, err);
+}
+
+struct shard { /* segments [from, to) of h are its */
+    struct store *st;
+    struct heard *h;
+    const struct place_parts *corrected;
+    size_t from, to;
+    struct rows rows;
+    struct row **of; /* [to - from]: the row that a segment keeps; NULL: a new one */
+};
+
+/* A segment keeps the row that begins when it does, so that its number stays as long as it can. */
+static bool keep_rows(struct shard *s)
+{
+    size_t kept = 0, k = 0;
+
+    for (size_t i = s->from; i < s->to; i++) {
+        const struct heard_segment *g = &s->h->segments[i];
+
+        while (k < s->rows.count && s->rows.list[k].start_ms < g->machine.start_ms)
+            k++;
+        if (k < s->rows.count && s->rows.list[k].start_ms == g->machine.start_ms &&
+            s->rows.list[k].source == (int64_t)g->of->source) {
+            s->rows.list[k].stays = true;
+            s->of[i - s->from] = &s->rows.list[k++];
+            kept++;
+        }
+    }
+    return kept == s->rows.count && kept == s->to - s->from;
+}
+
+/* Their numbers give way: they get theirs anew, below. */
+static int clear_rows(struct shard *s, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t k = 0; k < s->rows.count && rc == 0; k++)
+        if (!s->rows.list[k].stays)
+            rc = db_run(s->st, err, "DELETE FROM segment WHERE segment_id = ?", "i",
+                        s->rows.list[k].segment_id);
+    return rc < 0
+               ? rc
+               : db_run(s->st, err, "UPDATE segment SET idx = ~idx WHERE task_id = ? AND seq = ?",
+                        "ii", s->h->task_id, (int64_t)s->h->segments[s->from].seq);
+}
+
+static int write_segment(struct shard *s, size_t i, bool renumbered, struct err *err)
+{
+    struct heard_segment *g = &s->h->segments[i];
+    const struct row *row = s->of[i - s->from];
+    struct to_read t;
+    int rc = make(s->h, s->corrected, i, &t, err);
+
+    if (rc == 0 && row)
+        g->segment_id = row->segment_id;
+    if (rc == 0)
+        rc = row ? update(s->st, row, g, &t, renumbered, err)
+                 : insert(s->st, s->h->task_id, g, &t, err);
+    to_read_free(&t);
+    return rc;
+}
+
+/* is_new: there are no rows of it. */
+static int write_shard(struct shard *s, bool is_new, struct err *err)
+{
+    uint32_t seq = s->h->segments[s->from].seq;
+    bool renumbered = false;
+    int rc = 0;
+
+    s->of = calloc(s->to - s->from, sizeof(struct row *));
+    if (!s->of)
+        return no_memory(err);
+    if (!is_new)
+        rc = rows_read(s->st, s->h->task_id, seq, &s->rows, err);
+    if (rc == 0 && s->rows.count && !keep_rows(s)) {
+        renumbered = true;
+        rc = clear_rows(s, err);
+    }
+    for (size_t i = s->from; i < s->to && rc == 0; i++)
+        rc = write_segment(s, i, renumbered, err);
+    rows_free(&s->rows);
+    free(s->of);
+    return rc;
+}
+
+static int write_shards(struct store *st, struct heard *h, const struct place_parts *corrected,
+                        bool is_new, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0, to; i < h->count && rc == 0; i = to) {
+        for (to = i + 1; to < h->count && h->segments[to].seq == h->segments[i].seq;)
+            to++;
+        rc = write_shard(&(struct shard){st, h, corrected, i, to, {0}, NULL}, is_new, err);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- corrections */
+
+static const char *const state_names[] = {[PLACE_APPLIED] = "applied",
+                                          [PLACE_AGREED] = "agreed",
+                                          [PLACE_CONFLICT] = "conflict",
+                                          [PLACE_CONFIRMED] = "confirmed"};
+
+static int put_place(struct store *st, const struct heard *h, const struct place *p,
+                     struct err *err)
+{
+    size_t end = p->at.word + p->at.words;
+    int rc = 0;
+
+    for (size_t i = p->at.word, next; i < end && rc == 0; i = next) {
+        const struct heard_segment *g = heard_segment_at(h, i);
+
+        next = g->first + g->word_count < end ? g->first + g->word_count : end;
+        rc = db_run(st, err,
+                    "INSERT INTO correction_at (correction_id, segment_id, word, words) "
+                    "VALUES (?, ?, ?, ?)",
+                    "iiii", p->correction_id, g->segment_id, (int64_t)(i - g->first),
+                    (int64_t)(next - i));
+    }
+    return rc;
+}
+
+static int write_places(struct store *st, const struct heard *h, const struct places *p,
+                        struct err *err)
+{
+    int rc = db_run(st, err,
+                    "DELETE FROM correction_at WHERE correction_id IN "
+                    "(SELECT correction_id FROM correction WHERE media_id = ?1)",
+                    "i", h->media_id);
+
+    for (size_t i = 0; i < p->count && rc == 0; i++) {
+        rc = db_run(st, err,
+                    "UPDATE correction SET state = ?2 WHERE correction_id = ?1 AND state <> ?2",
+                    "it", p->list[i].correction_id, state_names[p->list[i].state]);
+        if (rc == 0)
+            rc = put_place(st, h, &p->list[i], err);
+    }
+    return rc;
+}
+
+/* The transcription that is current; none: no correction stands anywhere. */
+static int publish_corrected(struct store *st, struct heard *h, struct err *err)
+{
+    struct places p = {0};
+    struct place_parts parts = {0};
+    int rc = heard_words(h, err);
+
+    if (rc == 0)
+        rc = places_load(st, h, &p, err);
+    if (rc == 0)
+        rc = place_parts_make(h, &p, &parts, err);
+    if (rc == 0)
+        rc = write_shards(st, h, &parts, false, err);
+    if (rc == 0)
+        rc = write_places(st, h, &p, err);
+    place_parts_free(&parts);
+    places_free(&p);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- a recording */
+
+static int has_corrections(struct store *st, int64_t media_id, bool *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, "SELECT 1 FROM correction WHERE media_id = ? LIMIT 1", "i",
+                      media_id);
+
+    *ret = rc == 1;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+struct publishing {
+    struct store *st;
+    int64_t media_id;
+    struct machine_speakers by;
+    bool corrections, placed; /* it has some; and they have their places */
+};
+
+static int publish_task(struct publishing *p, int64_t task_id, bool current, struct err *err)
+{
+    struct heard h = {0};
+    int rc = heard_sources(p->st, task_id, &p->by, err);
+
+    if (rc == 0)
+        rc = heard_load(p->st, task_id, &p->by, &h, err);
+    h.media_id = p->media_id;
+    if (rc == 0 && current && p->corrections) {
+        rc = publish_corrected(p->st, &h, err);
+        p->placed = true;
+    } else if (rc == 0) {
+        rc = write_shards(p->st, &h, NULL, false, err);
+    }
+    heard_free(&h);
+    return rc;
+}
+
+static int publish_tasks(struct publishing *p, struct err *err)
+{
+    struct heard none = {.media_id = p->media_id};
+    struct db_rows rows;
+    int rc;
+
+    db_rows_open(&rows, p->st, err,
+                 "SELECT t.task_id, t.current FROM task t JOIN stage s ON s.stage_id = t.stage_id "
+                 "WHERE t.media_id = ? AND s." DB_TRANSCRIBES " ORDER BY t.task_id",
+                 "i", p->media_id);
+    while (db_rows_next(&rows))
+        rows.rc = publish_task(p, sqlite3_column_int64(rows.stmt, 0),
+                               sqlite3_column_int(rows.stmt, 1), err);
+    rc = db_rows_end(&rows);
+    if (rc == 0 && p->corrections && !p->placed)
+        rc = publish_corrected(p->st, &none, err);
+    heard_free(&none);
+    return rc;
+}
+
+int reading_publish(struct store *st, int64_t media_id, struct err *err)
+{
+    struct publishing p = {.st = st, .media_id = media_id};
+    int rc = has_corrections(st, media_id, &p.corrections, err);
+
+    if (rc == 0)
+        rc = heard_speakers(st, media_id, &p.by, err);
+    if (rc == 0)
+        rc = publish_tasks(&p, err);
+    machine_speakers_free(&p.by);
+    return rc < 0 ? rc
+                  : db_run(st, err, "DELETE FROM reading_due WHERE media_id = ?", "i", media_id);
+}
+
+int reading_publish_new(struct store *st, int64_t media_id, const struct store_shard_result *r,
+                        struct err *err)
+{
+    struct heard h = {.media_id = media_id, .task_id = r->task_id};
+    struct machine_speakers by = {0};
+    bool corrections = false;
+    int rc = has_corrections(st, media_id, &corrections, err);
+
+    if (rc < 0 || corrections)
+        return rc < 0 ? rc : reading_publish(st, media_id, err);
+    rc = heard_speakers(st, media_id, &by, err);
+    if (rc == 0)
+        rc = heard_sources(st, r->task_id, &by, err);
+    if (rc == 0)
+        rc = heard_add(&h, r->seq, r->segments, r->segment_count, &by, err);
+    if (rc == 0)
+        rc = write_shards(st, &h, NULL, true, err);
+    machine_speakers_free(&by);
+    heard_free(&h);
+    return rc;
+}
+
+int reading_due(struct store *st, int64_t media_id, struct err *err)
+{
+    return db_run(st, err, "INSERT OR IGNORE INTO reading_due VALUES (?)", "i", media_id);
+}
+
+int reading_publish_due(struct store *st, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc;
+
+    while ((rc = db_first(st, &stmt, err, "SELECT media_id FROM reading_due LIMIT 1", "")) == 1) {
+        int64_t media_id = sqlite3_column_int64(stmt, 0);
+
+        sqlite3_reset(stmt);
+        rc = reading_publish(st, media_id, err);
+        if (rc < 0)
+            return rc;
+    }
+    return rc;
+}
