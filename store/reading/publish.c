@@ -339,16 +339,61 @@ static const char *const state_names[] = {[PLACE_APPLIED] = "applied",
                                           [PLACE_CONFLICT] = "conflict",
                                           [PLACE_CONFIRMED] = "confirmed"};
 
+/* Words [at->word, at->word + at->words) of a segment's are the correction's: *until is behind
+ * them, as numbers of the recording. */
+static const struct heard_segment *piece_at(const struct heard *h, const struct place *p,
+                                            size_t word, size_t *until)
+{
+    const struct heard_segment *g = heard_segment_at(h, word);
+    size_t end = p->at.word + p->at.words;
+
+    *until = g->first + g->word_count < end ? g->first + g->word_count : end;
+    return g;
+}
+
+static bool is_piece(const struct heard *h, const struct place *p, sqlite3_stmt *row)
+{
+    for (size_t i = p->at.word, next; i < p->at.word + p->at.words; i = next) {
+        const struct heard_segment *g = piece_at(h, p, i, &next);
+
+        if (g->segment_id == sqlite3_column_int64(row, 0))
+            return sqlite3_column_int64(row, 1) == (int64_t)(i - g->first) &&
+                   sqlite3_column_int64(row, 2) == (int64_t)(next - i);
+    }
+    return false;
+}
+
+/* *ret: its rows say where it stands, and no others are there. */
+static int place_stands(struct store *st, const struct heard *h, const struct place *p, bool *ret,
+                        struct err *err)
+{
+    struct db_rows rows;
+    size_t wanted = 0, there = 0;
+
+    for (size_t i = p->at.word, next; i < p->at.word + p->at.words; i = next, wanted++)
+        piece_at(h, p, i, &next);
+    *ret = true;
+    db_rows_again(&rows, st, err,
+                  db_cached(st,
+                            "SELECT segment_id, word, words FROM correction_at "
+                            "WHERE correction_id = ?",
+                            err),
+                  "i", p->correction_id);
+    for (; db_rows_next(&rows); there++)
+        *ret = *ret && is_piece(h, p, rows.stmt);
+    *ret = *ret && wanted == there;
+    return db_rows_end(&rows);
+}
+
 static int put_place(struct store *st, const struct heard *h, const struct place *p,
                      struct err *err)
 {
-    size_t end = p->at.word + p->at.words;
-    int rc = 0;
+    int rc =
+        db_run(st, err, "DELETE FROM correction_at WHERE correction_id = ?", "i", p->correction_id);
 
-    for (size_t i = p->at.word, next; i < end && rc == 0; i = next) {
-        const struct heard_segment *g = heard_segment_at(h, i);
+    for (size_t i = p->at.word, next; i < p->at.word + p->at.words && rc == 0; i = next) {
+        const struct heard_segment *g = piece_at(h, p, i, &next);
 
-        next = g->first + g->word_count < end ? g->first + g->word_count : end;
         rc = db_run(st, err,
                     "INSERT INTO correction_at (correction_id, segment_id, word, words) "
                     "VALUES (?, ?, ?, ?)",
@@ -361,9 +406,11 @@ static int put_place(struct store *st, const struct heard *h, const struct place
 static int write_places(struct store *st, const struct heard *h, const struct places *p,
                         struct err *err)
 {
+    bool stands = false;
     int rc = db_run(st, err,
                     "DELETE FROM correction_at WHERE correction_id IN "
-                    "(SELECT correction_id FROM correction WHERE media_id = ?1)",
+                    "(SELECT correction_id FROM correction WHERE media_id = ?1 "
+                    "AND state = 'undone')",
                     "i", h->media_id);
 
     for (size_t i = 0; i < p->count && rc == 0; i++) {
@@ -371,6 +418,8 @@ static int write_places(struct store *st, const struct heard *h, const struct pl
                     "UPDATE correction SET state = ?2 WHERE correction_id = ?1 AND state <> ?2",
                     "it", p->list[i].correction_id, state_names[p->list[i].state]);
         if (rc == 0)
+            rc = place_stands(st, h, &p->list[i], &stands, err);
+        if (rc == 0 && !stands)
             rc = put_place(st, h, &p->list[i], err);
     }
     return rc;
@@ -489,6 +538,37 @@ int reading_publish_new(struct store *st, int64_t media_id, const struct store_s
     machine_speakers_free(&by);
     heard_free(&h);
     return rc;
+}
+
+/* 1: *media_id is the first behind it of which there is a transcription. */
+static int next_recording(struct store *st, int64_t *media_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT m.media_id FROM media m WHERE m.media_id > ? AND EXISTS "
+                      "(SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
+                      "WHERE t.media_id = m.media_id AND s." DB_TRANSCRIBES ") ORDER BY 1 LIMIT 1",
+                      "i", *media_id);
+
+    *media_id = rc == 1 ? sqlite3_column_int64(stmt, 0) : 0;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc;
+}
+
+int store_publish_next(struct store *st, int64_t *media_id, bool *changed, struct err *err)
+{
+    int64_t before;
+    int rc = db_enter(st, err);
+
+    if (rc < 0)
+        return rc;
+    before = sqlite3_total_changes64(st->db);
+    rc = next_recording(st, media_id, err);
+    if (rc == 1)
+        rc = reading_publish(st, *media_id, err);
+    *changed = sqlite3_total_changes64(st->db) != before;
+    return db_leave(st, rc, err);
 }
 
 int reading_due(struct store *st, int64_t media_id, struct err *err)

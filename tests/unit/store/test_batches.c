@@ -105,7 +105,7 @@ TEST(segments_change_within_a_batch)
     assert_int_equal(MATCHES("port OR bridge OR fair OR quay"), 4);
     assert_int_equal(SEGMENTS, 4);
     assert_ok(store_open(CATALOG, STORE_WRITE, &st, &e), e);
-    catalog_close(st);
+    catalog_close_by_hand(st);
 }
 
 /* By hand, without a batch: at once. */
@@ -122,7 +122,7 @@ TEST(other_writers_need_no_batch)
     assert_string_equal(text_of("SELECT state FROM media WHERE media_id = 1"), "failed");
     assert_int_equal(count_of("SELECT failed FROM catalog_total"), 1);
     assert_int_equal(count_of("SELECT failed FROM job"), 1);
-    catalog_close(st);
+    catalog_close_by_hand(st);
 }
 
 TEST(a_batch_that_was_left_is_ended)

@@ -256,7 +256,7 @@ TEST(passages_can_be_sent)
     run_sql("UPDATE shard SET result = x'07' WHERE seq = 1");
     assert_int_equal(store_passages(st, 2, 100, &p, &n, &e), ERR_INPUT);
     assert_says(e.msg, "a result of version 7");
-    catalog_close(st);
+    catalog_close_by_hand(st);
 }
 
 /* ------------------------------------------------------------------------ channels and tracks */
@@ -337,7 +337,7 @@ TEST(who_was_not_told_apart_is_found_by_channel)
             "(9, 1, 3, 'SPEAKER_00', 0); UPDATE segment SET speaker_id = 9 WHERE idx = 0");
     assert_string_equal(found(st, "yes", "channel 2", 0), "");
     assert_string_equal(found(st, "yes", "speaker_00", 0), "SPEAKER_00: yes one|");
-    catalog_close(st);
+    catalog_close_by_hand(st);
 }
 
 TEST_MAIN(NULL, NULL)

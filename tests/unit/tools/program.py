@@ -23,6 +23,44 @@ def count_shards(connection):
                        "FROM shard h WHERE h.task_id = task.task_id)")
 
 
+def _number(n):
+    """As few bytes as it needs: seven bits each, the lowest first."""
+    out = bytearray()
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def _text(s):
+    data = s.encode()
+    return _number(len(data)) + data
+
+
+def _packed(segments):
+    """What store/facts/result.c writes of segments with their words."""
+    out = b"\x01" + _number(len(segments))
+    for start, end, text, language, logprob, attempts, speech, reason, words in segments:
+        out += _number(start) + _number(end - start) + _text(text) + _text(language)
+        out += struct.pack("<4f", logprob or 0, 0, 0, 0) + _number(attempts or 0)
+        out += struct.pack("<f", -1 if speech is None else speech) + b"\0" + _text(reason) + _number(0)
+        out += _number(len(words))
+        for begin, until, word, probability in words:
+            out += _number(begin) + _number(until - begin) + _text(word) + struct.pack("<f", probability)
+    return out
+
+
+def keep_results(connection):
+    """After segments were written by hand: the results that they are read from."""
+    for task, seq in connection.execute("SELECT DISTINCT task_id, seq FROM segment").fetchall():
+        rows = connection.execute("SELECT segment_id, start_ms, end_ms, text, language, avg_logprob, attempts, speech_prob, "
+                                  "reason FROM segment WHERE task_id = ? AND seq = ? ORDER BY idx", (task, seq)).fetchall()
+        segments = [(*row[1:], connection.execute("SELECT start_ms, end_ms, text, probability FROM word WHERE segment_id = ? "
+                                                  "ORDER BY idx", row[:1]).fetchall()) for row in rows]
+        connection.execute("UPDATE shard SET result = ? WHERE task_id = ? AND seq = ?", (_packed(segments), task, seq))
+
+
 class ProgramTest(unittest.TestCase):
     def setUp(self):
         self.dir = os.path.realpath(tempfile.mkdtemp(dir="."))

@@ -12,7 +12,7 @@ import struct
 import sys
 import unittest
 
-from program import ProgramTest, count_shards, wav
+from program import ProgramTest, count_shards, keep_results, wav
 
 ENCODER = sys.argv.pop(1) if len(sys.argv) > 1 and os.path.isabs(sys.argv[1]) else None
 
@@ -82,6 +82,7 @@ class Searching(ProgramTest):
                 connection.execute("INSERT INTO turn VALUES (?, ?, ?, ?, ?)",
                                    (voices, i, i * 20000, i * 20000 + 4000, ids[who]))
             connection.execute("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,))
+        keep_results(connection)
 
     def sounds(self, connection):
         stage = connection.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) "

@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import subtitle_checker as checker  # noqa: E402
-from program import PROGRAM, ProgramTest, wav  # noqa: E402,F401
+from program import PROGRAM, ProgramTest, keep_results, wav  # noqa: E402,F401
 
 ENGLISH = """the market was closed in the winter and nobody knew where the money had gone so we walked to the
 harbour with Mr. Sanches, who sold fish and oranges there. My grandmother, born in 1919, said that it was the best
@@ -91,11 +91,7 @@ class Subtitles(ProgramTest):
                                        (f"%{i:02}.wav",)).fetchone()
             connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
                                "language_prob, windows, wall_ms, device, done_at) VALUES (?, 0, 0, 30000, ?, 0.9, 1, 12, 'cpu', '2026')", (task, language))
-            names = sorted({s[3] for s in segments if s[3]})
-            connection.executemany("INSERT INTO speaker (task_id, media_id, label, name, speech_ms) "
-                                   "SELECT task_id, media_id, ?, ?, 1000 FROM task WHERE task_id = ?",
-                                   [(f"SPEAKER_{n:02}", name, task) for n, name in enumerate(names)])
-            speakers = dict(connection.execute("SELECT name, speaker_id FROM speaker WHERE task_id = ?", (task,)))
+            speakers = self.tell_apart(connection, task, segments)
             for k, (start, end, text, who, words) in enumerate(segments):
                 segment += 1
                 connection.execute(
@@ -110,8 +106,27 @@ class Subtitles(ProgramTest):
             connection.executemany("INSERT INTO tag SELECT media_id, 'chapter', 'chapter', ?, ?, ?, ? FROM task "
                                    "WHERE task_id = ?", [(k, title, start, end, task) for k, (start, end, title) in enumerate(chapters)])
         connection.execute("UPDATE task SET state = 'done', shards_total = 1")
+        keep_results(connection)
         connection.commit()
         connection.close()
+
+    def tell_apart(self, connection, transcription, segments):
+        """A diarization that has each segment said by whom it is to be; the numbers of its speakers by name."""
+        names = sorted({s[3] for s in segments if s[3]})
+        if not names:
+            return {}
+        connection.execute("INSERT OR IGNORE INTO stage (name, model, model_dir, model_hash, params, created_at) "
+                           "VALUES ('diarize', 'voices', '/v', 'cc', '{}', '2026')")
+        task = connection.execute("INSERT INTO task (media_id, stage_id, job_id, language, state, shards_total) "
+                                  "SELECT media_id, (SELECT stage_id FROM stage WHERE name = 'diarize'), job_id, '', 'done', 1 "
+                                  "FROM task WHERE task_id = ?", (transcription,)).lastrowid
+        connection.executemany("INSERT INTO speaker (task_id, media_id, label, name, speech_ms) "
+                               "SELECT task_id, media_id, ?, ?, 1000 FROM task WHERE task_id = ?",
+                               [(f"SPEAKER_{n:02}", name, task) for n, name in enumerate(names)])
+        speakers = dict(connection.execute("SELECT name, speaker_id FROM speaker WHERE task_id = ?", (task,)))
+        connection.executemany("INSERT INTO turn (task_id, idx, start_ms, end_ms, speaker_id) VALUES (?, ?, ?, ?, ?)",
+                               [(task, k, int(s[0]), int(s[1]), speakers[s[3]]) for k, s in enumerate(segments) if s[3]])
+        return speakers
 
     def tell_sounds(self, connection, transcription, sounds):
         stage = connection.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) VALUES "
