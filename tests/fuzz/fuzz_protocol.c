@@ -15,21 +15,31 @@ static const struct fields *fields_of(uint8_t type)
     return type < WIRE_FIRST ? msg_fields(type) : wire_fields(type);
 }
 
+/* As it lies on the wire, and as it would be kept. */
+static void one_form(const struct fields *k, void *m, bool packed, const uint8_t *data, size_t size)
+{
+    struct buf again = BUF_INIT;
+    struct err err;
+
+    if ((packed ? fields_unpack : fields_get)(data, size, k, m, &err) != 0)
+        return;
+    (packed ? fields_pack : fields_put)(&again, k, m);
+    fields_free(k, m);
+    if (again.failed || again.len != size || (size && memcmp(again.data, data, size) != 0))
+        abort();
+    buf_free(&again);
+}
+
 static void one_message(uint8_t type, const uint8_t *data, size_t size)
 {
     const struct fields *k = fields_of(type);
-    struct buf again = BUF_INIT;
-    struct err err;
     void *m = k ? malloc(k->size) : NULL;
 
-    if (m && fields_get(data, size, k, m, &err) == 0) {
-        fields_put(&again, k, m);
-        fields_free(k, m);
-        if (again.failed || again.len != size || (size && memcmp(again.data, data, size) != 0))
-            abort();
+    if (m) {
+        one_form(k, m, false, data, size);
+        one_form(k, m, true, data, size);
     }
     free(m);
-    buf_free(&again);
 }
 
 static void audio(const uint8_t *data, size_t size)

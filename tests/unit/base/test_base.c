@@ -73,6 +73,49 @@ TEST(buf_round_trip)
     buf_free(&b);
 }
 
+/* Every number has one form, and no other is read. */
+TEST(packed_numbers)
+{
+    static const uint64_t numbers[] = {0,     1,          127,        128,       16383,
+                                       16384, UINT32_MAX, 1ull << 62, UINT64_MAX};
+    static const size_t bytes[] = {1, 1, 1, 2, 2, 3, 5, 9, 10};
+    static const struct {
+        uint8_t data[12];
+        size_t len;
+    } wrong[] = {{{0x80}, 1},    /* it ends too early */
+                 {{0x80, 0}, 2}, /* it is longer than it needs to be */
+                 {{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2}, 10}, /* 65 bits */
+                 {{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, 11}};
+
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct buf b = {.packed = true};
+        struct reader r;
+
+        buf_put_u64(&b, numbers[i]);
+        buf_put_f32(&b, 1.5f);
+        buf_put_str(&b, "añb");
+        assert_int_equal(b.len, bytes[i] + 4 + 1 + 4);
+        r = reader_of(b.data, b.len);
+        r.packed = true;
+        assert_true(reader_u64(&r) == numbers[i]);
+        assert_true(reader_f32(&r) == 1.5f);
+        assert_non_null(reader_bytes(&r, 4, &(size_t){0}));
+        assert_true(reader_done(&r));
+        r = reader_of(b.data, b.len);
+        r.packed = true;
+        reader_u32(&r);
+        assert_int_equal(r.failed, numbers[i] > UINT32_MAX);
+        buf_free(&b);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct reader r = reader_of(wrong[i].data, wrong[i].len);
+
+        r.packed = true;
+        assert_int_equal(reader_u64(&r), 0);
+        assert_true(r.failed);
+    }
+}
+
 TEST(reader_never_runs_over)
 {
     const uint8_t data[] = {0xFF, 0xFF, 0xFF, 0xFF, 'a', 'b'};

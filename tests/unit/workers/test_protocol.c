@@ -291,6 +291,29 @@ TEST(all_round_trip)
     }
 }
 
+/* The same as it would be kept. */
+TEST(all_are_packed_and_unpacked)
+{
+    for (size_t i = 0; i < CODECS; i++) {
+        const struct fields *k = msg_fields(codecs[i].type);
+        struct buf first = BUF_INIT, again = BUF_INIT;
+        struct err err;
+        union any m;
+
+        fields_pack(&first, k, codecs[i].sample);
+        assert_false(first.packed);
+        for (size_t n = 0; n < first.len; n++)
+            assert_int_equal(fields_unpack(first.data, n, k, &m, &err), ERR_PROTOCOL);
+        assert_ok(fields_unpack(first.data, first.len, k, &m, &err), err);
+        fields_pack(&again, k, &m);
+        assert_int_equal(first.len, again.len);
+        assert_memory_equal(first.data, again.data, first.len);
+        fields_free(k, &m);
+        buf_free(&first);
+        buf_free(&again);
+    }
+}
+
 /* With each allocation failing in its turn: nothing is kept, which the sanitizer sees. */
 struct received {
     const struct fields *k;
