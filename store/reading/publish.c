@@ -568,7 +568,8 @@ int store_publish_next(struct store *st, int64_t *media_id, bool *changed, struc
     if (rc == 1)
         rc = reading_publish(st, *media_id, err);
     *changed = sqlite3_total_changes64(st->db) != before;
-    return db_leave(st, rc, err);
+    rc = db_leave(st, rc, err);
+    return rc < 0 ? rc : 0;
 }
 
 int reading_due(struct store *st, int64_t media_id, struct err *err)

@@ -41,6 +41,26 @@ class Verify(night.Night):
         return [os.path.basename(row[0]) for row in self.sql(
             "SELECT path FROM failures WHERE kind = 'changed' ORDER BY path")]
 
+    def test_what_people_read_is_what_was_found(self):
+        self.run_to_end()
+        self.assertEqual("3 transcribed recordings read what their results say.\n", self.verify("--reading"))
+        before = self.sql("SELECT start_ms, end_ms, text, language FROM transcript ORDER BY path, start_ms")
+        self.assertGreater(len(before), 2)
+        with sqlite3.connect(self.catalog) as catalog:
+            catalog.execute("UPDATE segment SET text = 'nobody said this' WHERE segment_id = 1")
+            catalog.execute("DELETE FROM segment WHERE segment_id = 2")
+        catalog.close()
+        said = self.verify("--reading", status=night.DATA)
+        self.assertRegex(said, "^[12] of 3 transcribed recordings read otherwise than their results say, and were repaired.\n")
+        self.assertIn(": it read otherwise than its results say: repaired", said)
+        self.assertEqual(before, self.sql("SELECT start_ms, end_ms, text, language FROM transcript ORDER BY path, start_ms"))
+        self.assertEqual('{"recordings": 3, "repaired": 0, "damaged": 0}\n', self.verify("--reading", "--json"))
+        with sqlite3.connect(self.catalog) as catalog:
+            catalog.execute("UPDATE shard SET result = x'01ff' WHERE task_id = 1")
+        catalog.close()
+        self.assertIn("a result is impossible", self.verify("--reading", status=night.DATA))
+        self.assertEqual(before, self.sql("SELECT start_ms, end_ms, text, language FROM transcript ORDER BY path, start_ms"))
+
     def test_what_changes_is_found(self):
         self.assertRegex(self.verify(), r"^Of 3 files \(.* read\): 3 read for the first time\.\n$")
         self.assertIn(": 3 as before.", self.verify())

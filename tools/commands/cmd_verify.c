@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/list.h"
 #include "base/utf8.h"
+#include "store/parting/parting.h"
 #include "store/read/read.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/text.h"
@@ -37,6 +38,9 @@ static const char help[] =
     "said once: an earlier Nightshift took such a file for the recording that it was.\n"
     "`nightshift forget --stage N PATH` and `enqueue` have it heard anew.\n"
     "\n"
+    "      --reading        check the catalog instead of the files: make what people read\n"
+    "                       (segments, words, corrections) anew from the results, and\n"
+    "                       repair what differs; not while a run is on\n"
     "      --json           the outcome as JSON\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
@@ -46,11 +50,20 @@ static const char help[] =
     "  nightshift verify\n"
     "  nightshift verify /archive/1990\n"
     "\n"
-    "Exit status: 0; 65 when a file has other bytes; 66 when one is not there, cannot\n"
-    "be read or was changed, or the catalog has nothing at PATH; others as sysexits.h\n"
-    "has them.\n";
+    "Exit status: 0; 65 when a file has other bytes, or a recording read otherwise\n"
+    "than its results say; 66 when a file is not there, cannot be read or was changed,\n"
+    "or the catalog has nothing at PATH; others as sysexits.h has them.\n";
 
-static const struct option longs[] = {{0}};
+static const struct option longs[] = {{"reading", no_argument, NULL, 1}, {0}};
+
+static int take_option(void *arg, int option, const char *value, struct err *err)
+{
+    (void)option;
+    (void)value;
+    (void)err;
+    *(bool *)arg = true;
+    return 0;
+}
 
 enum outcome { SAME, FIRST, REWRITTEN, CHANGED, STALE, MISSING, UNREADABLE, OUTCOMES };
 
@@ -353,14 +366,115 @@ static int verify(struct verify *v, int argc, char **argv)
     return v->counts[STALE] + v->counts[MISSING] + v->counts[UNREADABLE] > 0 ? EX_NOINPUT : EX_OK;
 }
 
+/* ---- what people read */
+
+struct reading {
+    struct store *st;
+    int64_t media_id;
+    uint64_t recordings, repaired, damaged;
+};
+
+static void say_place(void *arg, const struct parting_place *p)
+{
+    char *shown = utf8_display(p->path, strlen(p->path));
+
+    cli_note("'%s%s%s': %s", shown ? shown : "", *p->member ? "//" : "", p->member,
+             (const char *)arg);
+    free(shown);
+}
+
+static void say_recording(const struct reading *r, const char *what)
+{
+    struct err err;
+
+    if (parting_place(r->st, r->media_id, say_place, (void *)what, &err) != 0)
+        cli_note("recording %lld: %s", (long long)r->media_id, what);
+}
+
+/* 1: there is no other. One whose results are damaged does not keep the others from it. */
+static int check_next(struct reading *r, struct err *err)
+{
+    bool changed = false;
+    int rc = store_publish_next(r->st, &r->media_id, &changed, err);
+
+    if (rc == ERR_INPUT && r->media_id) {
+        say_recording(r, err->msg);
+        r->damaged++;
+        *err = (struct err){0};
+        return 0;
+    }
+    if (rc < 0 || !r->media_id)
+        return rc < 0 ? rc : 1;
+    r->recordings++;
+    r->repaired += changed;
+    if (changed)
+        say_recording(r, "it read otherwise than its results say: repaired");
+    return 0;
+}
+
+static void print_reading(const struct cli *cli, const struct reading *r)
+{
+    char all[TEXT_LEN], some[TEXT_LEN];
+    struct buf b = BUF_INIT;
+
+    if (cli->json)
+        printf("{\"recordings\": %llu, \"repaired\": %llu, \"damaged\": %llu}\n",
+               (unsigned long long)r->recordings, (unsigned long long)r->repaired,
+               (unsigned long long)r->damaged);
+    if (cli->json || cli->quiet)
+        return;
+    text_count(r->recordings, all);
+    if (r->repaired)
+        buf_printf(&b,
+                   "%s of %s transcribed recordings read otherwise than their results say, and "
+                   "were repaired.",
+                   text_count(r->repaired, some), all);
+    else
+        buf_printf(&b, "%s transcribed %s what %s results say.", all,
+                   text_plural(r->recordings, "recording reads", "recordings read"),
+                   text_plural(r->recordings, "its", "their"));
+    cli_print(buf_cstr(&b), 0);
+    buf_free(&b);
+}
+
+static int verify_reading(struct cli *cli, bool operands)
+{
+    struct writer *w = NULL;
+    struct reading r = {0};
+    struct err err = {0};
+    int rc = 0;
+
+    if (operands)
+        return cli_usage(cli, "--reading checks the whole catalog: leave out the paths");
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (access(cli->catalog, F_OK) != 0)
+        rc = store_open(cli->catalog, STORE_READ, &r.st, &err); /* says why */
+    if (rc == 0)
+        rc = writer_open(cli->catalog, "verify", PATIENCE_MS, cli->quiet, &w, &err);
+    if (rc == 0 && writer_through_run(w))
+        rc = err_set(&err, ERR_LOCKED, "a run is on: check the catalog when it is over");
+    r.st = w ? writer_store(w) : NULL;
+    while (rc == 0)
+        rc = check_next(&r, &err);
+    writer_close(w);
+    if (rc < 0)
+        return cli_fail("check what people read", &err, NULL);
+    print_reading(cli, &r);
+    return r.repaired + r.damaged > 0 ? EX_DATAERR : EX_OK;
+}
+
 int cmd_verify(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "", longs, NULL, true, NULL};
+    const struct cli_spec spec = {help, "", longs, take_option, true, NULL};
+    bool reading = false;
     struct verify *v;
-    int status = cli_parse(cli, &spec, NULL, argc, argv);
+    int status = cli_parse(cli, &spec, &reading, argc, argv);
 
     if (status >= 0)
         return status;
+    if (reading)
+        return cli_flush(verify_reading(cli, optind < argc));
     v = calloc(1, sizeof(*v));
     if (!v) {
         struct err err = {0};
