@@ -404,6 +404,19 @@ CREATE TABLE tag (
     PRIMARY KEY (media_id, source, key, seq)
 ) STRICT, WITHOUT ROWID;
 
+-- How long each channel of a recording has sound; channel 0: a track that was not decoded.
+CREATE TABLE channel (
+    media_id  INTEGER NOT NULL REFERENCES media,
+    track     INTEGER NOT NULL CHECK (track > 0),
+    channel   INTEGER NOT NULL CHECK (channel >= 0),
+    sound_ms  INTEGER CHECK (sound_ms >= 0),
+    length_ms INTEGER CHECK (length_ms >= 0),
+    heard     INTEGER NOT NULL CHECK (heard IN (0, 1)),
+    PRIMARY KEY (media_id, track, channel),
+    CHECK ((channel = 0) = (sound_ms IS NULL)),
+    CHECK (channel > 0 OR heard = 0)
+) STRICT, WITHOUT ROWID;
+
 -- The hash of all bytes of a file as they were first seen (of an archive as a whole), and when they
 -- were last seen equal. changed_at: other bytes, though size and time are the same.
 CREATE TABLE fixity (
@@ -712,6 +725,19 @@ FROM tag g
 JOIN media m ON m.media_id = g.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 WHERE g.source = 'chapter' AND NOT m.replaced;
+
+CREATE VIEW channels AS
+SELECT p.path, p.member, c.track, nullif(c.channel, 0) AS channel,
+       CASE WHEN c.sound_ms IS NULL THEN NULL
+            WHEN c.sound_ms >= 3600000
+            THEN printf('%d:%02d:%02d', c.sound_ms / 3600000, c.sound_ms / 60000 % 60,
+                        c.sound_ms / 1000 % 60)
+            ELSE printf('%d:%02d', c.sound_ms / 60000, c.sound_ms / 1000 % 60) END AS sound,
+       c.heard, c.sound_ms, c.length_ms, c.media_id
+FROM channel c
+JOIN media m ON m.media_id = c.media_id
+JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
+WHERE NOT m.replaced;
 
 CREATE VIEW archive AS
 SELECT recordings, done, failed, pending, waiting, paused, absent, cancelled, unknown,

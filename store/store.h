@@ -293,6 +293,10 @@ struct store_media_end { /* it was decoded to its end */
     const uint8_t *content_hash; /* [16]; NULL: not computed */
     const char *damage;          /* "": whole; NULL: somebody else says it */
     const char *clock;           /* "" or NULL: it does not jump; else an event, once */
+    /* What it was found to have; 0: that is not known. Of a track that was not decoded this time,
+     * what is known of its channels stays. */
+    const struct result_channel *channels;
+    uint32_t channel_count;
 };
 /* What was found of a recording; either may be NULL. ERR_INPUT: a negative length. */
 int store_media(struct store *st, int64_t media_id, const struct store_media_info *info,

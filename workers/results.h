@@ -96,6 +96,25 @@ struct result_tag {
 #define RESULT_TAG_VALUE_MAX 8192u
 #define RESULT_TAG_MS_MAX (INT64_C(1) << 52)
 
+/* How long a channel of a recording has sound, or an audio track of which nothing was decoded. */
+struct result_channel {
+    uint32_t track;    /* among its audio tracks, from 1 on */
+    uint32_t channel;  /* of the track, from 1 on; 0: nothing of the track was decoded */
+    int64_t sound_ms;  /* that are no silence; -1: not measured, of channel 0 */
+    int64_t length_ms; /* of the track: as decoded; of channel 0 the container's word, or -1 */
+    bool heard;        /* in the mix or by itself */
+};
+/* Of one recording; what is behind them is not told. */
+#define RESULT_CHANNELS_MAX 256u
+#define RESULT_CHANNEL_MS_MAX (INT64_C(1) << 52)
+
+static inline bool result_channel_holds(const struct result_channel *c)
+{
+    if (c->track == 0 || c->length_ms > RESULT_CHANNEL_MS_MAX || c->sound_ms > c->length_ms)
+        return false;
+    return c->channel ? c->sound_ms >= 0 : c->sound_ms == -1 && c->length_ms >= -1 && !c->heard;
+}
+
 /* What is heard of a recording apart from the rest (workers/audio/hearing.h). */
 struct result_source {
     const char *label; /* "channel 2", "track 2"; valid UTF-8, never empty */

@@ -261,29 +261,41 @@ static struct ledger_entry *lately(struct ledger *l, enum ledger_kind kind, int6
     return NULL;
 }
 
+static bool copy_channels(struct msg_lease_end *to, const struct msg_lease_end *from)
+{
+    struct result_channel *list =
+        from->channel_count ? calloc(from->channel_count, sizeof(*list)) : NULL;
+
+    if (list)
+        memcpy(list, from->channels, from->channel_count * sizeof(*list));
+    to->channels = list;
+    to->channel_count = list ? from->channel_count : 0;
+    return list || !from->channel_count;
+}
+
 static int add_end(struct ledger *l, int64_t media, const struct msg_lease_end *m, struct err *err)
 {
     struct ledger_entry *e = lately(l, LEDGER_MEDIA, media, 0);
-    char *damage = m->damage ? strdup(m->damage) : NULL,
-         *clock = m->clock ? strdup(m->clock) : NULL;
+    struct msg_lease_end end = {.total_ms = m->total_ms,
+                                .has_hash = m->has_hash,
+                                .damage = m->damage ? strdup(m->damage) : NULL,
+                                .clock = m->clock ? strdup(m->clock) : NULL};
 
-    if ((m->damage && !damage) || (m->clock && !clock)) {
-        free(damage);
-        free(clock);
+    memcpy(end.content_hash, m->content_hash, sizeof(end.content_hash));
+    if (!copy_channels(&end, m) || (m->damage && !end.damage) || (m->clock && !end.clock)) {
+        msg_lease_end_free(&end);
         return err_set(err, ERR_NOMEM, "no memory to keep results");
     }
     if (!e || e->has_end)
         e = add(l, LEDGER_MEDIA, err);
     if (!e) {
-        free(damage);
-        free(clock);
+        msg_lease_end_free(&end);
         return err->code;
     }
     e->media = media;
     e->has_end = true;
-    e->end = (struct msg_lease_end){
-        .total_ms = m->total_ms, .has_hash = m->has_hash, .damage = damage, .clock = clock};
-    memcpy(e->end.content_hash, m->content_hash, sizeof(e->end.content_hash));
+    e->end = end;
+    l->bytes += end.channel_count * sizeof(*end.channels);
     return 0;
 }
 

@@ -69,6 +69,8 @@ static int write_media(struct store *st, const struct ledger_entry *e, struct er
         .content_hash = e->end.has_hash ? e->end.content_hash : NULL,
         .damage = e->end.damage,
         .clock = e->end.clock,
+        .channels = e->end.channels,
+        .channel_count = e->end.channel_count,
     };
 
     return store_media(st, e->media, e->has_info ? &info : NULL, e->has_end ? &end : NULL, err);

@@ -5,6 +5,7 @@
 #include "store/db.h"
 #include "store/parting/parting.h"
 #include "store/parting/task_results.h"
+#include "store/read/find.h"
 
 struct merge {
     struct store *to, *part;
@@ -125,10 +126,26 @@ static void media_free(struct media *d)
     free(d->damage);
 }
 
+struct channels {
+    struct result_channel list[RESULT_CHANNELS_MAX];
+    uint32_t count;
+};
+
+static int add_channel(void *arg, const struct result_channel *row)
+{
+    struct channels *c = arg;
+
+    if (c->count < RESULT_CHANNELS_MAX)
+        c->list[c->count++] = *row;
+    return 0;
+}
+
 static int put_info(struct merge *m, const struct media *d, struct err *err)
 {
+    struct channels channels = {.count = 0};
     struct tags tags = {0};
-    int rc = read_tags(m->part, d->there, &tags, err);
+    int read = read_tags(m->part, d->there, &tags, err);
+    int rc = read ? read : find_channels(m->part, d->there, add_channel, &channels, err);
     const struct store_media_info info = {
         .duration_ms = d->duration_ms,
         .sample_rate_hz = (uint32_t)d->rate_hz,
@@ -141,7 +158,9 @@ static int put_info(struct merge *m, const struct media *d, struct err *err)
     };
     const struct store_media_end end = {.total_ms = d->duration_ms,
                                         .content_hash = d->hashed ? d->hash : NULL,
-                                        .damage = d->damage};
+                                        .damage = d->damage,
+                                        .channels = channels.list,
+                                        .channel_count = channels.count};
 
     if (rc == 0)
         rc = store_media(m->to, d->here, &info, d->ended ? &end : NULL, err);

@@ -62,6 +62,12 @@ typedef int (*find_tag_fn)(void *arg, const struct result_tag *row);
  * and its chapters last, in order. */
 int find_tags(struct store *st, int64_t media_id, find_tag_fn fn, void *arg, struct err *err);
 
+typedef int (*find_channel_fn)(void *arg, const struct result_channel *row);
+/* How much sound its channels have: by track and channel. None of a recording that was never
+ * decoded to its end. */
+int find_channels(struct store *st, int64_t media_id, find_channel_fn fn, void *arg,
+                  struct err *err);
+
 /* ------------------------------------------------------------------------------------ search */
 
 struct find_sound {

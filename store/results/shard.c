@@ -5,6 +5,7 @@
 #include "store/reading/publish.h"
 #include "store/register/voices.h"
 #include "store/facts/result.h"
+#include "store/results/channels.h"
 #include "store/results/found.h"
 #include "store/results/texts.h"
 #include "store/results/complete.h"
@@ -326,6 +327,8 @@ int store_media(struct store *st, int64_t media_id, const struct store_media_inf
         rc = put_media(st, media_id, info, end, err);
     if (rc == 0 && end && end->clock && end->clock[0])
         rc = note_clock(st, media_id, end->clock, err);
+    if (rc == 0 && end && end->channel_count)
+        rc = channels_found(st, media_id, end->channels, end->channel_count, err);
     if (rc == 0 && info && (before.has_tags || info->tag_count))
         rc = tags_found(st, media_id, info->tags, info->tag_count, err);
     return db_leave(st, rc, err);

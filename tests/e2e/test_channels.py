@@ -130,6 +130,14 @@ class Chosen(night.Night):
                          self.sql("SELECT left_out, audio_tracks, channels FROM recordings"))
         self.assertIn("Not heard: channel 1\n", self.nightshift("show", self.at("both.wav"), status=0).out)
         self.assertEqual("channel 1", self.json("show", self.at("both.wav"))["left_out"])
+        self.assertRegex(self.nightshift("show", self.at("both.wav"), status=0).out,
+                         r"\nSound: track 1: channel 1 [0-9.]+ s \(not heard\), channel 2 [0-9.]+ s\n")
+        one, two = self.json("show", self.at("both.wav"))["channels"]
+        self.assertEqual([(1, 1, False), (1, 2, True)],
+                         [(c["track"], c["channel"], c["heard"]) for c in (one, two)])
+        self.assertTrue(all(0 < c["sound_ms"] <= c["length_ms"] for c in (one, two)))
+        sounds = self.sql("SELECT sound_ms, length_ms FROM channels WHERE path = ? ORDER BY channel", self.at("both.wav"))
+        self.assertEqual([(c["sound_ms"], c["length_ms"]) for c in (one, two)], sounds)
         # All that hear hear the same, today and on later evenings.
         self.assertEqual(["2", "2"], [json.loads(row[0])["channels"] for row in self.sql("SELECT params FROM stage")])
         write_wav(self.at("third.wav"), self.right, self.left)
@@ -142,6 +150,7 @@ class Chosen(night.Night):
         self.assertEqual([(4,)], self.sql("SELECT count(*) FROM stage"))
         self.assertNotIn("not heard", self.run_to_end().out)
         self.assertEqual([(None,)] * 3, self.sql("SELECT left_out FROM recordings"))
+        self.assertEqual([(1, 6)], self.sql("SELECT min(heard), count(*) FROM channels"))
         self.healthy()
 
     def test_a_track_is_as_its_own_file(self):
@@ -157,6 +166,8 @@ class Chosen(night.Night):
         self.assertEqual(texts["two.wav"], texts["both.mkv"])
         self.assertEqual([("track 1 (eng)", 2), (None, 1)],
                          self.sql("SELECT left_out, audio_tracks FROM recordings ORDER BY path"))
+        self.assertEqual([(1, None, 0), (2, 1, 1)],
+                         self.sql("SELECT track, channel, heard FROM channels WHERE path LIKE '%.mkv' ORDER BY track"))
 
     def test_what_is_not_there_fails_alone(self):
         write_wav(self.at("both.wav"), self.left, self.right)

@@ -308,6 +308,47 @@ static int on_known(void *arg, const struct result_tag *tag)
     return 0;
 }
 
+struct levels {
+    struct buf said;
+    uint32_t track; /* of the row before */
+};
+
+static int on_level(void *arg, const struct result_channel *row)
+{
+    struct levels *l = arg;
+    char length[TEXT_LEN];
+
+    if (row->track != l->track)
+        buf_printf(&l->said, "%strack %u: ", l->said.len ? "; " : "", row->track);
+    else
+        buf_printf(&l->said, ", ");
+    l->track = row->track;
+    if (row->channel == 0) {
+        buf_printf(&l->said, "not decoded");
+        if (row->length_ms >= 0)
+            buf_printf(&l->said, ", %s long", text_length(row->length_ms, length));
+        return 0;
+    }
+    buf_printf(&l->said, "channel %u %s%s", row->channel,
+               row->sound_ms >= 50 ? text_length(row->sound_ms, length) : "silent",
+               row->heard ? "" : " (not heard)");
+    return 0;
+}
+
+/* How much sound there is, on whichever channel: silence has no transcript. */
+static int print_levels(struct page *p, const struct read_recording *r)
+{
+    struct levels l = {0};
+    const char *said;
+    int rc = find_channels(p->store, r->media_id, on_level, &l, &p->err);
+
+    said = l.said.len > 0 ? buf_cstr(&l.said) : NULL;
+    if (rc == 0 && said)
+        print_remark("Sound: ", said);
+    buf_free(&l.said);
+    return rc;
+}
+
 /* When it was recorded, by whom, and all else that is known of it. */
 static int print_known(struct page *p, const struct read_recording *r)
 {
@@ -462,7 +503,8 @@ static int page_for_people(struct page *p, const struct read_recording *r)
     char n[TEXT_LEN];
 
     print_head(p, r);
-    if (print_account(p, r) != 0 || print_copies(p, r) != 0 || print_known(p, r) != 0)
+    if (print_account(p, r) != 0 || print_levels(p, r) != 0 || print_copies(p, r) != 0 ||
+        print_known(p, r) != 0)
         return 1;
     puts("");
     if (read_texts(p, r, print_row) != 0 ||

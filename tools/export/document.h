@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "workers/results.h"
+
 struct document_word {
     int64_t start_ms, end_ms;
     const char *text;    /* with its leading blank */
@@ -52,7 +54,8 @@ struct document {            /* texts: valid UTF-8, which may have control chara
     const struct document_sound *sounds;
     const struct document_tag *tags;
     const struct document_chapter *chapters;
-    size_t segment_count, turn_count, sound_count, tag_count, chapter_count;
+    const struct result_channel *channels;
+    size_t segment_count, turn_count, sound_count, tag_count, chapter_count, channel_count;
 };
 
 /* Are the segment's words its text still? Somebody may have corrected that since. */

@@ -17,7 +17,7 @@ enum {
     FORMAT_WORDS = 2, /* of the segments */
     FORMAT_TURNS = 4,
     FORMAT_SOUNDS = 8,
-    FORMAT_TAGS = 16, /* and chapters */
+    FORMAT_TAGS = 16, /* chapters, and how much sound its channels have */
 };
 
 /* What users may ask for beside the format; which of these a format takes, its row says. */

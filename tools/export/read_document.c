@@ -22,6 +22,7 @@ struct document_memory {
     struct document_sound *sounds;
     struct document_tag *tags;
     struct document_chapter *chapters;
+    struct result_channel *channels;
     struct document_word *words; /* of one segment, until they are copied */
 };
 
@@ -38,6 +39,7 @@ void document_memory_free(struct document_memory *m)
     free(m->sounds);
     free(m->tags);
     free(m->chapters);
+    free(m->channels);
     free(m->words);
     free(m);
 }
@@ -207,6 +209,14 @@ static int on_tag(void *arg, const struct result_tag *row)
     return done(x);
 }
 
+static int on_channel(void *arg, const struct result_channel *row)
+{
+    struct reading *x = arg;
+
+    APPEND(x, x->m->channels, x->d->channel_count, *row);
+    return done(x);
+}
+
 static int read_lists(struct reading *x, int64_t id, bool dropped)
 {
     int rc = 0;
@@ -219,6 +229,8 @@ static int read_lists(struct reading *x, int64_t id, bool dropped)
         rc = find_sounds_of(x->st, id, on_sound, x, x->err);
     if (rc == 0 && (x->needs & FORMAT_TAGS) && !dropped)
         rc = find_tags(x->st, id, on_tag, x, x->err);
+    if (rc == 0 && (x->needs & FORMAT_TAGS) && !dropped)
+        rc = find_channels(x->st, id, on_channel, x, x->err);
     return rc;
 }
 
@@ -249,6 +261,7 @@ int read_document(struct store *st, const struct read_recording *row, unsigned n
     d.sounds = m->sounds;
     d.tags = m->tags;
     d.chapters = m->chapters;
+    d.channels = m->channels;
     *ret = d;
     *memory = m;
     return 0;

@@ -60,12 +60,16 @@ static double product(const int16_t *a, const int16_t *b, size_t n)
     return (double)sum;
 }
 
-static uint8_t level_of(double squares, size_t n)
+uint8_t channel_level_of(double mean_square)
 {
-    double full = 32768.0 * 32768.0 * (double)n;
-    double db = squares > 0 ? -10 * log10(squares / full) : SILENT_DB;
+    double db = mean_square > 0 ? -10 * log10(mean_square) : SILENT_DB;
 
     return db < 0 ? 0 : db > SILENT_DB ? SILENT_DB : (uint8_t)lround(db);
+}
+
+static uint8_t level_of(double squares, size_t n)
+{
+    return channel_level_of(squares / (32768.0 * 32768.0 * (double)n));
 }
 
 /* a > b */

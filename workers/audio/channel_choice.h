@@ -58,5 +58,8 @@ uint32_t channel_choice_alone(const struct channel_choice *c);
 uint8_t channel_choice_loud(const struct channel_choice *c, uint32_t channel);
 /* Of n samples: dB below full scale, 0 to 120. */
 uint8_t channel_level(const int16_t *pcm, size_t n);
+/* The same of a mean square, where full scale is 1. */
+uint8_t channel_level_of(double mean_square);
+#define CHANNEL_QUIET_DB 55 /* what is softer is silence */
 
 #endif

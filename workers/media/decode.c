@@ -30,7 +30,8 @@ struct decode {
     struct relay relay;
     AVPacket *packet;
     AVFrame *frame;
-    bool described, probation;
+    bool probation;
+    unsigned streams;                /* that there were when it was described; 0: it was not yet */
     int64_t packets, bad, frames;    /* of the track */
     int64_t last_bad;                /* which packet that was, from 1 on */
     int64_t encrypted;               /* of the bad packets */
@@ -83,23 +84,30 @@ static void name_source(const struct decode *d, const struct sources_one *of, ch
     snprintf(ret, 32, "%s%s%s", track, track[0] && channel[0] ? " " : "", channel);
 }
 
-/* Of each track, which of its channels are sources; the others are left out. */
-static void note_heard(struct decode *d, const struct sources_one *list, uint32_t count)
+/* Which channels of each track are heard: by who hears the mix; by who hears the sources apart. */
+static void find_heard(const struct decode *d, bool apart, struct media_heard *ret)
 {
-    for (uint32_t i = 0; i < count; i++)
+    const struct sources_one *list = NULL;
+    const uint32_t count = d->sources ? sources_count(d->sources, &list) : 0;
+
+    for (uint32_t i = 0; i < d->media.ear_count; i++) {
+        ret[i] = d->ears[i].heard;
+        if (d->sources)
+            ret[i].heard &= sources_mixed(d->sources, i);
+    }
+    for (uint32_t i = 0; apart && i < count; i++)
         if (list[i].channel)
-            d->ears[list[i].track].heard.heard = 0;
-    for (uint32_t i = 0; i < count; i++)
+            ret[list[i].track].heard = 0;
+    for (uint32_t i = 0; apart && i < count; i++)
         if (list[i].channel)
-            d->ears[list[i].track].heard.heard |= UINT64_C(1) << (list[i].channel - 1);
+            ret[list[i].track].heard |= UINT64_C(1) << (list[i].channel - 1);
 }
 
-static void say_left_out(const struct decode *d, char *ret, size_t size)
+static void say_left_out(const struct decode *d, bool apart, char *ret, size_t size)
 {
-    struct media_heard heard[HEARING_SOURCES_MAX] = {{0}};
+    struct media_heard heard[HEARING_SOURCES_MAX];
 
-    for (uint32_t i = 0; i < d->media.ear_count; i++)
-        heard[i] = d->ears[i].heard;
+    find_heard(d, apart, heard);
     media_left_out(&d->media, heard, ret, size);
 }
 
@@ -111,15 +119,12 @@ static int say_info(struct decode *d, struct decoder_info *info, struct err *err
 
     info->source_count = d->sources ? sources_count(d->sources, &list) : 0;
     info->sources = sources;
-    for (uint32_t i = 0; d->sources && i < d->media.ear_count; i++)
-        d->ears[i].heard.heard &= sources_mixed(d->sources, i);
-    say_left_out(d, info->mix_left_out, sizeof(info->mix_left_out));
-    note_heard(d, list, info->source_count);
     for (uint32_t i = 0; i < info->source_count; i++) {
         name_source(d, &list[i], names[i]);
         sources[i].label = names[i];
     }
-    say_left_out(d, info->left_out, sizeof(info->left_out));
+    say_left_out(d, false, info->mix_left_out, sizeof(info->mix_left_out));
+    say_left_out(d, true, info->left_out, sizeof(info->left_out));
     return d->task->info(d->task->arg, info, err);
 }
 
@@ -129,9 +134,7 @@ static int describe(struct decode *d, struct err *err)
     struct decoder_info info;
     int rc;
 
-    if (d->described)
-        return 0;
-    d->described = true;
+    d->streams = d->media.fmt->nb_streams;
     media_describe(&d->media, &info);
     if (d->rate_hz) {
         info.sample_rate_hz = d->rate_hz;
@@ -156,7 +159,7 @@ static int hand_on(struct decode *d, struct err *err)
     size_t skip = 0;
     int rc = d->probation ? judge(d, err) : 0;
 
-    if (rc == 0)
+    if (rc == 0 && !d->streams)
         rc = describe(d, err);
 
     if (at < d->task->skip_samples) {
@@ -303,6 +306,8 @@ static int hear_frame(struct decode *d, uint32_t ear, AVFrame *frame, struct err
     struct from_ear from = {d, ear};
     int rc = d->ears[ear].begun ? 0 : begin_ear(d, ear, frame, err);
 
+    if (rc == 0)
+        sound_meter_feed(&d->ears[ear].meter, frame);
     if (rc == 0 && ear_follow(&d->ears[ear], frame))
         rc = fill_ear(d, ear, d->ears[ear].clock.base, err);
     if (rc == 0 && d->sources && sources_wants_channels(d->sources, ear))
@@ -589,6 +594,46 @@ static int conclude(struct decode *d, struct decode_remarks *remarks, struct err
     return 0;
 }
 
+static void add_channel(struct decode_remarks *to, struct result_channel c)
+{
+    if (to->channel_count < RESULT_CHANNELS_MAX)
+        to->channels[to->channel_count++] = c;
+}
+
+/* heard: its channels. */
+static void account_ear(struct decode *d, uint32_t ear, uint64_t heard, struct decode_remarks *to)
+{
+    struct sound_meter *m = &d->ears[ear].meter;
+    const int64_t length_ms = d->ears[ear].given * 1000 / DECODER_RATE_HZ;
+
+    sound_meter_end(m);
+    for (uint32_t c = 0; c < m->channels; c++) {
+        const int64_t ms = m->sound_us[c] / 1000;
+
+        add_channel(to, (struct result_channel){d->media.ears[ear].nth, c + 1,
+                                                ms < length_ms ? ms : length_ms, length_ms,
+                                                (heard >> c & 1) != 0});
+    }
+}
+
+/* Of each track and channel, what sound there is, and whether it was heard. */
+static void account(struct decode *d, struct decode_remarks *to)
+{
+    struct media_heard heard[HEARING_SOURCES_MAX];
+
+    find_heard(d, true, heard);
+    for (uint32_t nth = 1; nth <= media_tracks(&d->media); nth++) {
+        const uint32_t before = to->channel_count;
+
+        for (uint32_t i = 0; i < d->media.ear_count; i++)
+            if (d->media.ears[i].nth == nth)
+                account_ear(d, i, heard[i].heard, to);
+        if (to->channel_count == before && !media_hears(&d->media, nth))
+            add_channel(to,
+                        (struct result_channel){nth, 0, -1, media_track_ms(&d->media, nth), false});
+    }
+}
+
 /* Of several tracks the one with something to hear, where nobody asked for others. */
 static int open_track(struct decode *d, struct stream *in, struct err *err)
 {
@@ -643,6 +688,10 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
         rc = conclude(d, remarks, err);
     if (rc == 0)
         rc = hand_on(d, err); /* and describes a recording without any sample */
+    if (rc == 0 && (d->media.followed || d->streams != d->media.fmt->nb_streams))
+        rc = describe(d, err);
+    if (rc == 0)
+        account(d, remarks);
     if (rc == 0)
         *total_samples = d->samples;
 out:

@@ -12,7 +12,8 @@
 #include "workers/media/stream/stream.h"
 
 struct decode_task {
-    /* Once, before the first samples; for a recording of no length before the end. */
+    /* Before the first samples; for a recording of no length before the end. Once more at the end
+     * where other tracks were heard, or are there, than were known. */
     int (*info)(void *arg, const struct decoder_info *info, struct err *err);
     /* At most 16000 samples at a time, of all sources together, from skip_samples on. */
     int (*pcm)(void *arg, const int16_t *pcm, size_t n, int64_t at_sample, struct err *err);
@@ -23,11 +24,13 @@ struct decode_task {
     struct hearing hearing;
 };
 
-/* What is said of a recording at its end, in words; "": nothing. */
+/* What is said of a recording at its end. Words: "": nothing. */
 struct decode_remarks {
     char damage[400]; /* what was wrong, though audio came out */
     char clock[160];  /* where its clock jumps */
     int64_t length;   /* at 16 kHz: of its pictures, where they go on behind the sound; else 0 */
+    struct result_channel channels[RESULT_CHANNELS_MAX];
+    uint32_t channel_count;
 };
 
 /* Decodes `in` (borrowed) to its end. total_samples and remarks are set; nothing else. */

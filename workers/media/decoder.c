@@ -61,7 +61,7 @@ struct decoder {
     uint64_t left; /* bytes of the entry that is being unpacked which have not come */
     bool unpacking;
     struct listing listing; /* of the entry that is being listed */
-    bool described;         /* the info has come */
+    uint32_t described;     /* so often the info has come */
     uint32_t stride;        /* samples of PCM for one of the recording, by it */
     int64_t next_sample;    /* where the next PCM must begin; -1 before the first */
     int64_t skip_samples;
@@ -518,7 +518,7 @@ static int take_pcm(struct decoder *d, const struct frame *f, struct decoder_eve
 
     if (rc != 0)
         return rc;
-    if (d->task != WIRE_TASK_DECODE || !d->described || ret->samples % d->stride != 0 ||
+    if (d->task != WIRE_TASK_DECODE || d->described != 1 || ret->samples % d->stride != 0 ||
         ret->at_sample != (d->next_sample < 0 ? d->skip_samples : d->next_sample))
         return err_set(err, ERR_PROTOCOL, "audio out of place");
     ret->type = DECODER_PCM;
@@ -578,6 +578,7 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
                 struct err *err)
 {
     struct err said;
+    uint32_t stride;
     int rc;
 
     switch (f->type) {
@@ -585,12 +586,14 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
         return err_set(err, ERR_EMPTY, "a sign of life");
     case WIRE_INFO:
         rc = wire_get_info(f->payload, f->len, &d->info, err);
-        if (rc == 0 && (d->task != WIRE_TASK_DECODE || d->described))
+        stride = d->info.source_count ? d->info.source_count + 1 : 1;
+        if (rc == 0 && (d->task != WIRE_TASK_DECODE || d->described > 1 ||
+                        (d->described && stride != d->stride)))
             rc = err_set(err, ERR_PROTOCOL, "information out of place");
         ret->type = DECODER_INFO;
         ret->info = d->info;
-        d->stride = d->info.source_count ? d->info.source_count + 1 : 1;
-        d->described = true;
+        d->stride = stride;
+        d->described++;
         return rc;
     case WIRE_PCM:
         return take_pcm(d, f, ret, err);

@@ -33,7 +33,7 @@ struct decoder_limits {
 };
 
 enum decoder_event_type {
-    DECODER_INFO,  /* once, first, when decoding */
+    DECODER_INFO,  /* first, when decoding; once more where its tracks turned out otherwise */
     DECODER_PCM,   /* many */
     DECODER_ENTRY, /* many, when listing or unpacking */
     DECODER_BYTES, /* many, when unpacking */
@@ -77,6 +77,10 @@ struct decoder_end {
     const char *damage;       /* "" or what was wrong though audio came out */
     int64_t length; /* as total_samples: of a film whose pictures go on behind the sound; else 0 */
     const char *clock; /* "" or where the container's clock jumps, in words */
+    /* Of all of the recording, whatever was skipped: a decoder reads from the beginning. As the
+     * info's tags. */
+    const struct result_channel *channels;
+    uint32_t channel_count;
 };
 
 struct decoder_event {

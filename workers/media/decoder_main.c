@@ -291,6 +291,8 @@ static int run_decode(struct session *s, struct err *err)
         end.damage = remarks.damage;
         end.clock = remarks.clock;
         end.length = remarks.length;
+        end.channels = remarks.channels;
+        end.channel_count = remarks.channel_count;
         wire_put_end(&s->out, &end);
         rc = send_out(s, WIRE_END, err);
     }

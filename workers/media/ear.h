@@ -5,12 +5,14 @@
 
 #include "workers/media/open_media.h"
 #include "workers/media/resample.h"
+#include "workers/media/track/sound_meter.h"
 #include "workers/media/track_clock.h"
 
 struct ear {
     struct resampler mix, apart;
-    bool begun; /* its first frame came */
-    struct media_heard heard;
+    bool begun;               /* its first frame came */
+    struct media_heard heard; /* which channels, noises among them */
+    struct sound_meter meter;
     struct track_clock clock;
     AVRational time_base;
     bool clocked;  /* the container has a clock */

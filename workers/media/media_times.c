@@ -66,6 +66,22 @@ double media_cut_factor(const struct media *m)
     return size > 0 && m->promised_bytes > size + 1 ? m->promised_bytes / size : 1;
 }
 
+int64_t media_track_ms(const struct media *m, uint32_t nth)
+{
+    const double most = 1000.0 * 3600;
+    double seconds = 0;
+    uint32_t seen = 0;
+
+    for (unsigned i = 0; i < m->fmt->nb_streams; i++) {
+        const AVStream *s = m->fmt->streams[i];
+
+        if (s->codecpar->codec_type == AVMEDIA_TYPE_AUDIO && ++seen == nth &&
+            s->duration != AV_NOPTS_VALUE)
+            seconds = (double)s->duration * av_q2d(s->time_base);
+    }
+    return seconds > 0 && seconds < most ? (int64_t)(seconds * 1000 + 0.5) : -1;
+}
+
 double media_stated_seconds(const struct media *m)
 {
     if (m->fmt->duration_estimation_method != AVFMT_DURATION_FROM_STREAM)

@@ -410,8 +410,14 @@ int media_open_next(struct media *m, int stream, struct media_ear *ret, struct e
 
 void media_go_on(struct media *m, uint32_t ear, const struct media_ear *next)
 {
-    avcodec_free_context(&m->ears[ear].dec);
-    m->ears[ear] = *next;
+    struct media_ear *e = &m->ears[ear];
+    const uint32_t nth = e->nth; /* people call it what it was at the beginning */
+
+    if (e->track->index < 64)
+        m->followed |= UINT64_C(1) << e->track->index;
+    avcodec_free_context(&e->dec);
+    *e = *next;
+    e->nth = nth;
 }
 
 static int open_best(struct media *m, struct err *err)
@@ -497,8 +503,20 @@ static bool is_heard(const struct media *m, unsigned stream)
     for (uint32_t i = 0; i < m->ear_count; i++)
         if (m->ears[i].track->index == (int)stream)
             return true;
-    return false;
+    return stream < 64 && (m->followed >> stream & 1) != 0;
 }
+
+/* The stream of an audio track; nb_streams: there is none. */
+static unsigned stream_of(const struct media *m, uint32_t nth)
+{
+    unsigned i = 0;
+
+    while (i < m->fmt->nb_streams && !(is_audio(m, i) && audio_before(m, i) + 1 == nth))
+        i++;
+    return i;
+}
+
+bool media_hears(const struct media *m, uint32_t nth) { return is_heard(m, stream_of(m, nth)); }
 
 static int choose_tracks(struct media *m, struct err *err)
 {
@@ -673,16 +691,18 @@ static void add_channels(uint32_t track, const struct media_heard *heard, struct
 
 void media_left_out(const struct media *m, const struct media_heard *heard, char *ret, size_t size)
 {
-    const uint32_t others = audio_before(m, m->fmt->nb_streams) - m->ear_count;
     struct buf b = BUF_INIT;
     const char *text;
-    uint32_t said = 0;
+    uint32_t said = 0, others = 0;
 
-    for (unsigned i = 0; i < m->fmt->nb_streams && said < NAMED_MOST; i++)
-        if (is_audio(m, i) && !is_heard(m, i)) {
+    for (unsigned i = 0; i < m->fmt->nb_streams; i++) {
+        if (!is_audio(m, i) || is_heard(m, i))
+            continue;
+        if (others++ < NAMED_MOST) {
             add_track(m, i, &b);
             said++;
         }
+    }
     if (others > said)
         buf_printf(&b, " and %u more", others - said);
     for (uint32_t i = 0; i < m->ear_count; i++)

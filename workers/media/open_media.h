@@ -33,6 +33,7 @@ struct media {
     AVFormatContext *fmt;
     struct media_ear ears[HEARING_SOURCES_MAX];
     uint32_t ear_count;
+    uint64_t followed;     /* bit i: an ear heard stream i before it went on as another one */
     AVStream *track;       /* of the first of them */
     int score;             /* how sure the container is, of AVPROBE_SCORE_MAX */
     bool elementary;       /* bare frames: a scan for the next one may run through any garbage */
@@ -64,6 +65,11 @@ void media_close(struct media *m);
 
 /* How many audio tracks it has. */
 uint32_t media_tracks(const struct media *m);
+/* How long an audio track is by the container's word, in ms; -1: it does not say. nth: from 1 on.
+ */
+int64_t media_track_ms(const struct media *m, uint32_t nth);
+/* Did an ear hear it, all of it or a stretch? */
+bool media_hears(const struct media *m, uint32_t nth);
 
 /* What is said of a recording that DRM keeps from everybody but a player. */
 int media_refuse_encrypted(struct err *err);

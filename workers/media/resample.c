@@ -5,6 +5,7 @@
 #include "workers/audio/hearing.h"
 #include "workers/media/decoder.h"
 #include "workers/media/ffmpeg.h"
+#include "workers/media/track/frame_sample.h"
 
 #define MIN_RATE_HZ 1000
 #define MAX_RATE_HZ 6144000 /* DSD counts its bits as samples */
@@ -161,33 +162,10 @@ int resampler_flush(struct resampler *r, resampler_sink sink, void *arg, struct 
     return rc;
 }
 
-static double sample_of(enum AVSampleFormat packed, const uint8_t *at)
-{
-    switch (packed) {
-    case AV_SAMPLE_FMT_U8:
-        return (*at - 128) / 128.0;
-    case AV_SAMPLE_FMT_S16:
-        return *(const int16_t *)(const void *)at / 32768.0;
-    case AV_SAMPLE_FMT_S32:
-        return *(const int32_t *)(const void *)at / 2147483648.0;
-    case AV_SAMPLE_FMT_S64:
-        return (double)*(const int64_t *)(const void *)at / 9223372036854775808.0;
-    case AV_SAMPLE_FMT_FLT:
-        return *(const float *)(const void *)at;
-    case AV_SAMPLE_FMT_DBL:
-        return *(const double *)(const void *)at;
-    default:
-        return 0;
-    }
-}
-
 /* The plain average of more channels than libswresample takes, or one of them; *ret is r's. */
 static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t **ret,
                             struct err *err)
 {
-    const enum AVSampleFormat packed = av_get_packed_sample_fmt((enum AVSampleFormat)f->format);
-    const bool planar = av_sample_fmt_is_planar((enum AVSampleFormat)f->format) != 0;
-    const size_t bytes = (size_t)av_get_bytes_per_sample(packed);
     const size_t first = taken(r, f) < 0 ? 0 : (size_t)taken(r, f);
     const size_t all = (size_t)f->ch_layout.nb_channels, n = taken(r, f) < 0 ? all : first + 1;
 
@@ -198,10 +176,8 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
     for (size_t i = 0; i < (size_t)f->nb_samples; i++) {
         double sum = 0;
 
-        for (size_t c = first; c < n; c++) {
-            sum += sample_of(packed, planar ? f->extended_data[c] + i * bytes
-                                            : f->extended_data[0] + (i * all + c) * bytes);
-        }
+        for (size_t c = first; c < n; c++)
+            sum += frame_sample(frame_channel(f, (int)c), i);
         r->mono[i] = (float)(sum / (double)(n - first));
     }
     *ret = (const uint8_t *)r->mono;
@@ -214,15 +190,11 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
 /* Do its two channels cancel out? Then the louder one, from 0 on; -1: they do not. */
 static int opposed(const AVFrame *f)
 {
-    const enum AVSampleFormat packed = av_get_packed_sample_fmt((enum AVSampleFormat)f->format);
-    const bool planar = av_sample_fmt_is_planar((enum AVSampleFormat)f->format) != 0;
-    const size_t bytes = (size_t)av_get_bytes_per_sample(packed);
+    const struct frame_channel first = frame_channel(f, 0), second = frame_channel(f, 1);
     double left = 0, right = 0, both = 0;
 
     for (size_t i = 0; i < (size_t)f->nb_samples; i += OPPOSED_STEP) {
-        const uint8_t *at = f->extended_data[0] + i * bytes * (planar ? 1 : 2);
-        const double a = sample_of(packed, at);
-        const double b = sample_of(packed, planar ? f->extended_data[1] + i * bytes : at + bytes);
+        const double a = frame_sample(first, i), b = frame_sample(second, i);
 
         left += a * a;
         right += b * b;

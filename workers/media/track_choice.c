@@ -8,7 +8,6 @@
 #include "workers/media/resample.h"
 
 #define FRAMES_MOST (600 * 20) /* ten minutes */
-#define LOUD_DB 55             /* below full scale: what is softer is silence */
 #define LOUD_FRAMES 20         /* in a block with sound: a second of them */
 
 struct listener {
@@ -55,7 +54,7 @@ static int on_pcm(void *arg, const int16_t *pcm, size_t n, struct err *err)
             break;
         l->filled = 0;
         bands_feed(&l->bands, l->pcm, l->level[l->count++]);
-        l->loud += channel_level(l->pcm, BANDS_FRAME) < LOUD_DB;
+        l->loud += channel_level(l->pcm, BANDS_FRAME) < CHANNEL_QUIET_DB;
         l->frames++;
         if (l->count == STEADY_BLOCK)
             end_block(l);

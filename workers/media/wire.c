@@ -82,6 +82,14 @@ static bool entry_holds(const void *of)
     return m->member[0] != '\0';
 }
 
+static const struct field channel[] = {
+    FIELD_U32(result_channel, track, 1, UINT32_MAX),
+    FIELD_U32(result_channel, channel, 0, UINT32_MAX),
+    FIELD_I64(result_channel, sound_ms, -1, RESULT_CHANNEL_MS_MAX),
+    FIELD_I64(result_channel, length_ms, -1, RESULT_CHANNEL_MS_MAX),
+    FIELD_BOOL(result_channel, heard),
+};
+
 static const struct field end[] = {
     FIELD_I64(decoder_end, total_samples, 0, INT64_MAX),
     FIELD_BOOL(decoder_end, complete),
@@ -90,7 +98,18 @@ static const struct field end[] = {
     FIELD_NAME(decoder_end, damage, TEXT_MAX),
     FIELD_NAME(decoder_end, clock, TEXT_MAX),
     FIELD_I64(decoder_end, length, 0, INT64_MAX / 1000),
+    FIELD_ARRAY(decoder_end, channels, channel_count, RESULT_CHANNELS_MAX, channel),
 };
+
+static bool end_holds(const void *of)
+{
+    const struct decoder_end *m = of;
+
+    for (uint32_t i = 0; i < m->channel_count; i++)
+        if (!result_channel_holds(&m->channels[i]))
+            return false;
+    return true;
+}
 
 static const struct field error[] = {
     FIELD_CODE(err, code, ERR_USAGE, -1),
@@ -135,7 +154,7 @@ static const struct fields kinds[] = {
     [WIRE_REQUEST - WIRE_FIRST] = FIELDS("request", wire_request, request, NULL),
     [WIRE_INFO - WIRE_FIRST] = FIELDS("info", decoder_info, info, info_holds),
     [WIRE_ENTRY - WIRE_FIRST] = FIELDS("entry", decoder_entry, entry, entry_holds),
-    [WIRE_END - WIRE_FIRST] = FIELDS("end", decoder_end, end, NULL),
+    [WIRE_END - WIRE_FIRST] = FIELDS("end", decoder_end, end, end_holds),
     [WIRE_ERROR - WIRE_FIRST] = FIELDS("error", err, error, error_holds),
     [WIRE_SANDBOX - WIRE_FIRST] = FIELDS("sandbox", sandbox_report, sandbox, NULL),
     [WIRE_ANSWER - WIRE_FIRST] = FIELDS("answer", wire_answer, answer, NULL),

@@ -2,7 +2,7 @@
  *
  *   parent                        decoder
  *      |  ----- WIRE_REQUEST -----> |   before it is started: it waits in the socket
- *      |  <--- WIRE_INFO/ENTRY ---- |
+ *      |  <--- WIRE_INFO/ENTRY ---- |   an info may come once more, with the same sources
  *      |  <------- WIRE_PCM ------- |
  *      |  ------ WIRE_ANSWER -----> |   to each WIRE_ENTRY of a WIRE_TASK_UNPACK
  *      |  <------ WIRE_BYTES ------ |   if it is wanted, and of all when listing; an empty one

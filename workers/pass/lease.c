@@ -26,6 +26,7 @@ static void lease_free(struct worker *w, struct lease *l)
 {
     unpack_release(w, l);
     msg_lease_free(&l->msg);
+    free(l->channels);
     free(l);
 }
 
@@ -52,6 +53,8 @@ static void post_end(struct worker *w, const struct lease *l)
         .has_hash = l->has_hash,
         .damage = (char *)l->damage,
         .clock = (char *)l->clock,
+        .channels = l->channels,
+        .channel_count = l->channel_count,
     };
 
     m.shards = lease_total(w, l, &m.total_ms);

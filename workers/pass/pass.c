@@ -129,6 +129,19 @@ static void post_media(const struct pass *p, const struct decoder_info *i)
     msg_media_free(&m);
 }
 
+/* Lock held. */
+static int keep_channels(struct lease *l, const struct decoder_end *end, struct err *err)
+{
+    if (end->channel_count == 0)
+        return 0;
+    l->channels = calloc(end->channel_count, sizeof(*l->channels));
+    if (!l->channels)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    memcpy(l->channels, end->channels, end->channel_count * sizeof(*l->channels));
+    l->channel_count = end->channel_count;
+    return 0;
+}
+
 static int on_end(const struct pass *p, struct splitter *split, const struct decoder_end *end,
                   struct err *err)
 {
@@ -153,8 +166,9 @@ static int on_end(const struct pass *p, struct splitter *split, const struct dec
     utf8_copy(l->damage, sizeof(l->damage), end->damage ? end->damage : "");
     l->length = end->length;
     utf8_copy(l->clock, sizeof(l->clock), end->clock ? end->clock : "");
+    rc = keep_channels(l, end, err);
     pthread_mutex_unlock(&p->w->lock);
-    return 0;
+    return rc;
 }
 
 static int on_pcm(const struct pass *p, struct splitter *split, const struct decoder_event *ev,
@@ -204,7 +218,10 @@ static int read_events(const struct pass *p, struct decoder *d, struct splitter 
             return rc;
         switch (ev.type) {
         case DECODER_INFO:
-            rc = *told ? 0 : on_info(p, split, &ev.info, err);
+            if (*told) /* at its end: the audio has come */
+                post_media(p, &ev.info);
+            else
+                rc = on_info(p, split, &ev.info, err);
             if (rc != 0)
                 return rc;
             *told = true;

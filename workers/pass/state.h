@@ -83,7 +83,9 @@ struct lease {
     int64_t total_samples; /* as its decoder announces; for certain with reached_end */
     int64_t length;        /* with its pictures, where they go on; else 0 */
     uint8_t content_hash[16];
-    char damage[512], clock[256]; /* what its decoder says at the end */
+    char damage[512], clock[256];    /* what its decoder says at the end, */
+    struct result_channel *channels; /*   of each channel, too; owned */
+    uint32_t channel_count;
 };
 
 /* What is heard of a shard by one of the stage's lanes. */

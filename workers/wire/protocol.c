@@ -319,6 +319,14 @@ static const struct field shard_failed[] = {
     FIELD_TEXT(msg_shard_failed, message, MAX_MESSAGE),
 };
 
+static const struct field channel[] = {
+    FIELD_U32(result_channel, track, 1, UINT32_MAX),
+    FIELD_U32(result_channel, channel, 0, UINT32_MAX),
+    FIELD_I64(result_channel, sound_ms, -1, RESULT_CHANNEL_MS_MAX),
+    FIELD_I64(result_channel, length_ms, -1, RESULT_CHANNEL_MS_MAX),
+    FIELD_BOOL(result_channel, heard),
+};
+
 static const struct field lease_end[] = {
     FIELD_U64(msg_lease_end, lease_id, UINT64_MAX),
     FIELD_I64(msg_lease_end, media_id, INT64_MIN, INT64_MAX),
@@ -331,12 +339,16 @@ static const struct field lease_end[] = {
     FIELD_FIXED(msg_lease_end, content_hash),
     FIELD_TEXT(msg_lease_end, damage, MAX_MESSAGE),
     FIELD_TEXT(msg_lease_end, clock, MAX_MESSAGE),
+    FIELD_ARRAY(msg_lease_end, channels, channel_count, RESULT_CHANNELS_MAX, channel),
 };
 
 static bool lease_end_holds(const void *of)
 {
     const struct msg_lease_end *m = of;
 
+    for (uint32_t i = 0; i < m->channel_count; i++)
+        if (!result_channel_holds(&m->channels[i]))
+            return false;
     return !m->reached_end || m->shards >= 1;
 }
 

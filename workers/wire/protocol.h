@@ -234,6 +234,9 @@ struct msg_lease_end {
     uint8_t content_hash[16]; /* XXH3-128 (canonical, big-endian) of the whole file or member */
     char *damage; /* "" or what is wrong with a recording that gave results all the same */
     char *clock;  /* "" or where the clock of its container jumps */
+    /* With reached_end, of the whole recording: a pass decodes it from its beginning. */
+    const struct result_channel *channels;
+    uint32_t channel_count;
 };
 
 struct msg_heartbeat {

@@ -23,20 +23,25 @@ static void say(enum wire_type type, struct buf *b)
     buf_clear(b);
 }
 
-static void say_info(void)
+static void say_sources(uint32_t count)
 {
+    static const struct result_source sources[] = {{"channel 1"}, {"channel 2"}};
     struct decoder_info info = {.duration_ms = 1000,
                                 .sample_rate_hz = 16000,
                                 .channels = 1,
                                 .tracks = 1,
                                 .container = "wav",
-                                .codec = "pcm"};
+                                .codec = "pcm",
+                                .sources = sources,
+                                .source_count = count};
     struct buf b = BUF_INIT;
 
     wire_put_info(&b, &info);
     say(WIRE_INFO, &b);
     buf_free(&b);
 }
+
+static void say_info(void) { say_sources(0); }
 
 static void say_pcm(int64_t at)
 {
@@ -197,9 +202,20 @@ static int misbehave(void)
         say_info();
         say_pcm(0);
         say_pcm(5000);
-    } else if (strcmp(how, "two infos") == 0) {
+    } else if (strcmp(how, "infos") == 0) { /* once more, and with what it has */
+        for (int i = 0; i < 2; i++)
+            say_info();
+        say_end(0);
+    } else if (strcmp(how, "three infos") == 0) {
+        for (int i = 0; i < 3; i++)
+            say_info();
+    } else if (strcmp(how, "other sources") == 0) {
+        say_info();
+        say_sources(2);
+    } else if (strcmp(how, "late pcm") == 0) {
         say_info();
         say_info();
+        say_pcm(0);
     } else if (sscanf(how, "bytes %d", &number) == 1) {
         say_bytes((size_t)number, true);
         pause();

@@ -70,12 +70,28 @@ static void keep_entry(struct outcome *o, const struct decoder_entry *e)
     kept->message = strdup(e->message);
 }
 
+static void drop_tags(struct outcome *o)
+{
+    for (uint32_t i = 0; i < o->info.tag_count; i++) {
+        free((void *)(uintptr_t)o->info.tags[i].source);
+        free((void *)(uintptr_t)o->info.tags[i].key);
+        free((void *)(uintptr_t)o->info.tags[i].value);
+    }
+    free((void *)(uintptr_t)o->info.tags);
+}
+
 static void keep_info(struct outcome *o, const struct decoder_info *info)
 {
     struct result_tag *tags = calloc(info->tag_count + 1u, sizeof(*tags));
 
-    assert_false(o->has_info);
     assert_non_null(tags);
+    if (o->has_info) { /* other tracks than it knew: what is heard stays */
+        assert_int_equal(info->source_count, o->info.source_count);
+        assert_int_equal(info->channels, o->info.channels);
+        assert_false(o->told_again);
+        o->told_again = true;
+        drop_tags(o);
+    }
     o->has_info = true;
     o->info = *info;
     o->info.tags = tags;
@@ -104,6 +120,7 @@ static struct outcome run(struct decoder *d, bool discard)
             keep_info(&o, &ev.info);
             break;
         case DECODER_PCM:
+            assert_false(o.told_again);
             assert_true(o.has_info);
             keep_pcm(&o, &ev, discard);
             break;
@@ -118,6 +135,9 @@ static struct outcome run(struct decoder *d, bool discard)
             o.end = ev.end;
             snprintf(o.damage, sizeof(o.damage), "%s", ev.end.damage);
             o.end.damage = o.damage;
+            if (ev.end.channel_count)
+                memcpy(o.channels, ev.end.channels, ev.end.channel_count * sizeof(o.channels[0]));
+            o.end.channels = NULL; /* the outcome is copied */
             break;
         }
     }
@@ -163,12 +183,7 @@ void outcome_free(struct outcome *o)
         free((void *)(uintptr_t)o->entries[i].member);
         free((void *)(uintptr_t)o->entries[i].message);
     }
-    for (uint32_t i = 0; i < o->info.tag_count; i++) {
-        free((void *)(uintptr_t)o->info.tags[i].source);
-        free((void *)(uintptr_t)o->info.tags[i].key);
-        free((void *)(uintptr_t)o->info.tags[i].value);
-    }
-    free((void *)(uintptr_t)o->info.tags);
+    drop_tags(o);
     free(o->entries);
     free(o->pcm);
     *o = (struct outcome){0};
@@ -189,6 +204,24 @@ const struct decoder_entry *entry_of(const struct outcome *o, const char *member
         if (strcmp(o->entries[i].member, member) == 0)
             return &o->entries[i];
     return NULL;
+}
+
+int64_t sound_of(const struct outcome *o, uint32_t track, uint32_t channel, bool heard)
+{
+    for (uint32_t i = 0; i < o->end.channel_count; i++) {
+        const struct result_channel *c = &o->channels[i];
+
+        if (c->track != track || c->channel != channel)
+            continue;
+        if (c->heard != heard)
+            print_error("track %u channel %u is %s\n", track, channel,
+                        heard ? "not heard" : "heard");
+        assert_int_equal(c->heard, heard);
+        return c->sound_ms;
+    }
+    print_error("no row of track %u channel %u among %u\n", track, channel, o->end.channel_count);
+    fail();
+    return 0;
 }
 
 void assert_sentence(const struct outcome *o, int code, const char *words)

@@ -36,10 +36,12 @@ struct outcome {
     int rc; /* 0, or the error's code */
     struct err err;
     bool has_info, has_end;
+    bool told_again;          /* the info, at the end */
     struct decoder_info info; /* its tags are owned, its sources are in labels */
     char labels[RESULT_SOURCES_MAX][RESULT_SOURCE_LABEL_MAX + 1];
-    struct decoder_end end; /* end.damage points to damage */
+    struct decoder_end end; /* end.damage points to damage, end.channels is NULL */
     char damage[1024];
+    struct result_channel channels[RESULT_CHANNELS_MAX];
     int16_t *pcm; /* samples of each source, interleaved */
     size_t samples;
     int64_t first_sample;          /* of pcm[0]; -1: none */
@@ -67,6 +69,10 @@ const char *tag_of(const struct outcome *o, const char *source, const char *key)
 
 /* The entry of that name, or NULL. */
 const struct decoder_entry *entry_of(const struct outcome *o, const char *member);
+
+/* How many ms of sound the account has for a channel; -1: it was not decoded. Asserts that there is
+ * a row, whether it says "heard". */
+int64_t sound_of(const struct outcome *o, uint32_t track, uint32_t channel, bool heard);
 
 /* Asserts that it failed with this code and that its sentence holds these words. */
 void assert_sentence(const struct outcome *o, int code, const char *words);

@@ -83,7 +83,10 @@ TEST(lies)
     expect("type 71", ERR_INPUT, "went astray"); /* a sandbox report that nobody asked for */
     expect("early pcm", ERR_INPUT, "went astray");
     expect("gap", ERR_INPUT, "went astray");
-    expect("two infos", ERR_INPUT, "went astray");
+    expect("infos", 0, "");
+    expect("three infos", ERR_INPUT, "went astray");
+    expect("other sources", ERR_INPUT, "went astray");
+    expect("late pcm", ERR_INPUT, "went astray");
     expect("entry", ERR_INPUT, "went astray");
     expect("wrong end", ERR_INPUT, "went astray");
 }

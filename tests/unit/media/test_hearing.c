@@ -299,6 +299,9 @@ static void a_voice_is_heard_on_whichever_channel(void **state)
                     print_error("channel %u of %u%s\n", place + 1, channels,
                                 named ? ", named" : "");
                 assert_true(power(&o, 0.5, 1.5) >= 0.17 / 10);
+                assert_int_equal(o.end.channel_count, channels);
+                for (uint32_t c = 0; c < channels; c++)
+                    assert_int_equal(sound_of(&o, 1, c + 1, true), c == place ? 2000 : 0);
                 outcome_free(&o);
             }
 }
@@ -536,6 +539,10 @@ static void a_track_with_nothing_to_hear_is_not_chosen(void **state)
                 free(want);
             }
             assert_non_null(strstr(o.info.left_out, "track 1, "));
+            for (int track = 1; track <= 4; track++)
+                assert_int_equal(
+                    sound_of(&o, (uint32_t)track, track == place + 1, track == place + 1) < 0,
+                    track != place + 1);
             outcome_free(&o);
         }
     /* Where somebody speaks on the first, it is heard. */
@@ -544,6 +551,56 @@ static void a_track_with_nothing_to_hear_is_not_chosen(void **state)
     o = decode_path("choice.mov", NULL);
     assert_string_equal(o.info.left_out, "track 2");
     outcome_free(&o);
+}
+
+/* How long, of a length that is no whole number of blocks, with pauses, at rates and in formats of
+ * all kinds; and a track that is not decoded is as long as its container says. */
+static void sound_is_measured(void **state)
+{
+    static const struct {
+        const char *codec, *file;
+        int rate;
+    } kinds[] = {{"pcm_s16le", "measured.wav", 16000},  {"pcm_u8", "measured.wav", 8000},
+                 {"pcm_s24le", "measured.wav", 48000},  {"pcm_f32le", "measured.wav", 44100},
+                 {"pcm_f64le", "measured.wav", 11025},  {"flac", "measured.flac", 96000},
+                 {"libmp3lame", "measured.mp3", 44100}, {"aac", "measured.mp4", 48000},
+                 {"libopus", "measured.ogg", 48000}};
+
+    (void)state;
+    need_tools("ffmpeg");
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        struct outcome o, skipped;
+
+        /* Left: 3 s of 9.33; right: all of it, at -62 dB, but for 1 s. */
+        sh("ffmpeg -v error -nostdin -y -f lavfi -i "
+           "'aevalsrc=0.1*sin(2*PI*t*300)*gt(t\\,2)*lt(t\\,5)"
+           "|0.0011*sin(2*PI*t*440)+0.1*sin(2*PI*t*440)*gt(t\\,7)*lt(t\\,8):s=%d:d=9.33:c=stereo' "
+           "-c:a %s %s",
+           kinds[i].rate, kinds[i].codec, kinds[i].file);
+        o = decode_path(kinds[i].file, NULL);
+        assert_int_equal(o.rc, 0);
+        assert_int_equal(o.end.channel_count, 2);
+        assert_in_range(sound_of(&o, 1, 1, true), 2900, 3150);
+        assert_in_range(sound_of(&o, 1, 2, true), 900, 1150);
+        assert_in_range(o.channels[0].length_ms, 9320, 9400);
+        /* Who skips has heard it all the same. */
+        skipped = decode_path(kinds[i].file, &(struct ask){.skip_samples = 8 * 16000});
+        assert_int_equal(skipped.end.channel_count, 2);
+        assert_int_equal(sound_of(&skipped, 1, 1, true), sound_of(&o, 1, 1, true));
+        assert_int_equal(sound_of(&skipped, 1, 2, true), sound_of(&o, 1, 2, true));
+        outcome_free(&skipped);
+        outcome_free(&o);
+    }
+    make_tracks();
+    {
+        struct outcome o = decoded("tracks.mkv", 0, 2);
+
+        assert_int_equal(o.end.channel_count, 3);
+        assert_int_equal(sound_of(&o, 1, 0, false), -1);
+        assert_true(sound_of(&o, 2, 1, true) > 0);
+        assert_int_equal(sound_of(&o, 3, 0, false), -1);
+        outcome_free(&o);
+    }
 }
 
 /* A broadcast's sound goes on with another PID, before the other stream, behind it, or both. */
@@ -565,6 +622,10 @@ static void a_track_goes_on_as_another_stream(void **state)
         assert_string_equal(o.damage, "");
         for (int i = 0; i < 3; i++)
             assert_true(power(&o, i * length + 0.1, (i + 1) * length - 0.1) > 0.05);
+        /* FFmpeg sees them all at the beginning where the pieces are short. */
+        assert_string_equal(o.info.left_out, "");
+        assert_int_equal(o.end.channel_count, 1);
+        assert_in_range(sound_of(&o, 1, 1, true), 3 * length * 1000 - 150, 3 * length * 1000 + 150);
         outcome_free(&o);
     }
     /* Two at once are two tracks. */
@@ -610,6 +671,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(a_track_that_begins_very_late_is_where_it_belongs),
     cmocka_unit_test(a_track_that_ends_is_not_waited_for),
     cmocka_unit_test(a_track_with_nothing_to_hear_is_not_chosen),
+    cmocka_unit_test(sound_is_measured),
     cmocka_unit_test(a_track_goes_on_as_another_stream),
     cmocka_unit_test(what_is_not_there_is_no_recording),
 };

@@ -45,8 +45,10 @@ TEST(the_bytes_stay)
                                         .head_len = 64,
                                         .code = ERR_INPUT,
                                         .message = "why"};
-    const struct decoder_end end = {INT64_MAX, true, true,    "fedcba987654321",
-                                    "a bit",   480,  "a jump"};
+    static const struct result_channel channels[] = {{1, 2, 900, 1000, true},
+                                                     {2, 0, -1, -1, false}};
+    const struct decoder_end end = {INT64_MAX, true,     true, "fedcba987654321", "a bit", 480,
+                                    "a jump",  channels, 2};
     const struct err error = {ERR_LIMIT, "too much"};
     const struct sandbox_report report = {true,     false, 4,    true,  "none", "",
                                           1u << 30, 3600,  true, false, true};
@@ -157,6 +159,9 @@ TEST(entries_and_ends_come_back)
                               .head_len = 64,
                               .code = ERR_INPUT,
                               .message = "why"};
+    static const struct result_channel impossible[] = {
+        {0, 1, 0, 1, true},  {1, 1, 2, 1, true},  {1, 1, -1, 1, true},  {1, 1, -1, -1, false},
+        {1, 0, 0, 1, false}, {1, 0, -1, 1, true}, {1, 0, -1, -2, false}};
     struct decoder_end end = {.total_samples = 5, .complete = true, .damage = "a bit"};
     struct buf b = BUF_INIT;
     struct err err;
@@ -182,6 +187,12 @@ TEST(entries_and_ends_come_back)
     assert_ok(wire_get_end(b.data, b.len, &end, &err), err);
     assert_string_equal(end.damage, "a bit");
     wire_end_free(&end);
+    for (size_t i = 0; i < sizeof(impossible) / sizeof(impossible[0]); i++) {
+        end = (struct decoder_end){.damage = "", .channels = &impossible[i], .channel_count = 1};
+        buf_clear(&b);
+        wire_put_end(&b, &end);
+        assert_int_equal(wire_get_end(b.data, b.len, &end, &err), ERR_PROTOCOL);
+    }
     buf_free(&b);
 }
 

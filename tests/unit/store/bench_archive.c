@@ -374,7 +374,7 @@ static void describe(struct store *st, const struct store_task *task, const stru
                      NULL, &err),
          &err);
     must(store_media(st, task->media_id, NULL,
-                     &(struct store_media_end){r->length_ms, NULL, "", NULL}, &err),
+                     &(struct store_media_end){r->length_ms, NULL, "", NULL, NULL, 0}, &err),
          &err);
 }
 

@@ -168,8 +168,9 @@ TEST(what_another_way_would_do_again)
     transcribe(st, 1);
     transcribe(st, 4);
     shard_put(st, 2, 0, (const char *[]){"half"}, 1);
-    assert_ok(store_media(st, 1, NULL,
-                          &(struct store_media_end){61000, (const uint8_t[16]){1}, "", NULL}, &e),
+    assert_ok(store_media(
+                  st, 1, NULL,
+                  &(struct store_media_end){61000, (const uint8_t[16]){1}, "", NULL, NULL, 0}, &e),
               e);
     assert_string_equal(others(st, "/a", &stage_tiny), "nano: 2 (61000 ms, 1 unknown), 0 have it;");
     assert_string_equal(others(st, "/", &stage_tiny), "nano: 3 (61000 ms, 2 unknown), 0 have it;");

@@ -151,11 +151,12 @@ static void do_something(struct store *st, uint64_t *r, int64_t tasks, struct er
         assert_ok(store_media(st, media, &info, NULL, e), *e);
         break;
     case 1:
-        assert_ok(store_media(st, media, NULL,
-                              &(struct store_media_end){info.duration_ms, NULL,
-                                                        random_below(r, 4) ? "" : "cut", NULL},
-                              e),
-                  *e);
+        assert_ok(
+            store_media(st, media, NULL,
+                        &(struct store_media_end){info.duration_ms, NULL,
+                                                  random_below(r, 4) ? "" : "cut", NULL, NULL, 0},
+                        e),
+            *e);
         break;
     case 2:
         total(st, task, 1 + random_below(r, 3));
@@ -223,9 +224,12 @@ static void say_both(struct store *st, uint64_t *r, int64_t tasks, bool at_once)
                                           .container = "wav",
                                           .codec = "pcm"};
     const uint8_t hash[16] = {(uint8_t)media, (uint8_t)random_below(r, 2)};
-    const struct store_media_end end = {
-        (int64_t)random_below(r, 3) * 30000, random_below(r, 2) ? hash : NULL,
-        (const char *const[]){NULL, "", "cut"}[random_below(r, 3)], NULL};
+    const struct store_media_end end = {(int64_t)random_below(r, 3) * 30000,
+                                        random_below(r, 2) ? hash : NULL,
+                                        (const char *const[]){NULL, "", "cut"}[random_below(r, 3)],
+                                        NULL,
+                                        NULL,
+                                        0};
     const struct store_shard_result result = {.task_id = task,
                                               .seq = seq,
                                               .start_ms = seq * 30000,

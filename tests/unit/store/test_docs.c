@@ -129,6 +129,8 @@ static void fill(void)
                                              {"container", "artist", "Radio Norte", 0, 0},
                                              {"bext", "origination_date", "1990-05-17", 0, 0},
                                              {"chapter", "title", "Harbour", 0, 12000}};
+    static const struct result_channel channels[] = {
+        {1, 1, 21000, 30000, true}, {1, 2, 4000, 30000, false}, {2, 0, -1, 29000, false}};
     struct store *st = catalog_new();
     uint8_t hash[16] = {0xAB};
     struct err e = {0};
@@ -157,10 +159,11 @@ static void fill(void)
                               NULL, &e),
                   e);
         hash[1] = (uint8_t)id;
-        assert_ok(
-            store_media(st, id, NULL,
-                        &(struct store_media_end){30000, hash, id == 2 ? "cut off" : "", NULL}, &e),
-            e);
+        assert_ok(store_media(st, id, NULL,
+                              &(struct store_media_end){30000, hash, id == 2 ? "cut off" : "", NULL,
+                                                        channels, 3},
+                              &e),
+                  e);
         assert_ok(store_task_total(st, id, 1, &e), e);
     }
     assert_ok(store_task_failed(st, 4, ERR_INPUT, "no audio in it", -1, &e), e);

@@ -140,7 +140,8 @@ static int step_batch(struct world *w, struct err *e)
     for (uint32_t seq = 0; seq < 3 && rc == 0; seq++)
         rc = put_shard(w->st, 1, seq, e);
     if (rc == 0)
-        rc = store_media(w->st, 1, NULL, &(struct store_media_end){90000, hash, "cut", NULL}, e);
+        rc = store_media(w->st, 1, NULL,
+                         &(struct store_media_end){90000, hash, "cut", NULL, NULL, 0}, e);
     if (rc == 0)
         rc = store_task_total(w->st, 1, 3, e);
     if (rc == 0)

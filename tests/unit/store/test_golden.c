@@ -130,7 +130,7 @@ static const char *const views[] = {
     "progress", "proposals",  "recordings",     "results_all", "sounds_all",   "speakers_all",
     "tags",     "tasks",      "transcript_all", "turns_all",   "voice_groups", "words_all",
     "doubts",   "transcript", "words",          "speakers",    "turns",        "results",
-    "sounds",   "passages"};
+    "sounds",   "passages",   "channels"};
 
 /* A view that shows what is current of another one is counted alone. */
 static bool counted_alone(const char *view)
@@ -320,6 +320,8 @@ static const struct line talk_again[] = {
 
 TEST(evenings)
 {
+    static const struct result_channel channels[] = {
+        {1, 1, 3723000, 3724000, true}, {1, 2, 0, 3724000, false}, {2, 0, -1, 59000, false}};
     const float v[] = {0.6f, 0.8f};
     const struct result_tag tags[] = {{"container", "title", "A morning", 0, 0},
                                       {"container", "date", "1987-05-17", 0, 0},
@@ -340,11 +342,13 @@ TEST(evenings)
     shard_put(st, 1, 0, (const char *[]){"one", "two"}, 2);
     shard_put(st, 1, 1, (const char *[]){"three"}, 1);
     total(st, 1, 2);
-    assert_ok(store_media(st, 1, &info, &(struct store_media_end){60000, hash, "", ""}, &e), e);
+    assert_ok(
+        store_media(st, 1, &info, &(struct store_media_end){60000, hash, "", "", channels, 3}, &e),
+        e);
     shard_put(st, 2, 0, (const char *[]){"half of it"}, 1);
     assert_ok(store_media(st, 3, &info,
                           &(struct store_media_end){41000, NULL, "cut short: 19 s are missing",
-                                                    "the clock jumps back at 0:12"},
+                                                    "the clock jumps back at 0:12", NULL, 0},
                           &e),
               e);
     assert_ok(store_task_failed(st, 4, ERR_INPUT, "not a recording", -1, &e), e);

@@ -157,7 +157,8 @@ static void decoded(struct store *st, int64_t media_id, uint8_t whole)
     uint8_t hash[16] = {whole};
     struct err e = {0};
 
-    assert_ok(store_media(st, media_id, NULL, &(struct store_media_end){1000, hash, "", NULL}, &e),
+    assert_ok(store_media(st, media_id, NULL,
+                          &(struct store_media_end){1000, hash, "", NULL, NULL, 0}, &e),
               e);
 }
 

@@ -45,7 +45,8 @@ static void work(void)
             }
         }
         assert_ok(store_media(st, t[i].media_id, NULL,
-                              &(struct store_media_end){SHARDS * 30000, NULL, "", NULL}, &e),
+                              &(struct store_media_end){SHARDS * 30000, NULL, "", NULL, NULL, 0},
+                              &e),
                   e);
         assert_ok(store_task_total(st, t[i].task_id, SHARDS, &e), e);
         assert_ok(store_commit(st, &e), e);

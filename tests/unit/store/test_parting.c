@@ -123,6 +123,37 @@ TEST(comes_back_and_again)
     catalog_close(st);
 }
 
+/* How much sound its channels have comes back with a recording; rows that cannot be are left. */
+TEST(channels_come_back)
+{
+    static const struct result_channel channels[] = {{1, 1, 900, 30000, true},
+                                                     {2, 0, -1, 29000, false}};
+    const struct parting_share share = {1, false, 0, 0};
+    const struct parting_part p = {SPLIT, 0, 1, &share, 1};
+    struct store *st = catalog_new(), *part;
+    struct store_found f = found_at("/a/one.wav", "", 1);
+    struct err e = {0};
+    uint32_t ms;
+
+    job_add(st, job_begin(st, &stage_nano), &f, 1);
+    assert_ok(store_shard_length(st, 30000, 30000, &ms, &e), e);
+    part = part_new();
+    assert_ok(parting_write(st, part, &p, &e), e);
+    assert_ok(store_media(part, 1,
+                          &(struct store_media_info){30000, 16000, 1, "wav", "pcm", NULL, 0, 2},
+                          &(struct store_media_end){30000, NULL, "", NULL, channels, 2}, &e),
+              e);
+    shard_put(part, 1, 0, said, 2);
+    store_close(part);
+    change("INSERT INTO channel VALUES (1, 3, 1, 9, 5, 1)"); /* more sound than it is long */
+    (void)merge_ok(st);
+    assert_string_equal(text_of("SELECT group_concat(track || ' ' || channel || ' ' || "
+                                "ifnull(sound_ms, '-') || ' ' || length_ms || ' ' || heard, '; ') "
+                                "FROM channel"),
+                        "1 1 900 30000 1; 2 0 - 29000 0");
+    catalog_close(st);
+}
+
 /* What has a recording's blocks in a part may be another one: enqueued there, or an edited copy
  * that lay at the recording's path. */
 TEST(only_of_the_same_bytes)

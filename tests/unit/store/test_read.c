@@ -461,7 +461,8 @@ TEST(lists)
     struct seen s = {0};
     struct err e = {0};
 
-    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){5000, NULL, "cut off", NULL}, &e),
+    assert_ok(store_media(st, 2, NULL,
+                          &(struct store_media_end){5000, NULL, "cut off", NULL, NULL, 0}, &e),
               e);
     assert_ok(read_failures(st, NULL, 0, on_failure, &s, &e), e);
     assert_int_equal(s.n, 2);

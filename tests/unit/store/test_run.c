@@ -479,13 +479,16 @@ TEST(media_and_hashes)
     assert_int_equal(totals.audio_left_ms, 60000);
     assert_int_equal(totals.tasks_unknown, 2);
     shard_put(st, 1, 0, NULL, 0);
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){59000, NULL, "cut off", NULL}, &e),
+    assert_ok(store_media(st, 1, NULL,
+                          &(struct store_media_end){59000, NULL, "cut off", NULL, NULL, 0}, &e),
               e);
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){57000, NULL, NULL, NULL}, &e),
-              e); /* of its damage nothing is said */
+    assert_ok(
+        store_media(st, 1, NULL, &(struct store_media_end){57000, NULL, NULL, NULL, NULL, 0}, &e),
+        e); /* of its damage nothing is said */
     assert_string_equal(text_of("SELECT duration_ms || damage FROM media WHERE media_id = 1"),
                         "57000cut off");
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, a, "", NULL}, &e), e);
+    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, a, "", NULL, NULL, 0}, &e),
+              e);
     assert_int_equal(count_of("SELECT count(*) FROM media WHERE damage IS NOT NULL"), 0);
     /* The truth is not replaced by the container's word. */
     assert_ok(store_media(st, 1,
@@ -497,25 +500,68 @@ TEST(media_and_hashes)
     assert_int_equal(totals.audio_left_ms, 28000);
     assert_int_equal(totals.damaged, 0);
     assert_int_equal(count_of("SELECT count(*) FROM event"), 0);
-    assert_ok(store_media(st, 1, NULL, &(struct store_media_end){58000, b, NULL, NULL}, &e), e);
+    assert_ok(
+        store_media(st, 1, NULL, &(struct store_media_end){58000, b, NULL, NULL, NULL, 0}, &e), e);
     assert_string_equal(text_of("SELECT kind FROM event"), "content-differs");
     assert_string_equal(text_of("SELECT hex(content_hash) FROM media WHERE media_id = 1"),
                         "01000000000000000000000000000000");
-    assert_ok(store_media(st, 2, NULL, &(struct store_media_end){1000, NULL, "cut off", NULL}, &e),
+    assert_ok(store_media(st, 2, NULL,
+                          &(struct store_media_end){1000, NULL, "cut off", NULL, NULL, 0}, &e),
               e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.damaged, 1);
     assert_string_equal(text_of("SELECT reason FROM failures WHERE kind = 'damaged'"), "cut off");
-    assert_int_equal(store_media(st, 2, NULL, &(struct store_media_end){-1, NULL, "", NULL}, &e),
-                     ERR_INPUT);
+    assert_int_equal(
+        store_media(st, 2, NULL, &(struct store_media_end){-1, NULL, "", NULL, NULL, 0}, &e),
+        ERR_INPUT);
     /* Each pass says it again: it is told once. */
     for (int i = 0; i < 2; i++)
-        assert_ok(store_media(st, 2, NULL,
-                              &(struct store_media_end){1000, NULL, "", "jumps by 7 s at 3 s"}, &e),
-                  e);
+        assert_ok(
+            store_media(st, 2, NULL,
+                        &(struct store_media_end){1000, NULL, "", "jumps by 7 s at 3 s", NULL, 0},
+                        &e),
+            e);
     assert_string_equal(text_of("SELECT media_id || text FROM event WHERE kind = 'clock-jumps'"),
                         "2jumps by 7 s at 3 s");
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'clock-jumps'"), 1);
+    catalog_close(st);
+}
+
+/* What was measured stays, and who hears it now is said anew. */
+TEST(channels_are_of_the_last_pass)
+{
+    static const char *rows = "SELECT group_concat(track || '.' || channel || ' ' || "
+                              "ifnull(sound_ms, '-') || ' ' || ifnull(length_ms, '-') || "
+                              "iif(heard, ' heard', ''), '; ') FROM channel WHERE media_id = 1";
+    static const struct result_channel first[] = {{1, 0, -1, -1, false},
+                                                  {2, 1, 900, 1000, true},
+                                                  {2, 2, 0, 1000, true},
+                                                  {3, 0, -1, 990, false}},
+                                       second[] = {{1, 1, 50, 1000, true},
+                                                   {2, 0, -1, 1000, false},
+                                                   {3, 0, -1, 990, false}};
+    struct store_media_end end = {1000, NULL, "", NULL, first, 4};
+    struct store *st = catalog_new();
+    struct err e = {0};
+
+    fill(st);
+    assert_ok(store_media(st, 1, NULL, &end, &e), e);
+    assert_string_equal(text_of(rows), "1.0 - -; 2.1 900 1000 heard; 2.2 0 1000 heard; 3.0 - 990");
+    end.channels = NULL; /* its length alone */
+    end.channel_count = 0;
+    assert_ok(store_media(st, 1, NULL, &end, &e), e);
+    assert_string_equal(text_of(rows), "1.0 - -; 2.1 900 1000 heard; 2.2 0 1000 heard; 3.0 - 990");
+    end.channels = second;
+    end.channel_count = 3;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(store_media(st, 1, NULL, &end, &e), e);
+        assert_string_equal(text_of(rows),
+                            "1.1 50 1000 heard; 2.1 900 1000; 2.2 0 1000; 3.0 - 990");
+    }
+    assert_string_equal(
+        text_of("SELECT group_concat(track || ' ' || ifnull(channel, '-') || ' ' || "
+                "ifnull(sound, '-'), '; ') FROM channels"),
+        "1 1 0:00; 2 1 0:00; 2 2 0:00; 3 - -");
     catalog_close(st);
 }
 

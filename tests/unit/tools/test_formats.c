@@ -308,17 +308,21 @@ TEST(rttm_of_turns)
 /* Behind the segments, however many there are of each. */
 TEST(json_of_lists)
 {
-    static const char *const lists[] = {"segments", "turns", "sounds", "tags", "chapters"};
+    static const char *const lists[] = {"segments", "turns",    "sounds",
+                                        "tags",     "chapters", "channels"};
     static const struct document_turn turns[] = {{0, 1000, "\"Ana\"", "SPEAKER_01"},
                                                  {1, 1001, "\"Ana\"", "SPEAKER_01"}};
     static const struct document_sound sounds[] = {{0, 2000, "Bell\n", 0.25}, {1, 2001, "", 1}};
     static const struct document_tag tags[] = {{"csv", "\"box\"", "7\n8"}, {"bext", "a", "b"}};
     static const struct document_chapter chapters[] = {{0, 9, "Harbour"}, {9, 10, ""}};
 
-    for (unsigned n = 0; n < 243; n++) {
+    static const struct result_channel channels[] = {{1, 2, 900, 1000, true},
+                                                     {2, 0, -1, -1, false}};
+
+    for (unsigned n = 0; n < 729; n++) {
         struct document d = recording;
-        size_t *const counts[] = {&d.segment_count, &d.turn_count, &d.sound_count, &d.tag_count,
-                                  &d.chapter_count};
+        size_t *const counts[] = {&d.segment_count, &d.turn_count,    &d.sound_count,
+                                  &d.tag_count,     &d.chapter_count, &d.channel_count};
         json_error_t e;
         json_t *o;
 
@@ -327,15 +331,16 @@ TEST(json_of_lists)
         d.sounds = sounds;
         d.tags = tags;
         d.chapters = chapters;
-        for (unsigned k = 0, left = n; k < 5; k++, left /= 3)
+        d.channels = channels;
+        for (unsigned k = 0, left = n; k < 6; k++, left /= 3)
             *counts[k] = left % 3;
         o = json_loads(file_of("json", &d, NULL), JSON_REJECT_DUPLICATES, &e);
         assert_non_null(o);
-        for (unsigned k = 0; k < 5; k++)
+        for (unsigned k = 0; k < 6; k++)
             assert_int_equal(json_array_size(json_object_get(o, lists[k])), *counts[k]);
         assert_string_equal(json_string_value(json_object_get(o, "recorded_on")), "2003-05");
         json_decref(o);
-        if (n == 121)
+        if (n == 364)
             assert_non_null(strstr(
                 file_of("json", &d, NULL),
                 "}\n  ],\n  \"turns\": [\n    {\"start_ms\": 0, \"end_ms\": 1000, \"speaker\": "
@@ -343,7 +348,13 @@ TEST(json_of_lists)
                 "{\"start_ms\": 0, \"end_ms\": 2000, \"sound\": \"Bell\\n\", \"score\": 0.25}\n"
                 "  ],\n  \"tags\": [\n    {\"key\": \"\\\"box\\\"\", \"value\": \"7\\n8\", "
                 "\"source\": \"csv\"}\n  ],\n  \"chapters\": [\n    {\"start_ms\": 0, \"end_ms\": "
-                "9, \"title\": \"Harbour\"}\n  ]\n}\n"));
+                "9, \"title\": \"Harbour\"}\n  ],\n  \"channels\": [\n    {\"track\": 1, "
+                "\"channel\": 2, \"sound_ms\": 900, \"length_ms\": 1000, \"heard\": true}\n"
+                "  ]\n}\n"));
+        if (n == 728)
+            assert_non_null(strstr(file_of("json", &d, NULL),
+                                   "{\"track\": 2, \"channel\": null, \"sound_ms\": null, "
+                                   "\"length_ms\": null, \"heard\": false}\n  ]\n}\n"));
     }
 }
 

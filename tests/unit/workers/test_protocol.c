@@ -170,8 +170,10 @@ static const struct msg_shard_done shard_done = {
     .voices = {300, 2, 3, 3, 2, 2, active, heard, voice_values},
 };
 static const struct msg_shard_failed shard_failed = {1, 2, 7, 3, ERR_CRASH, (char *)"bad"};
+static const struct result_channel channels[] = {{1, 2, 900, 1000, true}, {2, 0, -1, -1, false}};
 static const struct msg_lease_end lease_end = {
-    1, 2, 0, (char *)"", true, 99, 1, true, {9, 8, 7}, (char *)"cut short", (char *)"a jump"};
+    1,        2, 0, (char *)"", true, 99, 1, true, {9, 8, 7}, (char *)"cut short", (char *)"a jump",
+    channels, 2};
 static const struct msg_heartbeat heartbeat = {1, 2, 3, 4, 5, 6, 7, INT64_MAX};
 static const struct msg_log log_line = {2, (char *)"a line"};
 static const struct msg_tuned tuned = {32, 8, (char *)"no memory for 64 slots"};

@@ -120,6 +120,28 @@ static void put_chapters(struct buf *out, const struct document *d)
     }
 }
 
+/* A number that is not known is below zero. */
+static void put_number(struct buf *out, const char *key, int64_t n)
+{
+    if (n < 0)
+        buf_printf(out, ", \"%s\": null", key);
+    else
+        buf_printf(out, ", \"%s\": %lld", key, (long long)n);
+}
+
+static void put_channels(struct buf *out, const struct document *d)
+{
+    for (size_t i = 0; i < d->channel_count; i++) {
+        const struct result_channel *c = &d->channels[i];
+
+        buf_printf(out, "%s\n    {\"track\": %u", i ? "," : "", c->track);
+        put_number(out, "channel", c->channel ? (int64_t)c->channel : -1);
+        put_number(out, "sound_ms", c->sound_ms);
+        put_number(out, "length_ms", c->length_ms);
+        buf_printf(out, ", \"heard\": %s}", c->heard ? "true" : "false");
+    }
+}
+
 WRITER(json)
 {
     size_t last = d->segment_count;
@@ -139,7 +161,9 @@ WRITER(json)
         put_tags(out, d);
         next_list(out, d->tag_count, "chapters");
         put_chapters(out, d);
-        last = d->chapter_count;
+        next_list(out, d->chapter_count, "channels");
+        put_channels(out, d);
+        last = d->channel_count;
     }
     escape_put(out, last > 0 ? "\n  ]\n}\n" : "]\n}\n");
     return 0;
