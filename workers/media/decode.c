@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "workers/media/ear.h"
+#include "workers/media/track/ear.h"
 #include "workers/media/open_media.h"
-#include "workers/media/relay.h"
-#include "workers/media/sources.h"
+#include "workers/media/track/relay.h"
+#include "workers/media/track/sources.h"
 #include "workers/media/container_tags.h"
-#include "workers/media/track_choice.h"
+#include "workers/media/track/track_choice.h"
 #include "workers/media/wire.h"
 
 /* A container that was recognised with no more certainty than this may be noise that looks like

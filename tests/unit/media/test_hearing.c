@@ -4,7 +4,7 @@
 
 #include "tests/unit/media/media_util.h"
 #include "workers/audio/babble.h"
-#include "workers/media/sources.h"
+#include "workers/media/track/sources.h"
 
 static void assert_as_tool(const struct outcome *o, const char *input, const char *how)
 {

@@ -1,4 +1,4 @@
-#include "workers/media/track_clock.h"
+#include "workers/media/track/track_clock.h"
 
 #define RATE_HZ 16000
 /* Containers round times to milliseconds, and write several frames with one time. */

@@ -1,4 +1,4 @@
-#include "workers/media/sources.h"
+#include "workers/media/track/sources.h"
 
 #include <stdlib.h>
 #include <string.h>

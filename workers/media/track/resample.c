@@ -1,4 +1,4 @@
-#include "workers/media/resample.h"
+#include "workers/media/track/resample.h"
 
 #include <string.h>
 

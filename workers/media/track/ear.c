@@ -1,4 +1,4 @@
-#include "workers/media/ear.h"
+#include "workers/media/track/ear.h"
 
 #define TIME_MOST ((int64_t)1 << 60)
 /* So near to where it should be a frame's time confirms the one before it. */

@@ -1,4 +1,4 @@
-/* workers/media/track_clock.h - where the frames of a track belong in its recording.
+/* workers/media/track/track_clock.h - where the frames of a track belong in its recording.
  *
  * A container says when each frame is heard. A track may begin later than the picture, the sound
  * may have holes (a network that failed, a muted microphone, packets that cannot be decoded), and
@@ -7,8 +7,8 @@
  *
  * Times and positions are samples at 16 kHz from the beginning of the recording as players show it.
  * Pure; one thread. */
-#ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_CLOCK_H
-#define NIGHTSHIFT_WORKERS_MEDIA_TRACK_CLOCK_H
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_TRACK_CLOCK_H
+#define NIGHTSHIFT_WORKERS_MEDIA_TRACK_TRACK_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

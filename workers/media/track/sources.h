@@ -1,5 +1,6 @@
-/* workers/media/sources.h - the tracks and channels of one recording that are heard apart, put side
- * by side: sample by sample the mix of all, and then each source (workers/audio/hearing.h).
+/* workers/media/track/sources.h - the tracks and channels of one recording that are heard apart,
+ * put side by side: sample by sample the mix of all, and then each source
+ * (workers/audio/hearing.h).
  *
  * A channel of noise is left out of its track's mix (noise_gate.h), which comes up to 20 s later
  * for it. What a track has is kept until it is known which of its channels are sources
@@ -10,8 +11,8 @@
  * place of the silence that is said for it later. All of that depends on the file alone. One
  * thread.
  */
-#ifndef NIGHTSHIFT_WORKERS_MEDIA_SOURCES_H
-#define NIGHTSHIFT_WORKERS_MEDIA_SOURCES_H
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_SOURCES_H
+#define NIGHTSHIFT_WORKERS_MEDIA_TRACK_SOURCES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* workers/media/resample.h - decoded frames of any shape to 16 kHz signed 16 bit, mono or the
+/* workers/media/track/resample.h - decoded frames of any shape to 16 kHz signed 16 bit, mono or the
  * channels side by side.
  *
  * All channels are mixed, or one is taken, or each. Of one or two channels the mix is, sample for
@@ -8,8 +8,8 @@
  * channels are averaged, for their names may be wrong and a voice may be in any; where one is named
  * the centre, which has a film's dialogue, it counts about three times as much as any other. One
  * thread. */
-#ifndef NIGHTSHIFT_WORKERS_MEDIA_RESAMPLE_H
-#define NIGHTSHIFT_WORKERS_MEDIA_RESAMPLE_H
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_RESAMPLE_H
+#define NIGHTSHIFT_WORKERS_MEDIA_TRACK_RESAMPLE_H
 
 #include <stdint.h>
 

@@ -1,11 +1,11 @@
-#include "workers/media/track_choice.h"
+#include "workers/media/track/track_choice.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "workers/audio/channel_choice.h"
 #include "workers/audio/steady.h"
-#include "workers/media/resample.h"
+#include "workers/media/track/resample.h"
 
 #define FRAMES_MOST (600 * 20) /* ten minutes */
 #define LOUD_FRAMES 20         /* in a block with sound: a second of them */

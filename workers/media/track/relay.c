@@ -1,4 +1,4 @@
-#include "workers/media/relay.h"
+#include "workers/media/track/relay.h"
 
 #include <string.h>
 

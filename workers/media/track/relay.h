@@ -1,11 +1,11 @@
-/* workers/media/relay.h - a track that goes on as another stream.
+/* workers/media/track/relay.h - a track that goes on as another stream.
  *
  * A broadcast's sound may change its PID in the middle of a recording: one stream ends, another one
  * begins. Here the packets of a stream that is not heard are held back, a few seconds of them. When
  * no packet of the stream that is heard came among them, the track goes on with these. Inside the
  * decoder process; one thread. */
-#ifndef NIGHTSHIFT_WORKERS_MEDIA_RELAY_H
-#define NIGHTSHIFT_WORKERS_MEDIA_RELAY_H
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_RELAY_H
+#define NIGHTSHIFT_WORKERS_MEDIA_TRACK_RELAY_H
 
 #include "workers/media/open_media.h"
 

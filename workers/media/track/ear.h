@@ -1,12 +1,12 @@
-/* workers/media/ear.h - one track that is heard: what makes 16 kHz of its frames, and where they
- * belong by the container's clock. One thread; inside the decoder process. */
-#ifndef NIGHTSHIFT_WORKERS_MEDIA_EAR_H
-#define NIGHTSHIFT_WORKERS_MEDIA_EAR_H
+/* workers/media/track/ear.h - one track that is heard: what makes 16 kHz of its frames, and where
+ * they belong by the container's clock. One thread; inside the decoder process. */
+#ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_EAR_H
+#define NIGHTSHIFT_WORKERS_MEDIA_TRACK_EAR_H
 
 #include "workers/media/open_media.h"
-#include "workers/media/resample.h"
+#include "workers/media/track/resample.h"
 #include "workers/media/track/sound_meter.h"
-#include "workers/media/track_clock.h"
+#include "workers/media/track/track_clock.h"
 
 struct ear {
     struct resampler mix, apart;
