@@ -229,7 +229,7 @@ static int enqueue_all(struct enqueuing *e)
     struct cli *cli = e->cli;
     const struct wanted *w = e->w;
     const bool listed = w->dry_run && (cli->json || !cli->quiet);
-    struct listing listing = {.json = cli->json};
+    struct dry_run_lines lines = {.json = cli->json};
     struct enqueue_options o = {.catalog = cli->catalog,
                                 .include = w->include,
                                 .exclude = w->exclude,
@@ -241,7 +241,7 @@ static int enqueue_all(struct enqueuing *e)
                                 .quiet = cli->quiet,
                                 .progress = !cli->quiet && isatty(STDERR_FILENO) &&
                                             !(listed && isatty(STDOUT_FILENO)),
-                                .listing = listed ? &listing : NULL,
+                                .lines = listed ? &lines : NULL,
                                 .settled_ms = w->settled_ms,
                                 .as_of_ms = w->as_of_ms,
                                 .has_priority = w->has_priority,
@@ -265,7 +265,7 @@ static int enqueue_all(struct enqueuing *e)
         return cli_fail("open the catalog", &err, NULL);
     allow_deep_folders();
     if (listed)
-        listing_open(&listing);
+        dry_run_lines_open(&lines);
     rc = enqueue_paths(&o, writer, known, (const char *const *)e->roots, e->root_count, &r, &err);
     if (known)
         store_close(known);
@@ -273,7 +273,7 @@ static int enqueue_all(struct enqueuing *e)
     if (rc != 0)
         return cli_fail("enqueue (what was found so far is kept)", &err, NULL);
     if (listed)
-        listing_close(&listing);
+        dry_run_lines_close(&lines);
     if (cli->json)
         summary_json(&s);
     else if (!cli->quiet)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/enqueue/enqueue_file.h"
-#include "tools/enqueue/dry_run.h"
+#include "tools/enqueue/found/dry_run.h"
 #include "tools/enqueue/identity.h"
 #include "tools/writer.h"
 #include "workers/media/decoder.h"

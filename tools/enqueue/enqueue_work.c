@@ -67,18 +67,18 @@ void enqueue_say(struct enqueue_work *q, const char *path, size_t path_len, cons
     free(inner);
 }
 
-static void list(struct enqueue_work *q, const struct listing_line *line)
+static void list(struct enqueue_work *q, const struct dry_run_line *line)
 {
-    if (!q->o->listing)
+    if (!q->o->lines)
         return;
     enqueue_clear_line(q);
-    listing_add(q->o->listing, line);
+    dry_run_lines_add(q->o->lines, line);
 }
 
 void enqueue_skip(struct enqueue_work *q, const struct walk_entry *e, const char *member,
                   uint32_t nth, const char *why)
 {
-    list(q, &(struct listing_line){.why = why,
+    list(q, &(struct dry_run_line){.why = why,
                                    .path = e->path,
                                    .path_len = e->path_len,
                                    .directory = e->directory,
@@ -89,7 +89,7 @@ void enqueue_skip(struct enqueue_work *q, const struct walk_entry *e, const char
 void enqueue_take(struct enqueue_work *q, const char *path, size_t path_len, const char *member,
                   uint32_t nth, uint32_t recordings, const char *why)
 {
-    list(q, &(struct listing_line){.taken = true,
+    list(q, &(struct dry_run_line){.taken = true,
                                    .why = why,
                                    .path = path,
                                    .path_len = path_len,
@@ -111,7 +111,7 @@ int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const
     int rc;
 
     enqueue_say(q, e->path, e->path_len, member, nth, why->msg);
-    list(q, &(struct listing_line){.why = "unreadable",
+    list(q, &(struct dry_run_line){.why = "unreadable",
                                    .path = e->path,
                                    .path_len = e->path_len,
                                    .directory = e->directory,
@@ -150,7 +150,7 @@ int enqueue_undecodable(struct enqueue_work *q, const struct walk_entry *e, cons
     q->r->undecodable++;
     if (!is_told(q, sentence))
         enqueue_say(q, e->path, e->path_len, member, nth, sentence);
-    list(q, &(struct listing_line){.why = "cannot be decoded",
+    list(q, &(struct dry_run_line){.why = "cannot be decoded",
                                    .path = e->path,
                                    .path_len = e->path_len,
                                    .member = member,

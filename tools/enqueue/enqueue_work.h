@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tools/enqueue/batch.h"
+#include "tools/enqueue/found/batch.h"
 #include "tools/enqueue/groups.h"
-#include "tools/enqueue/listing.h"
-#include "tools/enqueue/walk.h"
+#include "tools/enqueue/found/dry_run_lines.h"
+#include "tools/enqueue/found/walk.h"
 
 #define UNDECODABLE_TOLD 32
 
@@ -29,8 +29,8 @@ struct enqueue_options {
     int64_t settled_ms; /* over 0: what happened to anything in so long is left for another time */
     int64_t as_of_ms;   /* when it must have been settled; 0: when it is looked at */
     bool quiet, progress;
-    struct listing *listing; /* of a dry run; or NULL */
-    struct groups *groups;   /* one job for each stage of each; what came of them is noted there */
+    struct dry_run_lines *lines; /* of a dry run; or NULL */
+    struct groups *groups; /* one job for each stage of each; what came of them is noted there */
     const char *command_line;
 };
 

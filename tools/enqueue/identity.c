@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "tools/enqueue/dry_run.h"
+#include "tools/enqueue/found/dry_run.h"
 #include "workers/media/stream/fingerprint.h"
 
 #define CHUNK_BYTES (1u << 20)

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spawn.h"
-#include "tools/enqueue/skip_name.h"
+#include "tools/enqueue/found/skip_name.h"
 
 #define EVENTS                                                                          \
     (IN_CLOSE_WRITE | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | \

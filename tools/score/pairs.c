@@ -14,7 +14,7 @@
 #include "tools/cli/cli.h"
 #include "tools/export/names.h"
 #include "tools/export/transcript.h"
-#include "tools/enqueue/walk.h"
+#include "tools/enqueue/found/walk.h"
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
 

@@ -23,7 +23,7 @@
 #include "workers/wire/frame.h"
 #include "workers/media/ffmpeg.h"
 #include "workers/media/fork_server.h"
-#include "workers/media/listing.h"
+#include "workers/media/listed_member.h"
 #include "workers/media/sandbox.h"
 #include "workers/media/stream/kinds.h"
 #include "workers/media/stream/libarchive.h"
@@ -60,10 +60,10 @@ struct decoder {
     bool stuck;    /* it could not be killed */
     uint64_t left; /* bytes of the entry that is being unpacked which have not come */
     bool unpacking;
-    struct listing listing; /* of the entry that is being listed */
-    uint32_t described;     /* so often the info has come */
-    uint32_t stride;        /* samples of PCM for one of the recording, by it */
-    int64_t next_sample;    /* where the next PCM must begin; -1 before the first */
+    struct listed_member listed; /* of the entry that is being listed */
+    uint32_t described;          /* so often the info has come */
+    uint32_t stride;             /* samples of PCM for one of the recording, by it */
+    int64_t next_sample;         /* where the next PCM must begin; -1 before the first */
     int64_t skip_samples;
     uint64_t entries;
     uint64_t waited_ms; /* for frames */
@@ -266,7 +266,7 @@ static int start(int file, struct wire_request *request, const struct decoder_li
     d->skip_samples = request->skip_samples;
     d->task = request->task;
     d->limits = with_defaults(file, limits);
-    d->listing.room = d->limits.max_unpacked_bytes;
+    d->listed.room = d->limits.max_unpacked_bytes;
     request->limits = d->limits;
     request->parent_pid = (uint32_t)getpid();
     rc = launch(d, file, request, err);
@@ -456,7 +456,7 @@ void decoder_close(struct decoder *d)
     close_fd(d->sock);
     close_fd(d->errors);
     frame_reader_free(&d->in);
-    listing_drop(&d->listing);
+    listed_member_drop(&d->listed);
     drop_strings(d);
     free(d);
 }
@@ -535,7 +535,7 @@ static int take_end(struct decoder *d, const struct frame *f, struct decoder_eve
 
     if (rc != 0)
         return rc;
-    if (listing_is_on(&d->listing))
+    if (listed_member_is_on(&d->listed))
         return err_set(err, ERR_PROTOCOL, "an end before an entry's");
     if (d->task == WIRE_TASK_DECODE &&
         (!d->described || (d->next_sample >= 0 ? d->end.total_samples != d->next_sample
@@ -551,10 +551,10 @@ static int take_end(struct decoder *d, const struct frame *f, struct decoder_eve
 static int take_entry(struct decoder *d, const struct frame *f, struct decoder_event *ret,
                       struct err *err)
 {
-    const bool again = listing_is_on(&d->listing); /* what came before is not whole */
+    const bool again = listed_member_is_on(&d->listed); /* what came before is not whole */
     int rc;
 
-    listing_drop(&d->listing);
+    listed_member_drop(&d->listed);
     wire_entry_free(&d->entry);
     rc = wire_get_entry(f->payload, f->len, &d->entry, err);
     if (rc == 0 && (d->task == WIRE_TASK_DECODE || (again && d->entry.code == 0) ||
@@ -565,7 +565,7 @@ static int take_entry(struct decoder *d, const struct frame *f, struct decoder_e
     d->left = d->entry.size_bytes;
     d->unpacking = false; /* until it is wanted */
     if (d->task == WIRE_TASK_LIST && d->entry.code == 0) {
-        rc = listing_begin(&d->listing, d->left, err);
+        rc = listed_member_begin(&d->listed, d->left, err);
         return rc != 0 ? rc : err_set(err, ERR_EMPTY, "its bytes follow");
     }
     ret->type = DECODER_ENTRY;
@@ -600,9 +600,9 @@ static int take(struct decoder *d, const struct frame *f, struct decoder_event *
     case WIRE_ENTRY:
         return take_entry(d, f, ret, err);
     case WIRE_BYTES:
-        if (listing_is_on(&d->listing)) {
-            rc = listing_take(&d->listing, f->payload, f->len, d->entry.fingerprint,
-                              d->entry.content_hash, err);
+        if (listed_member_is_on(&d->listed)) {
+            rc = listed_member_take(&d->listed, f->payload, f->len, d->entry.fingerprint,
+                                    d->entry.content_hash, err);
             ret->type = DECODER_ENTRY;
             ret->entry = d->entry;
             return rc;

@@ -7,7 +7,7 @@
 #include "tests/common/files.h"
 #include "tests/common/nomem.h"
 #include "tools/cli/cli.h"
-#include "tools/enqueue/walk.h"
+#include "tools/enqueue/found/walk.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
 #include "tools/search/fuse.h"

@@ -1,7 +1,7 @@
 /* Which names are skipped: trash, what systems keep, half files, what is hidden. */
 #include "tests/common/test.h"
 
-#include "tools/enqueue/skip_name.h"
+#include "tools/enqueue/found/skip_name.h"
 
 struct row {
     const char *name;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "tools/enqueue/walk.h"
+#include "tools/enqueue/found/walk.h"
 
 struct place {
     char *root; /* absolute */

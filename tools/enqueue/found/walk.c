@@ -1,4 +1,4 @@
-#include "tools/enqueue/walk.h"
+#include "tools/enqueue/found/walk.h"
 
 #include <dirent.h>
 #include <errno.h>

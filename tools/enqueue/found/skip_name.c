@@ -1,4 +1,4 @@
-#include "tools/enqueue/skip_name.h"
+#include "tools/enqueue/found/skip_name.h"
 
 #include <ctype.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
-#include "workers/media/listing.h"
+#include "workers/media/listed_member.h"
 
 #include "base/hash.h"
 #include "workers/media/stream/fingerprint.h"
 
-int listing_begin(struct listing *l, uint64_t size, struct err *err)
+int listed_member_begin(struct listed_member *l, uint64_t size, struct err *err)
 {
     l->left = size;
     l->whole = hash_new();
@@ -12,8 +12,8 @@ int listing_begin(struct listing *l, uint64_t size, struct err *err)
     return fingerprint_new(size, &l->sampled, err);
 }
 
-int listing_take(struct listing *l, const void *data, size_t n, uint8_t fingerprint[16],
-                 uint8_t hash[16], struct err *err)
+int listed_member_take(struct listed_member *l, const void *data, size_t n, uint8_t fingerprint[16],
+                       uint8_t hash[16], struct err *err)
 {
     struct fingerprint *sampled = l->sampled;
     int rc;
@@ -30,11 +30,11 @@ int listing_take(struct listing *l, const void *data, size_t n, uint8_t fingerpr
     l->sampled = NULL;
     rc = fingerprint_end(sampled, fingerprint, err);
     hash_get(l->whole, hash);
-    listing_drop(l);
+    listed_member_drop(l);
     return rc;
 }
 
-void listing_drop(struct listing *l)
+void listed_member_drop(struct listed_member *l)
 {
     uint8_t ignored[16];
     struct err none;

@@ -1,9 +1,9 @@
-#include "tools/enqueue/batch.h"
+#include "tools/enqueue/found/batch.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/enqueue/dry_run.h"
+#include "tools/enqueue/found/dry_run.h"
 #include "tools/writer.h"
 
 #define ARENA_BYTES (1u << 20) /* of paths in one request; well below REQUEST_SOFT_BYTES */

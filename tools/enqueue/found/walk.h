@@ -1,19 +1,20 @@
-/* tools/enqueue/walk.h - visits the files under a directory, in an order that does not change.
+/* tools/enqueue/found/walk.h - visits the files under a directory, in an order that does not
+ * change.
  *
  * Files of a directory come before its sub-directories, both sorted by bytes. Memory: the names of
  * one directory's entries at a time, the names of the sub-directories on the way down, and 16
  * bytes for every directory seen. A symbolic link is followed when it is a root, or with `follow`:
  * then links to directories are taken last, so that a directory keeps its real path, and no
  * directory is entered twice. Nothing but directories is ever opened. One thread. */
-#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_WALK_H
-#define NIGHTSHIFT_TOOLS_ENQUEUE_WALK_H
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_WALK_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_WALK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 
 #include "base/err.h"
-#include "tools/enqueue/skip_name.h"
+#include "tools/enqueue/found/skip_name.h"
 
 enum walk_kind {
     WALK_FILE,       /* a regular file */

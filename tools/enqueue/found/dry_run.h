@@ -1,8 +1,8 @@
-/* tools/enqueue/dry_run.h - what a walk would bring to the catalog, counted as the catalog would,
- * without a change to it. Memory: 16 bytes for each place, content and row that was met, and the
- * path of each recording of more than STORE_WHOLE_BYTES. One thread. */
-#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_DRY_RUN_H
-#define NIGHTSHIFT_TOOLS_ENQUEUE_DRY_RUN_H
+/* tools/enqueue/found/dry_run.h - what a walk would bring to the catalog, counted as the catalog
+ * would, without a change to it. Memory: 16 bytes for each place, content and row that was met, and
+ * the path of each recording of more than STORE_WHOLE_BYTES. One thread. */
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_DRY_RUN_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_DRY_RUN_H
 
 #include "store/requests/request.h"
 

@@ -1,7 +1,7 @@
-/* tools/enqueue/skip_name.h - names under which nothing lies that anybody wants heard: what
+/* tools/enqueue/found/skip_name.h - names under which nothing lies that anybody wants heard: what
  * was thrown away, what systems keep for themselves, what has not come whole. Pure. */
-#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_SKIP_NAME_H
-#define NIGHTSHIFT_TOOLS_ENQUEUE_SKIP_NAME_H
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_SKIP_NAME_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_SKIP_NAME_H
 
 #include <stdbool.h>
 

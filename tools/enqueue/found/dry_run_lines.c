@@ -1,4 +1,4 @@
-#include "tools/enqueue/listing.h"
+#include "tools/enqueue/found/dry_run_lines.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 /* Columns of the reason; the path comes last, since it may be of any length. */
 #define WHY_WIDTH 17
 
-void listing_open(const struct listing *l)
+void dry_run_lines_open(const struct dry_run_lines *l)
 {
     if (l->json)
         fputs("{\n  \"listed\": [", stdout);
 }
 
-void listing_close(const struct listing *l)
+void dry_run_lines_close(const struct dry_run_lines *l)
 {
     if (l->json)
         fputs(l->lines ? "\n  ],\n" : "],\n", stdout);
@@ -25,8 +25,8 @@ void listing_close(const struct listing *l)
         putchar('\n');
 }
 
-static void add_json(const struct listing *l, const struct listing_line *line, const char *path,
-                     const char *member)
+static void add_json(const struct dry_run_lines *l, const struct dry_run_line *line,
+                     const char *path, const char *member)
 {
     json_t *o = json_pack("{s:b, s:s, s:s, s:b}", "taken", (int)line->taken, "why", line->why,
                           "path", path, "directory", (int)line->directory);
@@ -43,7 +43,7 @@ static void add_json(const struct listing *l, const struct listing_line *line, c
     json_decref(o);
 }
 
-void listing_add(struct listing *l, const struct listing_line *line)
+void dry_run_lines_add(struct dry_run_lines *l, const struct dry_run_line *line)
 {
     char *path = utf8_display(line->path, line->path_len);
     char *member = utf8_display_nth(line->member, strlen(line->member), line->nth);

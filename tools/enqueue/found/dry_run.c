@@ -1,4 +1,4 @@
-#include "tools/enqueue/dry_run.h"
+#include "tools/enqueue/found/dry_run.h"
 
 #include <search.h>
 #include <stdlib.h>

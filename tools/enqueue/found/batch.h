@@ -1,9 +1,9 @@
-/* tools/enqueue/batch.h - gathers what a walk finds into requests of bounded size.
+/* tools/enqueue/found/batch.h - gathers what a walk finds into requests of bounded size.
  *
  * One thread. Everything handed in is copied. A call may send what was gathered before; its error
  * is the catalog's and ends the walk. */
-#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_BATCH_H
-#define NIGHTSHIFT_TOOLS_ENQUEUE_BATCH_H
+#ifndef NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_BATCH_H
+#define NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_BATCH_H
 
 #include "store/requests/request.h"
 
