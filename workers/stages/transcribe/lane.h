@@ -35,8 +35,6 @@ struct lane_policy {
     bool packed;                       /* voice activity cuts the windows */
     const int32_t *initial, *hotwords; /* tokens */
     uint32_t initial_count, hotwords_count;
-    int32_t languages[TRANSCRIBE_LANGUAGES_MAX]; /* ids of those that occur; */
-    uint32_t language_count;                     /* 0: it was not said which do */
     uint32_t previous_max; /* tokens of a text that a condition has room for */
     uint32_t queue; /* packed: windows of a lane that wait for a slot; 0: LANE_QUEUE. More while it
                        asks for its language */
@@ -186,6 +184,8 @@ int packed_take(struct lane_window *w, const struct decoding_result *r, struct o
  * audio is still there. It stands behind the other pieces. */
 int lane_piece(struct lane_window *w, int64_t from, int64_t to, struct lane_window **ret,
                struct err *err);
+/* Where voice activity hears least, in the middle third of samples [from, to) of w. */
+int64_t lane_quietest(const struct lane_window *w, int64_t from, int64_t to);
 /* The whole window's coverage, made where it is not there yet, while w is the whole. */
 int coverage_of(struct lane_window *w, struct err *err);
 

@@ -84,17 +84,6 @@ struct stretches {
     uint32_t count;
 };
 
-/* Where voice activity hears least, in the middle third of samples [from, to). */
-static int64_t quietest(const struct lane_window *w, int64_t from, int64_t to)
-{
-    int64_t first = (from + (to - from) / 3) / SPEECH_STEP, best = (from + to) / 2 / SPEECH_STEP;
-
-    for (int64_t i = first; i <= (to - (to - from) / 3) / SPEECH_STEP; i++)
-        if (w->voice[i] < w->voice[best])
-            best = i;
-    return best * SPEECH_STEP;
-}
-
 /* At the pauses that voice activity found; those that are too short go with what follows, or, at
  * the end, with what is before. */
 static void find_stretches(const struct lane_window *w, struct stretches *ret)
@@ -108,7 +97,7 @@ static void find_stretches(const struct lane_window *w, struct stretches *ret)
         if (i + 1 < w->pack.count && (at - begin < least || w->samples - at < STRETCH_LEAST))
             continue;
         if (at - begin > STRETCH_MOST && ret->count + 2 < STRETCHES_MAX)
-            ret->end[ret->count++] = quietest(w, begin, at);
+            ret->end[ret->count++] = lane_quietest(w, begin, at);
         ret->end[ret->count++] = begin = at;
     }
 }

@@ -355,21 +355,22 @@ static int add_piece(struct lane_window *w, int64_t from, int64_t to, struct err
     return lane_piece(w, from, to, &piece, err);
 }
 
-/* Where to halve it: where voice activity hears least, in its middle third. */
-static int64_t quietest(const struct lane_window *w)
+int64_t lane_quietest(const struct lane_window *w, int64_t from, int64_t to)
 {
-    int64_t steps = w->samples / SPEECH_STEP, best = steps / 2;
+    const int64_t steps = (to - from) / SPEECH_STEP;
+    const float *voice = w->voice + from / SPEECH_STEP;
+    int64_t best = steps / 2;
 
     for (int64_t i = steps / 3; i <= steps * 2 / 3; i++)
-        if (w->voice[i] < w->voice[best])
+        if (voice[i] < voice[best])
             best = i;
-    return best * SPEECH_STEP;
+    return from / SPEECH_STEP * SPEECH_STEP + best * SPEECH_STEP;
 }
 
 /* Of a window that has got no text at all. */
 static int halve(struct lane_window *w, struct err *err)
 {
-    int64_t at = w->offset + quietest(w);
+    int64_t at = w->offset + lane_quietest(w, 0, w->samples);
     int rc = w->samples < SPLIT_LEAST ? 0 : add_piece(w, w->offset, at, err);
 
     if (!rc && w->samples >= SPLIT_LEAST)

@@ -64,31 +64,27 @@ static int check_language(const struct vocabulary *v, const char *code, int32_t 
     return 0;
 }
 
-/* ids: room for TRANSCRIBE_LANGUAGES_MAX; *count 0: there is no list. */
 static int check_languages(const struct vocabulary *v, const struct transcribe_params *p,
-                           int32_t *ids, uint32_t *count, struct err *err)
+                           struct err *err)
 {
     const char *list = p->language;
     char code[TRANSCRIBE_CODE_LEN];
+    int32_t id;
     int rc = 0;
 
-    *count = 0;
     if (!transcribe_many_languages(p))
-        return check_language(v, list, &ids[0], err);
-    while (!rc && *count < TRANSCRIBE_LANGUAGES_MAX && transcribe_next_language(&list, code))
-        rc = check_language(v, code, &ids[(*count)++], err);
+        return check_language(v, list, &id, err);
+    while (!rc && transcribe_next_language(&list, code))
+        rc = check_language(v, code, &id, err);
     return rc;
 }
 
 static int check_params(const struct vocabulary *v, const struct transcribe_params *p,
                         struct err *err)
 {
-    int32_t ids[TRANSCRIBE_LANGUAGES_MAX];
-    uint32_t count;
-
     if (p->translate && (!vocabulary_multilingual(v) || vocabulary_ids(v)->translate < 0))
         return err_set(err, ERR_USAGE, "the model cannot translate; take a multilingual one");
-    return check_languages(v, p, ids, &count, err);
+    return check_languages(v, p, err);
 }
 
 static int set_lane_policy(struct transcriber *t, struct err *err)
@@ -100,9 +96,7 @@ static int set_lane_policy(struct transcriber *t, struct err *err)
     p->vocab = t->vocab;
     p->packed = t->vad != NULL;
     p->previous_max = whisper_config(t->model)->max_target_positions / 2;
-    rc = check_languages(t->vocab, &t->params, p->languages, &p->language_count, err);
-    if (!rc)
-        rc = prompt_encode(t->vocab, t->params.initial_prompt, &t->initial, &p->initial_count, err);
+    rc = prompt_encode(t->vocab, t->params.initial_prompt, &t->initial, &p->initial_count, err);
     if (!rc)
         rc = prompt_encode(t->vocab, t->params.hotwords, &t->hotwords, &p->hotwords_count, err);
     p->initial = t->initial;
