@@ -325,12 +325,3 @@ uint32_t channel_choice_voices(const struct channel_choice *c)
                 return 0;
     return count > 1 ? voices : 0;
 }
-
-uint32_t channel_choice_alone(const struct channel_choice *c)
-{
-    const double a = c->dot[0][0], b = c->dot[1][1], both = c->dot[1][0];
-
-    if (c->channels != 2 || (a + b + 2 * both) / 4 >= fmax(a, b) / 10)
-        return 0;
-    return a >= b ? 1 : 2;
-}

@@ -51,9 +51,6 @@ uint32_t channel_choice_voices(const struct channel_choice *c);
  * while somebody speaks in another; never all of them, and none that would do no harm there. What
  * comes after enough was seen is not known: noise_gate.h listens on. */
 uint32_t channel_choice_noises(const struct channel_choice *c);
-/* Of two that cancel out when they are mixed (one is inverted), the louder, from 1 on: the mix has
- * less than a tenth of its power. 0: they do not. */
-uint32_t channel_choice_alone(const struct channel_choice *c);
 /* The 95th percentile of a channel's level: dB below full scale. */
 uint8_t channel_choice_loud(const struct channel_choice *c, uint32_t channel);
 /* Of n samples: dB below full scale, 0 to 120. */

@@ -123,20 +123,13 @@ TEST_SETUP(dual_mono_is_one, silence)
     assert_int_equal(voices(2), 0);
 }
 
-TEST_SETUP(what_cancels_out_is_told, silence)
+/* One of them inverted: one sound all the same. */
+TEST_SETUP(what_cancels_out_is_one, silence)
 {
-    struct channel_choice *c;
-
     speak(pcm[0], 12, 0, 15, 20, 0);
-    c = looked(2);
-    assert_int_equal(channel_choice_alone(c), 0);
-    channel_choice_free(c);
     for (size_t i = 0; i < SAMPLES; i++)
         pcm[1][i] = (int16_t)(-pcm[0][i] * 5 / 4);
-    c = looked(2);
-    assert_int_equal(channel_choice_voices(c), 0);
-    assert_int_equal(channel_choice_alone(c), 2);
-    channel_choice_free(c);
+    assert_int_equal(voices(2), 0);
 }
 
 /* Two people before a pair of microphones, nearer to one each: 6 dB, half a millisecond apart. */

@@ -187,8 +187,10 @@ static int average_channels(struct resampler *r, const AVFrame *f, const uint8_t
 #define OPPOSED_STEP \
     3 /* every so many samples are looked at: it is done for each frame of stereo */
 
+#define LOUDER 2 /* so many times the power: they change places, and the phase with them */
+
 /* Do its two channels cancel out? Then the louder one, from 0 on; -1: they do not. */
-static int opposed(const AVFrame *f)
+static int opposed(struct resampler *r, const AVFrame *f)
 {
     const struct frame_channel first = frame_channel(f, 0), second = frame_channel(f, 1);
     double left = 0, right = 0, both = 0;
@@ -200,7 +202,12 @@ static int opposed(const AVFrame *f)
         right += b * b;
         both += (a + b) * (a + b);
     }
-    return both >= 0.1 * (left + right) ? -1 : left >= right ? 0 : 1;
+    if (both >= 0.1 * (left + right))
+        return -1;
+    left *= r->louder == 1 ? LOUDER : 1;
+    right *= r->louder == 2 ? LOUDER : 1;
+    r->louder = left >= right ? 1 : 2;
+    return r->louder - 1;
 }
 
 /* Both channels become that one. */
@@ -224,12 +231,12 @@ static int copy_channel(AVFrame *f, int from, struct err *err)
 }
 
 /* An inverted cable, or half a recording with one, would leave nothing in the mix. */
-static int guard_mix(const struct resampler *r, AVFrame *f, struct err *err)
+static int guard_mix(struct resampler *r, AVFrame *f, struct err *err)
 {
     int from = -1;
 
     if (!r->apart && !r->channel && f->ch_layout.nb_channels == 2)
-        from = opposed(f);
+        from = opposed(r, f);
     return from < 0 ? 0 : copy_channel(f, from, err);
 }
 

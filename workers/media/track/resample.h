@@ -4,10 +4,10 @@
  * All channels are mixed, or one is taken, or each. Of one or two channels the mix is, sample for
  * sample, what `ffmpeg -ac 1 -ar 16000 -f s16le` gives: the same library with the same defaults,
  * begun anew where rate, channels or format change (and there, unlike the tool, without losing the
- * few samples inside). Two channels that cancel out are the louder one, as long as they do. More
- * channels are averaged, for their names may be wrong and a voice may be in any; where one is named
- * the centre, which has a film's dialogue, it counts about three times as much as any other. One
- * thread. */
+ * few samples inside). Two channels that cancel out are the louder one, as long as they do, and it
+ * stays the louder one until the other has twice its power. More channels are averaged, for their
+ * names may be wrong and a voice may be in any; where one is named the centre, which has a film's
+ * dialogue, it counts about three times as much as any other. One thread. */
 #ifndef NIGHTSHIFT_WORKERS_MEDIA_TRACK_RESAMPLE_H
 #define NIGHTSHIFT_WORKERS_MEDIA_TRACK_RESAMPLE_H
 
@@ -19,6 +19,7 @@
 struct resampler {
     struct SwrContext *swr;
     uint32_t channel; /* from 1 on; 0, and where a frame has no such one: all, mixed */
+    int louder;       /* of two channels that cancelled out, from 1 on; 0: none did yet */
     uint32_t apart;   /* so many channels side by side, as they are; 0: one, by `channel` */
     int rate_hz, format;
     AVChannelLayout layout;

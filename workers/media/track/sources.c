@@ -22,7 +22,6 @@ struct track {
     int64_t owed;      /* silence that stands for it already, which lagged behind other tracks */
     uint32_t channels; /* that are kept apart while it is open whether they are sources; or are */
     uint32_t voices;   /* bit i: channel i is a source; 0: it is one, mixed */
-    uint32_t alone;    /* from 1 on: no mix, but this channel, for the two cancel out; 0: the mix */
     uint32_t noises;   /* bit i: channel i is left out of the mix */
     struct queue mix, apart[HEARING_SOURCES_MAX];
     struct channel_choice *choice; /* NULL: nothing is to be chosen */
@@ -140,9 +139,7 @@ uint32_t sources_count(const struct sources *s, const struct sources_one **ret)
 
 uint64_t sources_mixed(const struct sources *s, uint32_t track)
 {
-    const struct track *t = &s->tracks[track];
-
-    return t->alone ? UINT64_C(1) << (t->alone - 1) : ~(uint64_t)t->noises;
+    return ~(uint64_t)s->tracks[track].noises;
 }
 
 uint32_t sources_stride(const struct sources *s) { return s->count ? s->count + 1 : 1; }
@@ -154,12 +151,6 @@ bool sources_wants_channels(const struct sources *s, uint32_t track)
 
 /* ---- which channels are sources */
 
-/* What stands for the whole of it. */
-static struct queue *mix_of(struct track *t)
-{
-    return t->alone ? &t->apart[t->alone - 1] : &t->mix;
-}
-
 /* voices: of a track's channels; fewer than two: it is mixed. */
 static void decide(struct track *t, uint32_t voices)
 {
@@ -167,7 +158,7 @@ static void decide(struct track *t, uint32_t voices)
     t->choice = NULL;
     t->decided = true;
     t->voices = voices;
-    if (!voices && !t->alone && !t->gate)
+    if (!voices && !t->gate)
         drop_channels(t);
     if (!voices)
         t->crosstalk.channels = 0;
@@ -194,10 +185,7 @@ static int choose(struct track *t, uint32_t voices, struct err *err)
     for (uint32_t c = 0; c < t->channels; c++)
         if (voices >> c & 1)
             x->loud[x->channels++] = channel_choice_loud(t->choice, c);
-    t->alone = voices ? 0 : channel_choice_alone(t->choice);
-    if (t->alone)
-        queue_free(&t->mix);
-    else if (!voices)
+    if (!voices)
         rc = leave_out(t, channel_choice_noises(t->choice), err);
     decide(t, voices);
     return rc;
@@ -279,7 +267,7 @@ static void list_sources(struct sources *s)
         for (uint32_t c = 0; c < t->channels; c++)
             if (t->voices >> c & 1)
                 s->list[s->count++] = (struct sources_one){i, c + 1};
-            else if (c + 1 != t->alone && !t->gate)
+            else if (!t->gate)
                 queue_free(&t->apart[c]);
     }
     if (s->count == 1)
@@ -292,14 +280,14 @@ static struct queue *queue_of(struct sources *s, struct sources_one of)
 {
     struct track *t = &s->tracks[of.track];
 
-    return of.channel ? &t->apart[of.channel - 1] : mix_of(t);
+    return of.channel ? &t->apart[of.channel - 1] : &t->mix;
 }
 
 /* Calls fn for each queue of a track that is in use. */
 static int each_queue(struct track *t, int (*fn)(struct queue *, int64_t, struct err *), int64_t n,
                       struct err *err)
 {
-    int rc = fn(mix_of(t), n, err);
+    int rc = fn(&t->mix, n, err);
 
     for (uint32_t c = 0; rc == 0 && c < t->channels; c++)
         if (t->voices >> c & 1)
@@ -317,7 +305,7 @@ static void measure(struct sources *s, size_t *least, size_t *most)
     *least = SIZE_MAX;
     *most = 0;
     for (uint32_t i = 0; i < s->track_count; i++) {
-        const size_t mix = mix_of(&s->tracks[i])->count;
+        const size_t mix = s->tracks[i].mix.count;
         size_t n = mix;
 
         for (uint32_t c = 0; c < s->tracks[i].channels; c++)
@@ -354,7 +342,7 @@ static int fill_up(struct sources *s, struct err *err)
         return 0;
     for (uint32_t i = 0; rc == 0 && i < s->track_count; i++) {
         const int64_t to = (int64_t)(s->ended ? most : most - LAG_SAMPLES);
-        const int64_t had = (int64_t)mix_of(&s->tracks[i])->count;
+        const int64_t had = (int64_t)s->tracks[i].mix.count;
 
         s->tracks[i].owed += to > had ? to - had : 0;
         rc = each_queue(&s->tracks[i], pad, to, err);
@@ -367,7 +355,7 @@ static int16_t mixed(struct sources *s, size_t i)
     int32_t sum = 0;
 
     for (uint32_t k = 0; k < s->track_count; k++) {
-        const struct queue *q = mix_of(&s->tracks[k]);
+        const struct queue *q = &s->tracks[k].mix;
 
         sum += q->data[q->head + i];
     }
@@ -460,7 +448,7 @@ static int settle(struct sources *s, struct err *err)
     for (uint32_t i = 0; rc == 0 && i < s->track_count; i++) {
         rc = look(&s->tracks[i], s->ended, err);
         open |= !s->tracks[i].decided;
-        most = mix_of(&s->tracks[i])->count > most ? mix_of(&s->tracks[i])->count : most;
+        most = s->tracks[i].mix.count > most ? s->tracks[i].mix.count : most;
     }
     /* A track of which nothing comes, or nothing more, is not waited for. */
     for (uint32_t i = 0; rc == 0 && open && i < s->track_count; i++)
@@ -492,7 +480,7 @@ static int go_on(struct sources *s, struct err *err)
 int sources_mix(struct sources *s, uint32_t track, const int16_t *pcm, size_t n, struct err *err)
 {
     struct track *t = &s->tracks[track];
-    int rc = t->alone || t->gate ? 0 : push(&t->mix, pcm, 1, n, err);
+    int rc = t->gate ? 0 : push(&t->mix, pcm, 1, n, err);
 
     return rc == 0 ? go_on(s, err) : rc;
 }
@@ -505,7 +493,7 @@ int sources_channels(struct sources *s, uint32_t track, const int16_t *pcm, size
     int rc = 0;
 
     for (uint32_t c = 0; rc == 0 && c < stride; c++)
-        if (!t->decided || t->voices >> c & 1 || c + 1 == t->alone || t->gate)
+        if (!t->decided || t->voices >> c & 1 || t->gate)
             rc = push(&t->apart[c], pcm + c, stride, n, err);
     return rc == 0 ? go_on(s, err) : rc;
 }

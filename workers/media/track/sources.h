@@ -55,8 +55,7 @@ int sources_end(struct sources *s, struct err *err);
 
 /* What is heard, once anything was given, or after the end: 0, or the sources' number. */
 uint32_t sources_count(const struct sources *s, const struct sources_one **ret);
-/* Bit i: channel i + 1 of a track is in its mix: all of them, but for noises, and for the softer
- * one of two that cancel out. */
+/* Bit i: channel i + 1 of a track is in its mix: all of them, but for noises. */
 uint64_t sources_mixed(const struct sources *s, uint32_t track);
 uint32_t sources_stride(const struct sources *s); /* 1, or one more than there are sources */
 
