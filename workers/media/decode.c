@@ -40,7 +40,6 @@ struct decode {
     int16_t held[WIRE_PCM_SAMPLES];  /* the last of them, not handed on yet, interleaved */
     size_t held_count;               /* for each source */
     uint32_t stride;                 /* samples of held for one */
-    int read_error;                  /* av_read_frame's, when it was not the end */
 };
 
 /* --- noise that looks like a recording --- */
@@ -385,16 +384,6 @@ static int decode_packet(struct decode *d, uint32_t ear, const AVPacket *packet,
     return take_frames(d, ear, err);
 }
 
-/* Whose packet it is; ear_count: nobody's. */
-static uint32_t ear_of(const struct decode *d, const AVPacket *packet)
-{
-    uint32_t i = 0;
-
-    while (i < d->media.ear_count && d->media.ears[i].track->index != packet->stream_index)
-        i++;
-    return i;
-}
-
 static int end_ears(struct decode *d, struct err *err)
 {
     int rc = 0;
@@ -458,21 +447,12 @@ static int run(struct decode *d, struct err *err)
 {
     uint64_t complaints = d->media.complaints;
     uint32_t ear;
-    int rc = 0;
+    int rc = 0, next = 0;
 
-    while (rc == 0) {
-        int av = av_read_frame(d->media.fmt, d->packet);
-
-        if (av == AVERROR(ENOMEM))
-            return out_of_memory(err);
-        if (av < 0) {
-            d->read_error = av == AVERROR_EOF ? 0 : av;
-            break;
-        }
+    while (rc == 0 && (next = media_next(&d->media, d->packet, &ear, err)) > 0) {
         /* If it was sound, a hole tells: behind the packets that were read before it. */
         for (uint32_t i = 0; d->media.complaints != complaints && i < d->media.ear_count; i++)
             ear_lost_bytes(&d->ears[i]);
-        ear = ear_of(d, d->packet);
         if (ear < d->media.ear_count) {
             relay_heard(&d->relay, &d->media, d->packet);
             rc = take_packet(d, ear, d->packet, err);
@@ -484,6 +464,7 @@ static int run(struct decode *d, struct err *err)
         if (rc == 0 && d->probation && d->packets >= PROBATION_PACKETS)
             rc = judge(d, err);
     }
+    rc = rc ? rc : next;
     while (rc == 0 && relay_at_end(&d->relay))
         rc = take_held(d, err);
     if (rc == 0)
@@ -552,8 +533,8 @@ static int conclude(struct decode *d, struct decode_remarks *remarks, struct err
         *err = m->in_err;
         return err->code;
     }
-    if (d->read_error != 0 && !*why) {
-        av_strerror(d->read_error, text, sizeof(text));
+    if (m->read_error != 0 && !*why) {
+        av_strerror(m->read_error, text, sizeof(text));
         why = text;
     }
     if (d->samples == 0 && d->encrypted > 0)
@@ -568,7 +549,7 @@ static int conclude(struct decode *d, struct decode_remarks *remarks, struct err
     } else if (stated - got > 0.5 + stated / 100) {
         snprintf(what, sizeof(what), "decoded %.1f s of %.1f s: the file is cut short or damaged",
                  got, stated);
-    } else if (m->in_err.code != 0 || d->read_error != 0) {
+    } else if (m->in_err.code != 0 || m->read_error != 0) {
         snprintf(what, sizeof(what), "reading stopped after %.1f s: the file is damaged", got);
     } else if (lost > 0 && d->bad == 0) {
         snprintf(what, sizeof(what), "%.1f s of the sound are damaged", lost);

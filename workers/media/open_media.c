@@ -607,6 +607,22 @@ void media_close(struct media *m)
     stream_close(m->headed);
 }
 
+int media_next(struct media *m, AVPacket *packet, uint32_t *ear, struct err *err)
+{
+    const int av = av_read_frame(m->fmt, packet);
+
+    if (av == AVERROR(ENOMEM))
+        return err_set(err, ERR_LIMIT, "it wants more memory than a decoder may have");
+    if (av < 0) {
+        m->read_error = av == AVERROR_EOF ? 0 : av;
+        return 0;
+    }
+    *ear = 0;
+    while (*ear < m->ear_count && m->ears[*ear].track->index != packet->stream_index)
+        ++*ear;
+    return 1;
+}
+
 void media_progress(struct media *m)
 {
     m->unproductive_bytes = 0;

@@ -50,6 +50,7 @@ struct media {
     char missing[100];   /* and the one that says what it has no code for; "" none */
     char undecodable[300];
     uint64_t packets; /* of the tracks that are heard */
+    int read_error;   /* FFmpeg's, when it was not the end */
 };
 
 /* A decoder for another stream, as which an ear's track goes on (relay.h): media_go_on takes it, in
@@ -86,6 +87,10 @@ int media_refuse_track(struct media *m, const AVStream *track, struct err *err);
 /* Why nothing came of a track that should be decoded, where it is not cut short; "" where that is
  * not known. Valid until the next call. */
 const char *media_undecodable(struct media *m);
+
+/* The next packet of the file: 1. 0: there is none, for it ends or cannot be read on (read_error).
+ * *ear: whose it is; ear_count: of a track that is not heard. ERR_LIMIT: no memory. */
+int media_next(struct media *m, AVPacket *packet, uint32_t *ear, struct err *err);
 
 /* A packet came: the scan for it is over. */
 void media_progress(struct media *m);

@@ -75,28 +75,18 @@ static int feed(struct scan *s, uint32_t ear, const AVPacket *packet, struct err
     return rc;
 }
 
-static uint32_t ear_of(const struct media *m, int stream)
-{
-    uint32_t i = 0;
-
-    while (i < m->ear_count && m->ears[i].track->index != stream)
-        i++;
-    return i;
-}
-
 /* Until somebody speaks on the best one. Damage ends it as the end of the file does: alike each
  * time. */
 static int listen(struct scan *s, uint32_t best, struct stream_pulse pulse, struct err *err)
 {
     bool enough = false;
     uint32_t ear;
-    int av = 0, rc = 0;
+    int rc = 0, next = 0;
 
-    while (rc == 0 && !enough && (av = av_read_frame(s->media.fmt, s->packet)) >= 0) {
+    while (rc == 0 && !enough && (next = media_next(&s->media, s->packet, &ear, err)) > 0) {
         media_progress(&s->media);
         if (pulse.fn)
             pulse.fn(pulse.arg);
-        ear = ear_of(&s->media, s->packet->stream_index);
         if (ear < s->media.ear_count)
             rc = feed(s, ear, s->packet, err);
         enough = rc == ERR_INPUT || s->ears[best].speech ||
@@ -104,8 +94,7 @@ static int listen(struct scan *s, uint32_t best, struct stream_pulse pulse, stru
         rc = rc == ERR_INPUT ? 0 : rc;
         av_packet_unref(s->packet);
     }
-    if (rc == 0 && av == AVERROR(ENOMEM))
-        rc = err_set(err, ERR_LIMIT, "it wants more memory than a decoder may have");
+    rc = rc == 0 && next < 0 ? next : rc;
     if (rc == 0 && s->media.in_err.code != 0 && s->media.in_err.code != ERR_INPUT) {
         *err = s->media.in_err;
         rc = err->code;
