@@ -274,6 +274,12 @@ static int open_container(struct media *m, const AVInputFormat *format, struct e
     }
     if (av < 0)
         return failed(m, av, "not a readable recording", err);
+    /* A look at what lies behind the sound found the archive cut short: who decodes the sound will
+     * come by there. */
+    if (m->in->sequential && m->in_err.code == ERR_INPUT) {
+        m->in_err = (struct err){0};
+        m->io->error = 0;
+    }
     return 0;
 }
 

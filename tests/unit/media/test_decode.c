@@ -271,47 +271,113 @@ static void channels_are_weighed(void **state)
     }
 }
 
+static void save(const char *path, const uint8_t *data, size_t len)
+{
+    FILE *f = fopen(path, "wb");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, len, f), len);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Of size.wav, and of the same in archives that are unpacked forward alone. */
+static void assert_seconds(uint32_t seconds)
+{
+    static const struct {
+        const char *path, *member;
+    } places[] = {{"size.wav", NULL},
+                  {"size.zip", "size.wav"},
+                  {"size.tgz", "size.wav"},
+                  {"size.gz", "data"}};
+
+    sh("rm -f size.zip; zip -q size.zip size.wav; tar czf size.tgz size.wav; gzip -c size.wav "
+       ">size.gz");
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        struct outcome o = decode_path(places[i].path, &(struct ask){.member = places[i].member});
+
+        if (o.samples != seconds * (size_t)16000)
+            print_error("%s\n", places[i].path);
+        assert_int_equal(o.rc, 0);
+        assert_int_equal(o.samples, seconds * 16000);
+        assert_string_equal(o.damage, "");
+        outcome_free(&o);
+    }
+}
+
 /* A recorder died before it wrote the size, or it wrapped around: what lies behind is sound. A
- * chunk behind the sound is none, nor is somebody's mark. */
+ * chunk behind the sound is none, nor is somebody's mark, nor is space that was reserved. */
 static void sound_behind_the_stated_end_is_heard(void **state)
 {
-    struct outcome o;
+    const size_t begin = 44 + 32000;
     uint8_t *data;
+    uint32_t rest;
     size_t len;
-    FILE *f;
 
     (void)state;
-    need_tools("ffmpeg");
+    need_tools("ffmpeg zip tar gzip");
     sh("ffmpeg -v error -nostdin -y -f lavfi -i sine=d=5:r=16000 -c:a pcm_s16le -bitexact "
        "size.wav");
     data = slurp("size.wav", &len);
     for (int stated = 0; stated < 2; stated++) {
         memcpy(data + 40, &(uint32_t){(uint32_t)stated * 32000 + 32000}, 4);
-        f = fopen("size.wav", "wb");
-        assert_int_equal(fwrite(data, 1, len, f), len);
-        fclose(f);
-        o = decode_path("size.wav", NULL);
-        assert_int_equal(o.rc, 0);
-        assert_int_equal(o.samples, 5 * 16000);
-        assert_string_equal(o.damage, "");
-        outcome_free(&o);
+        save("size.wav", data, len);
+        assert_seconds(5);
     }
     memcpy(data + 40, &(uint32_t){32000}, 4);
-    for (int behind = 0; behind < 2; behind++) { /* a chunk to the end; 128 bytes of a mark */
-        const size_t all = behind ? 44 + 32000 + 128 : len;
-        uint32_t rest = (uint32_t)(len - 44 - 32000 - 8);
+    rest = (uint32_t)(len - begin - 8);
+    memcpy(data + begin, "LIST", 4);
+    memcpy(data + begin + 4, &rest, 4);
+    save("size.wav", data, len); /* a chunk to the end */
+    assert_seconds(1);
+    rest = (uint32_t)begin + 128 - 8;
+    memcpy(data + 4, &rest, 4); /* as long as it is */
+    memcpy(data + begin, "TAG\0\0\0\0", 8);
+    save("size.wav", data, begin + 128);
+    assert_seconds(1);
+    memset(data + begin, 0, len - begin);
+    save("size.wav", data, len);
+    assert_seconds(1);
+    free(data);
+}
 
-        memcpy(data + 44 + 32000, behind ? "TAG\0\0\0\0" : "LIST", 4);
-        memcpy(data + 44 + 32000 + 4, &rest, 4);
-        f = fopen("size.wav", "wb");
-        assert_int_equal(fwrite(data, 1, all, f), all);
-        fclose(f);
-        o = decode_path("size.wav", NULL);
+/* In an archive what lies behind is further than what is kept of the way; and damage there is told
+ * as it would be anywhere. */
+static void far_behind_the_stated_end(void **state)
+{
+    struct outcome o;
+    uint8_t *data;
+    size_t len;
+
+    (void)state;
+    need_tools("ffmpeg tar gzip");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i anoisesrc=d=200:r=48000:a=0.01 -c:a pcm_s16le "
+       "-bitexact far.wav");
+    data = slurp("far.wav", &len);
+    memcpy(data + 40, &(uint32_t){190 * 96000}, 4);
+    save("far.wav", data, len);
+    free(data);
+    sh("tar czf far.tgz far.wav");
+    o = decode_path("far.tgz", &(struct ask){.member = "far.wav", .discard = true});
+    assert_int_equal(o.rc, 0);
+    assert_int_equal(o.samples, 200 * 16000);
+    assert_string_equal(o.damage, "");
+    outcome_free(&o);
+    /* Also where what lies behind is a chunk, at which FFmpeg looks. */
+    for (int chunk = 0; chunk < 2; chunk++) {
+        if (chunk) {
+            data = slurp("far.wav", &len);
+            memcpy(data + 44 + 190 * 96000, "LIST\x04\0\0\0INFO", 12);
+            save("far.wav", data, 44 + 190 * 96000 + 12);
+            free(data);
+            sh("tar czf far.tgz far.wav");
+        }
+        sh("head -c $(($(stat -c %%s far.tgz) / 2)) far.tgz >half.tgz");
+        o = decode_path("half.tgz", &(struct ask){.member = "far.wav", .discard = true});
         assert_int_equal(o.rc, 0);
-        assert_int_equal(o.samples, 16000);
+        assert_in_range(o.samples, 80 * 16000, 120 * 16000);
+        assert_string_not_equal(o.damage, "");
         outcome_free(&o);
     }
-    free(data);
 }
 
 /* More channels than libswresample has masks for are averaged. */
@@ -525,6 +591,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(shape_may_change),
     cmocka_unit_test(channels_are_weighed),
     cmocka_unit_test(sound_behind_the_stated_end_is_heard),
+    cmocka_unit_test(far_behind_the_stated_end),
     cmocka_unit_test(very_many_channels),
     cmocka_unit_test(skipping_keeps_positions),
     cmocka_unit_test(tags_that_speak_of_encryption),

@@ -110,11 +110,13 @@ static int one_chunk(struct stream *in, struct walk *w, struct riff_chunk *wante
         size = w->large;
     else if (sound && size > 0 && !w->sound)
         w->sound = w->at + 4;
-    if (sound && (in->sequential || size == 0)) /* 0: a length that was never filled in */
+    if (sound && size == 0) /* a length that was never filled in */
         return 0;
     if (w->sound == w->at + 4)
         w->sound_end = w->at + 8 + size;
     w->at += 8 + size + (size & 1);
+    if (in->sequential && (sound || w->sound))
+        return w->sound_end > 0 && in->size - w->at > BEHIND_LEAST;
     return (in->size < 0 || w->at < in->size) && (!in->sequential || w->at <= FORWARD_MAX);
 }
 
@@ -157,6 +159,10 @@ int riff_chunks(struct stream *in, struct riff_chunk *wanted, size_t count, int6
 
         rc = is_reserved(in, w.sound_end, &reserved, err);
         w.lost = !reserved;
+    }
+    if (rc == ERR_INPUT && in->sequential && w.sound_end > 0) { /* who decodes it comes by there */
+        w.lost = false;
+        rc = 0;
     }
     *wrong_size = w.lost ? w.sound : 0;
     if (rc >= 0)

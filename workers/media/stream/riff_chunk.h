@@ -17,8 +17,9 @@ struct riff_chunk {
 };
 
 /* The first chunk of each name in a RIFF, RF64 or BW64 file of type WAVE; what else it is has none.
- * Of a stream that is sequential only what comes before the sound is looked at. The stream is at
- * its beginning afterwards. On error there is no data.
+ * Of a stream that is sequential what comes before the sound is looked at, and what lies behind it
+ * where that is more than 4096 bytes: the stream is read to there, and begins anew. The stream is
+ * at its beginning afterwards. On error there is no data.
  *
  * wrong_size: where in the file the size of the sound is stated, if it is too small: what lies
  * behind are more than 4096 bytes that are no chunks, and not zeros
