@@ -75,19 +75,52 @@ TEST(what_is_cut_or_longer_is_refused)
     }
     buf_put_u8(&b, 0);
     assert_int_equal(fact_result_get(b.data, b.len, &r, &e), ERR_INPUT);
-    b.data[0] = 2;
+    b.data[0] = 3;
     assert_int_equal(fact_result_get(b.data, b.len - 1, &r, &e), ERR_INPUT);
-    assert_says(e.msg, "of version 2");
+    assert_says(e.msg, "of version 3");
     buf_free(&b);
 }
 
-TEST(any_bytes_are_survived)
+/* A shard of some minutes: its texts are deflated. */
+static void many(struct buf *out, uint32_t n)
+{
+    static struct result_segment list[3000];
+
+    assert_true(n <= 3000);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = segments[i % 3];
+    fact_result_put(out, &(struct fact_result){.segments = list, .count = n});
+    assert_false(out->failed);
+}
+
+TEST(long_ones_are_deflated)
+{
+    struct fact_result r;
+    struct buf b = BUF_INIT;
+    struct err e = {0};
+
+    many(&b, 3000);
+    assert_int_equal(b.data[0], 2);
+    assert_true(b.len < 10000);
+    assert_ok(fact_result_get(b.data, b.len, &r, &e), e);
+    assert_int_equal(r.count, 3000);
+    assert_string_equal(r.segments[2998].text, "ñandú");
+    fact_result_free(&r);
+    for (size_t n = 1; n < b.len; n += n < 20 ? 1 : 97) {
+        assert_int_equal(fact_result_get(b.data, n, &r, &e), ERR_INPUT);
+        assert_null(r.segments);
+    }
+    /* A length that no such bytes can have is refused before memory is taken for it. */
+    assert_int_equal(fact_result_get("\x02\xFF\xFF\xFF\xFF\x0F", 6, &r, &e), ERR_INPUT);
+    assert_int_equal(fact_result_get("\x02\xFF\xFF\xFF\x0F", 5, &r, &e), ERR_INPUT);
+    buf_free(&b);
+}
+
+static void survive(struct buf b)
 {
     uint64_t random = 1;
-    struct buf b = BUF_INIT;
 
-    packed(&b);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 10000; i++) {
         size_t at = random_below(&random, (uint32_t)b.len);
         uint8_t was = b.data[at];
         struct fact_result r;
@@ -102,6 +135,17 @@ TEST(any_bytes_are_survived)
         b.data[at] = was;
     }
     buf_free(&b);
+}
+
+TEST(any_bytes_are_survived)
+{
+    struct buf b = BUF_INIT, deflated = BUF_INIT;
+
+    packed(&b);
+    survive(b);
+    many(&deflated, 60);
+    assert_int_equal(deflated.data[0], 2);
+    survive(deflated);
 }
 
 TEST(what_could_not_be_read_again_does_not_hold)
@@ -137,6 +181,9 @@ TEST(memory_may_run_out)
     struct buf b = BUF_INIT;
 
     packed(&b);
+    assert_true(nomem_each(read_packed, &b) > 5);
+    buf_clear(&b);
+    many(&b, 60);
     assert_true(nomem_each(read_packed, &b) > 5);
     buf_free(&b);
 }
