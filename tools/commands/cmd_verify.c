@@ -38,9 +38,9 @@ static const char help[] =
     "said once: an earlier Nightshift took such a file for the recording that it was.\n"
     "`nightshift forget --stage N PATH` and `enqueue` have it heard anew.\n"
     "\n"
-    "      --reading        check the catalog instead of the files: make what people read\n"
-    "                       (segments, words, corrections) anew from the results, and\n"
-    "                       repair what differs; not while a run is on\n"
+    "      --reading        check the catalog instead of the files: make what people\n"
+    "                       read (segments, words, corrections) anew from results,\n"
+    "                       and repair what differs; not while a run is on\n"
     "      --json           the outcome as JSON\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"
@@ -51,8 +51,8 @@ static const char help[] =
     "  nightshift verify /archive/1990\n"
     "\n"
     "Exit status: 0; 65 when a file has other bytes, or a recording read otherwise\n"
-    "than its results say; 66 when a file is not there, cannot be read or was changed,\n"
-    "or the catalog has nothing at PATH; others as sysexits.h has them.\n";
+    "than its results say; 66 when a file is not there, cannot be read or was\n"
+    "changed, or the catalog has nothing at PATH; others as sysexits.h has them.\n";
 
 static const struct option longs[] = {{"reading", no_argument, NULL, 1}, {0}};
 
