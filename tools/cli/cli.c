@@ -14,6 +14,7 @@
 #include "base/utf8.h"
 #include "tools/cli/did_you_mean.h"
 #include "tools/cli/text.h"
+#include "workers/text/languages.h"
 
 void cli_free(struct cli *cli)
 {
@@ -153,6 +154,13 @@ char *cli_command_line(int argc, char **argv)
     ret = b.failed ? NULL : utf8_display(b.data, b.len);
     buf_free(&b);
     return ret;
+}
+
+const char *cli_language(const char *value)
+{
+    const char *code = utf8_valid(value, strlen(value)) ? language_code(value) : NULL;
+
+    return code ? code : value;
 }
 
 int cli_u32(const char *option, const char *value, uint32_t min, uint32_t max, uint32_t *ret,

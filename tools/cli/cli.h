@@ -69,6 +69,9 @@ void cli_log_for_people(void);
 /* Value of an option: a whole number in [min, max]. ERR_USAGE naming the option. */
 int cli_u32(const char *option, const char *value, uint32_t min, uint32_t max, uint32_t *ret,
             struct err *err);
+/* Value of an option: the code of a language that is said by name or code ("Spanish", "ES": "es");
+ * what is neither stays as it is, for the catalog to know. Static, or value itself. */
+const char *cli_language(const char *value);
 /* A length of time ("90", "5m", "1h30m") of at most max_ms. */
 int cli_length(const char *option, const char *value, int64_t min_ms, int64_t max_ms, int64_t *ret,
                struct err *err);

@@ -33,7 +33,7 @@ static const char help[] =
     "  -n, --limit=N        passages to show (default: 20; 0: all)\n"
     "      --missing        only speech without text\n"
     "      --with-text      only passages with a text\n"
-    "  -l, --language=CODE  only what is said in this language\n"
+    "  -l, --language=NAME  only what is said in this language: Spanish or es\n"
     "      --speaker=WHO    only what WHO says: a name, or a label ('channel 1')\n"
     "      --json           a JSON object in each line\n"
     "  -c, --catalog=FILE   the catalog\n"
@@ -72,7 +72,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->of = of;
         return 0;
     }
-    *(option == 'l' ? &w->language : &w->speaker) = value;
+    if (option == 'l')
+        w->language = cli_language(value);
+    else
+        w->speaker = value;
     return 0;
 }
 

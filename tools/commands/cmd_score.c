@@ -32,7 +32,8 @@ static const char help[] =
     "\n"
     "  -n, --normalizer=N    english, basic or none (default: english for English,\n"
     "                        else basic)\n"
-    "  -l, --language=CODE   what is spoken (default: what the transcript says)\n"
+    "  -l, --language=NAME   what is spoken, as Spanish or es (default: what the\n"
+    "                        transcript says)\n"
     "      --spellings=FILE  British and American spellings count as the same, by\n"
     "                        this table (a JSON object of words)\n"
     "  -m, --model=NAME      the same, by normalizer.json of this model; it\n"
@@ -105,12 +106,14 @@ static int take(void *arg, int option, const char *value, struct err *err)
                    : err_set(err, ERR_USAGE, "--normalizer is english, basic or none, not '%s'",
                              value);
     case 'l':
-        w->language = value;
+        w->language = cli_language(value);
         if (!utf8_valid(value, strlen(value)))
-            return err_set(err, ERR_USAGE, "--language wants a code such as en");
-        return value[0] && strlen(value) < CUES_LANGUAGE_LEN
+            return err_set(err, ERR_USAGE, "--language wants a name or code such as Spanish or es");
+        return value[0] && strlen(w->language) < CUES_LANGUAGE_LEN
                    ? 0
-                   : err_set(err, ERR_USAGE, "--language wants a code such as en, not '%s'", value);
+                   : err_set(err, ERR_USAGE,
+                             "--language wants a name or code such as Spanish or es, not '%.60s'",
+                             value);
     case 'm':
         w->model = value;
         return 0;

@@ -43,7 +43,7 @@ static const char help[] =
     "                         was told apart a channel or track ('channel 1')\n"
     "  -p, --in, --path=PATH  only in this file or ARCHIVE//MEMBER, or below this\n"
     "                         folder\n"
-    "  -l, --language=CODE    only what is said in this language\n"
+    "  -l, --language=NAME    only what is said in this language: Spanish or es\n"
     "  -n, --limit=N          hits to show (default: 20; 0: all)\n"
     "  -t, --by-time          by words alone, in the order of recordings and times\n"
     "      --json             as a JSON array\n"
@@ -100,7 +100,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->path = value;
         return 0;
     case 'l':
-        w->language = value;
+        w->language = cli_language(value);
         return 0;
     case 's':
         w->meaning_only = true;

@@ -687,6 +687,20 @@ class Options(Program):
                 self.assertEqual(many, json.loads(self.params(*options)).get("multilingual", False))
                 os.remove(self.catalog)
 
+    def test_several_languages_asked_of_a_model_that_knows_one(self):
+        self.fill()
+        own = os.path.join(self.dir, "model")
+        shutil.copytree(os.path.join(SOURCE, "workers/models/whisper-nano"), own)
+        path = os.path.join(own, "generation_config.json")
+        with open(path, encoding="utf-8") as file:
+            generation = json.load(file)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({**generation, "is_multilingual": False}, file)
+        for options, said in (([], False), (["--multilingual"], True)):
+            done = self.run_it("enqueue", "--model", own, *options, self.archive, status=0)
+            self.assertEqual(said, "--multilingual does nothing with this model" in " ".join(done.out.split()))
+            os.remove(self.catalog)
+
     @unittest.skipUnless(os.path.isdir(SILERO), "no ../shared/models/silero-vad")
     def test_voice_activity_that_comes_later(self):
         here, here_now = {"NIGHTSHIFT_MODELS": os.path.dirname(SILERO)}, "Voice activity's model is here now"
@@ -1549,7 +1563,7 @@ class Output(Program):
         """Made of docs/nightshift.1.in and the stages' tables when the program is built."""
         with open(PAGE, encoding="utf-8") as file:
             text = file.read()
-        for expected in (".It Fl l , Fl Fl language Ns = Ns Ar CODE\n",
+        for expected in (".It Fl l , Fl Fl language Ns = Ns Ar NAME\n",
                          ".It Fl Fl min-speakers Ns = Ns Ar N , Fl Fl max-speakers Ns = Ns Ar N\n",
                          "Into English; the same as\n.Fl Fl task Ns = Ns Cm translate .\n",
                          "How text is searched for:\n.Bl -tag -width Ds\n.It Fl Fl beam-size Ns = Ns Ar N\n",

@@ -69,6 +69,7 @@ class Score(unittest.TestCase):
         reference = self.put("r.txt", "Twenty-one colours")
         for text, args, rules, errors in ((TEXT["b.json"], [], "english", None), ("21 colours", [], "basic", 2),
                                           ("21 colours", ["-l", "en"], "english", 0),
+                                          ("21 colours", ["-l", "English"], "english", 0),
                                           ("21 colours", ["-l", "de"], "basic", 2)):
             hypothesis = self.put("h.json" if text[0] == "{" else "h.txt", text)
             found = self.rates(*args, reference, hypothesis)

@@ -234,7 +234,8 @@ class Words(Searching):
         self.run_it("speakers", "name", "money/SPEAKER_00", "Bea", status=0)
         for name in ("Bea", "bea", "BEA"):
             self.assertEqual([("money.wav", 1)], self.places("market", "--speaker", name))
-        self.assertEqual([("cocina.wav", 1)], self.places("merc*", "--language", "es"))
+        for language in ("es", "Spanish", "ESPA\u00d1OL"):
+            self.assertEqual([("cocina.wav", 1)], self.places("merc*", "--language", language))
         self.assertEqual([], self.places("merc*", "-l", "en"))
         self.assertEqual([("cocina.wav", 1)], self.places("mercado", "--in", "archive/deep"))
         self.assertEqual([], self.places("market", "--in", "archive/deep"))
@@ -481,8 +482,9 @@ class Words(Searching):
         for args, words in ((["--in", "/nowhere", "market"], "knows no recording at or below '/nowhere'"),
                             (["--in", "money.wav", "market"], "knows no recording"),
                             (["--speaker", "Nobody", "market"], "no speaker is called 'Nobody'"),
-                            (["--language", "Spanish", "market"],
-                             "nothing is transcribed in the language 'Spanish' so far; there are: en, es")):
+                            (["--language", "Swedish", "market"],
+                             "nothing is transcribed in the language 'sv' so far; there are: en, es"),
+                            (["--language", "Elvish", "market"], "in the language 'Elvish' so far")):
             done = self.run_it("search", *args, status=66)
             self.assertIn(words, done.err)
             self.assertEqual("", done.out)

@@ -151,6 +151,11 @@ void enqueue_params_settle(struct enqueue_params *p)
         p->params.multilingual = !said && !p->other.one_language;
 }
 
+bool enqueue_params_many_languages(const struct enqueue_params *p)
+{
+    return given(p, "multilingual");
+}
+
 const char *enqueue_params_given(const struct enqueue_params *p)
 {
     for (size_t i = 0; i < p->count; i++)

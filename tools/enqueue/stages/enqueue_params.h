@@ -56,6 +56,8 @@ bool enqueue_params_time(struct enqueue_params *p);
 #define ENQUEUE_OLDER_ALL 7u
 bool enqueue_params_older(const struct enqueue_params *p, uint32_t which,
                           struct transcribe_params *ret);
+/* Was --multilingual given? */
+bool enqueue_params_many_languages(const struct enqueue_params *p);
 /* The name of an option that was given, of whatever group; NULL: none was. */
 const char *enqueue_params_given(const struct enqueue_params *p);
 /* The part of --help, at most 80 columns wide. */

@@ -129,7 +129,7 @@ static void drop_own_bound(const struct vocabulary *v, struct transcribe_params 
 }
 
 /* p: also freed of what the model says itself. */
-static int check_model(const char *dir, struct transcribe_params *p, struct err *err)
+static int check_model(const char *dir, struct transcribe_params *p, bool *english, struct err *err)
 {
     struct vocabulary *v = NULL;
     struct weights *weights = NULL;
@@ -138,6 +138,7 @@ static int check_model(const char *dir, struct transcribe_params *p, struct err 
 
     if (rc == 0)
         rc = check_language(v, p, err);
+    *english = rc == 0 && !vocabulary_multilingual(v);
     if (rc == 0)
         rc = check_tokens(v, p, err);
     if (rc == 0)
@@ -191,7 +192,7 @@ int enqueue_stage_find(const char *model, const struct transcribe_params *p,
     int rc = model_dir_find(model, &ret->dir, err);
 
     if (rc == 0)
-        rc = check_model(ret->dir, &own, err);
+        rc = check_model(ret->dir, &own, &ret->english, err);
     if (rc == 0)
         rc = model_dir_hash(ret->dir, ret->hash, err);
     if (rc == 0)

@@ -210,6 +210,10 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     snprintf(doing, 200, "use the model '%.150s'", w->model ? w->model : MODEL_DEFAULT);
     rc = enqueue_stage_find(w->model ? w->model : MODEL_DEFAULT, &w->params.params, &ret->own[0],
                             &ret->transcribe, err);
+    if (rc == 0 && ret->own[0].english && enqueue_params_many_languages(&w->params))
+        snprintf(ret->note + strlen(ret->note), sizeof(ret->note) - strlen(ret->note),
+                 "%s--multilingual does nothing with this model, which knows English alone.",
+                 ret->note[0] ? " " : "");
     if (rc == 0 && !w->again)
         rc = stay_as_before(&w->params, known, ret, err);
     if (rc == 0 && timed && last && !w->again)
