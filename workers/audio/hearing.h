@@ -25,6 +25,10 @@ struct hearing_words {
     {                 \
         "mix", "best" \
     }
+#define HEARING_ASKED  \
+    {                  \
+        "auto", "best" \
+    }
 
 enum hearing_channels {
     HEARING_MIX,   /* to one */

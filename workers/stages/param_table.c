@@ -36,6 +36,11 @@ void param_table_default(const struct param_table *t, void *ret)
     memcpy(ret, t->defaults, t->size);
 }
 
+void param_table_asked(const struct param_table *t, void *ret)
+{
+    memcpy(ret, t->asked ? t->asked : t->defaults, t->size);
+}
+
 /* ---- ranges */
 
 /* Bounds as floats: a decimal that is one must not be outside by its rest. */

@@ -56,7 +56,8 @@ struct param_table {
     const struct param_field *fields; /* in the order in which people read them */
     size_t count;
     size_t size;          /* of the structure */
-    const void *defaults; /* such a structure */
+    const void *defaults; /* such a structure: what a stage is that says nothing */
+    const void *asked;    /* what `enqueue` asks for unless told otherwise; NULL: the defaults */
     /* What fields must agree on; called with every value in its range. NULL: nothing. */
     int (*check)(const void *params, struct err *err);
 };
@@ -79,6 +80,8 @@ static inline uint32_t param_field_room(const struct param_field *f)
 const struct param_field *param_table_find(const struct param_table *t, const char *name);
 /* The padding too: equal parameters are equal bytes. */
 void param_table_default(const struct param_table *t, void *ret);
+/* The same of what `enqueue` asks for. */
+void param_table_asked(const struct param_table *t, void *ret);
 /* ERR_USAGE naming the first value that is out of its range. */
 int param_table_check(const struct param_table *t, const void *params, struct err *err);
 /* *ret newly allocated. ERR_USAGE as above; ERR_NOMEM. */

@@ -441,6 +441,8 @@ static const struct param_field fields[] = {
  * known. */
 static const struct diarize_stage_params usual = {.p = DIARIZE_AHC_PARAMS,
                                                   .hearing = HEARING_USUAL};
+static const struct diarize_stage_params asked = {.p = DIARIZE_AHC_PARAMS,
+                                                  .hearing = HEARING_ASKED};
 
 static int check_speakers(const void *params, struct err *err)
 {
@@ -462,6 +464,7 @@ static int check_speakers(const void *params, struct err *err)
 
 static const struct param_table table = {.what = "diarization",
                                          PARAM_TABLE(diarize_stage_params, fields, &usual),
+                                         .asked = &asked,
                                          .check = check_speakers};
 
 /* Ours and pyannote's layout (models/pyannote/diarization_dir.h): which of them it is, and whether

@@ -20,7 +20,7 @@ void enqueue_params_init(struct enqueue_params *p)
     const struct param_table *t = &transcribe_table;
 
     memset(p, 0, sizeof(*p));
-    transcribe_params_default(&p->params);
+    param_table_asked(t, &p->params);
     for (const struct param_field *f = t->fields; f < t->fields + t->count; f++) {
         if (f->help)
             add_row(p, f);
@@ -63,12 +63,16 @@ static bool given(const struct enqueue_params *p, const char *name);
 static int take_quality(const char *value, struct enqueue_params *p, struct err *err)
 {
     int rc = param_option_take(&other_words_quality, value, &p->other, err);
-    uint32_t beams = p->other.quality == 1 ? 1 : ENQUEUE_BEAMS;
+    struct transcribe_params usual;
 
+    if (p->other.quality == 1)
+        transcribe_params_default(&usual); /* one hypothesis */
+    else
+        param_table_asked(&transcribe_table, &usual);
     if (!given(p, "beam-size"))
-        p->params.beam_size = beams;
+        p->params.beam_size = usual.beam_size;
     if (!given(p, "best-of"))
-        p->params.best_of = beams;
+        p->params.best_of = usual.best_of;
     return rc;
 }
 

@@ -16,7 +16,6 @@
 
 #define ENQUEUE_PARAMS_FIRST 1000 /* value of the first of these options for getopt */
 #define ENQUEUE_PARAMS_MAX 64
-#define ENQUEUE_BEAMS 5 /* and candidates, by default; with --quality=fast 1 */
 
 struct enqueue_option {
     const struct param_field *field;

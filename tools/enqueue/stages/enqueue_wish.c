@@ -30,10 +30,6 @@ void enqueue_wish_init(struct enqueue_wish *w)
 {
     memset(w, 0, sizeof(*w));
     enqueue_params_init(&w->params);
-    /* The table's defaults, mix and one hypothesis, are what stages are that say nothing of it:
-     * those of old catalogs. */
-    snprintf(w->params.params.hearing.channels, sizeof(w->params.params.hearing.channels), "auto");
-    w->params.params.beam_size = w->params.params.best_of = ENQUEUE_BEAMS;
     for (size_t i = 0; i < STAGE_COUNT; i++) {
         const struct param_table *t = stage_kinds[i]->params;
 

@@ -6,47 +6,39 @@
 #include <jansson.h>
 
 #include "tools/cli/text.h"
-#include "tools/enqueue/stages/enqueue_params.h"
 #include "workers/stages/stage_kind.h"
 
 #define SHOWN 5
 #define VALUE_COLUMNS 24
 
-/* What a parameter has that says nothing; NULL: a stage of a later version. */
-static json_t *defaults_of(const char *stage)
+/* Those of `params` that differ from `usual`. NULL: no memory. */
+static json_t *other_than(const struct param_table *t, const void *usual, const void *params)
 {
-    const struct stage_kind *kind = stage_kind_find(stage);
+    struct param_table beside = *t;
     struct err ignored = {0};
     char *text = NULL;
     json_t *ret;
 
-    if (!kind || param_table_to_json(kind->params, kind->params->defaults, &text, &ignored) != 0)
+    beside.defaults = usual;
+    if (param_table_to_json(&beside, params, &text, &ignored) != 0)
         return NULL;
     ret = json_loads(text, 0, NULL);
     free(text);
     return ret;
 }
 
-/* Of some it is also what `enqueue` makes of no word on them. */
-static bool is_usual(const json_t *usual, const char *key, const json_t *v)
+/* Those of a stage that differ from what `enqueue` asks for unless told otherwise, also where the
+ * stage says nothing of it. NULL: it is a stage of a later version, or there is no memory. */
+static json_t *unusual(const struct param_table *t, const void *asked, const char *params_json)
 {
-    if (strcmp(key, "beam_size") == 0 || strcmp(key, "best_of") == 0)
-        return json_integer_value(v) == ENQUEUE_BEAMS;
-    if (strcmp(key, "multilingual") == 0)
-        return true;
-    return json_equal(v, json_object_get(usual, key)) ||
-           (strcmp(key, "channels") == 0 && json_is_string(v) &&
-            strcmp(json_string_value(v), "auto") == 0);
-}
+    void *params = malloc(t->size);
+    struct err ignored = {0};
+    json_t *ret = NULL;
 
-/* One hypothesis is left out of a stage's parameters, and is not what is usual any more. */
-static void put_unsaid(const char *stage, json_t *o)
-{
-    static const char *const names[] = {"beam_size", "best_of"};
-
-    for (size_t i = 0; strcmp(stage, stage_transcribe.name) == 0 && i < 2; i++)
-        if (json_is_object(o) && !json_object_get(o, names[i]))
-            json_object_set_new(o, names[i], json_integer(1));
+    if (params && param_table_from_json(t, params_json, params, &ignored) == 0)
+        ret = other_than(t, asked, params);
+    free(params);
+    return ret;
 }
 
 static void put_value(const json_t *v, struct buf *out)
@@ -66,16 +58,20 @@ static void put_value(const json_t *v, struct buf *out)
 
 void stage_params_words(const char *stage, const char *params_json, struct buf *out)
 {
-    json_t *o = json_loads(params_json, 0, NULL), *v;
-    json_t *usual = defaults_of(stage);
+    const struct stage_kind *kind = stage_kind_find(stage);
+    const struct param_table *t = kind ? kind->params : NULL;
+    const void *asked = t && t->asked ? t->asked : t ? t->defaults : NULL;
+    json_t *usual = t ? other_than(t, t->defaults, asked) : NULL; /* some are always written */
+    json_t *o = t ? unusual(t, asked, params_json) : NULL, *v;
     const char *key;
     unsigned n = 0;
 
-    put_unsaid(stage, o);
+    if (!o)
+        o = json_loads(params_json, 0, NULL);
     json_object_foreach(o, key, v)
     {
         if (strcmp(key, "vad_hash") == 0 || strcmp(key, "source") == 0 || json_is_false(v) ||
-            is_usual(usual, key, v))
+            json_equal(v, json_object_get(usual, key)))
             continue;
         if (n++ >= SHOWN)
             continue;

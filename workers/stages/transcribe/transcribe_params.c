@@ -132,27 +132,20 @@ static const struct param_field fields[] = {
      .help = "leave out words that look invented next to such a silence"},
 };
 
-static const struct transcribe_params usual = {
-    .hearing = HEARING_USUAL,
-    .temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f},
-    .temperature_count = 6,
-    .compression_ratio_threshold = 2.4f,
-    .logprob_threshold = -1.0f,
-    .no_speech_threshold = 0.6f,
-    .beam_size = 1,
-    .best_of = 1,
-    .patience = 1.0f,
-    .length_penalty = -1.0f,
-    .max_initial_timestamp = -1.0f,
-    .prompt_reset_on_temperature = 0.5f,
-    .suppress_model = true,
-    .language_detection_segments = 4,
-    .language_detection_threshold = 0.5f,
-    .vad_threshold = 0.5f,
-    .vad_neg_threshold = -1.0f,
-    .vad_min_silence_duration_ms = 160,
-    .vad_speech_pad_ms = 400,
-};
+/* A stage that says nothing is what the first catalogs had; `enqueue` asks for the second. */
+#define PARAMS(heard, hypotheses, many)                                                          \
+    {                                                                                            \
+        .hearing = heard, .temperatures = {0.0f, 0.2f, 0.4f, 0.6f, 0.8f, 1.0f},                  \
+        .temperature_count = 6, .compression_ratio_threshold = 2.4f, .logprob_threshold = -1.0f, \
+        .no_speech_threshold = 0.6f, .beam_size = (hypotheses), .best_of = (hypotheses),         \
+        .multilingual = (many), .patience = 1.0f, .length_penalty = -1.0f,                       \
+        .max_initial_timestamp = -1.0f, .prompt_reset_on_temperature = 0.5f,                     \
+        .suppress_model = true, .language_detection_segments = 4,                                \
+        .language_detection_threshold = 0.5f, .vad_threshold = 0.5f, .vad_neg_threshold = -1.0f, \
+        .vad_min_silence_duration_ms = 160, .vad_speech_pad_ms = 400,                            \
+    }
+static const struct transcribe_params usual = PARAMS(HEARING_USUAL, 1, false);
+static const struct transcribe_params asked = PARAMS(HEARING_ASKED, 5, true);
 
 bool transcribe_next_language(const char **list, char ret[TRANSCRIBE_CODE_LEN])
 {
@@ -235,8 +228,10 @@ static int check(const void *params, struct err *err)
     return 0;
 }
 
-const struct param_table transcribe_table = {
-    .what = "transcription", PARAM_TABLE(transcribe_params, fields, &usual), .check = check};
+const struct param_table transcribe_table = {.what = "transcription",
+                                             PARAM_TABLE(transcribe_params, fields, &usual),
+                                             .asked = &asked,
+                                             .check = check};
 
 void transcribe_params_default(struct transcribe_params *p)
 {
