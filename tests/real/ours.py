@@ -13,10 +13,11 @@ THREADS = "NIGHTSHIFT_REAL_THREADS"
 
 class Heard:
     """Of each recording by name: [(begin in s, end in s, language, text)]; of all: seconds that a run took, and
-    what was dropped: {name: [(text, reason)]}, and segments' mean log probabilities."""
+    what was dropped: {name: [(text, reason)]}, segments' mean log probabilities, and words with --word-timestamps:
+    {name: [(begin, end, word)]}."""
 
     def __init__(self):
-        self.segments, self.dropped, self.sureness, self.seconds = {}, {}, {}, 0.0
+        self.segments, self.dropped, self.sureness, self.words, self.seconds = {}, {}, {}, {}, 0.0
 
 
 def models_folder(folder, name, voice_activity):
@@ -55,6 +56,7 @@ def transcribe(recordings, model="base", options=(), run_options=(), program=PRO
         ret.segments = {r.name: [] for r in recordings}
         ret.dropped = {r.name: [] for r in recordings}
         ret.sureness = {r.name: [] for r in recordings}
+        ret.words = {r.name: [] for r in recordings}
         with sqlite3.connect(f"file:{catalog}?mode=ro", uri=True) as db:
             undone = db.execute("SELECT path, state FROM recordings WHERE state <> 'done'").fetchall()
             if undone:
@@ -64,6 +66,9 @@ def transcribe(recordings, model="base", options=(), run_options=(), program=PRO
                     "ORDER BY path, start_ms, end_ms"):
                 ret.segments[by_path[path]].append((begin / 1000, end / 1000, language, text.strip()))
                 ret.sureness[by_path[path]].append(sureness)
+            for path, begin, end, word in db.execute(
+                    "SELECT path, start_ms, end_ms, word FROM words ORDER BY path, start_ms, end_ms"):
+                ret.words[by_path[path]].append((begin / 1000, end / 1000, word))
             for path, text, reason in db.execute(
                     "SELECT path, text, reason FROM doubts WHERE outcome = 'dropped' ORDER BY path, start_ms"):
                 ret.dropped[by_path[path]].append((text, reason))

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """peer_run.py PEER WEIGHTS FILE...: a line of JSON for each file: [[begin, end, language, text], ...].
 
-Runs in the peer's environment. The defaults are those of the peers' own command lines and classes: five beams.
+Of PEER+words each has [[begin, end, word], ...] behind these. Runs in the peer's environment. The defaults are those of the peers' own command lines and classes: five beams.
 """
 import json
 import os
 import sys
 
 
-def faster_whisper(weights, batched):
+def faster_whisper(weights, batched, times):
     from faster_whisper import BatchedInferencePipeline, WhisperModel
 
     model = WhisperModel(weights, device="cpu", compute_type="float32",
@@ -16,12 +16,13 @@ def faster_whisper(weights, batched):
     listener = BatchedInferencePipeline(model) if batched else model
 
     def hear(path):
-        segments, info = listener.transcribe(path, beam_size=5)
-        return [(s.start, s.end, info.language, s.text.strip()) for s in segments]
+        segments, info = listener.transcribe(path, beam_size=5, word_timestamps=times)
+        return [(s.start, s.end, info.language, s.text.strip(), [(w.start, w.end, w.word) for w in s.words or ()])
+                for s in segments]
     return hear
 
 
-def openai_whisper(weights):
+def openai_whisper(weights, times):
     import torch
     import whisper
 
@@ -40,8 +41,9 @@ def openai_whisper(weights):
     model.register_buffer("alignment_heads", mask.to_sparse(), persistent=False)
 
     def hear(path):
-        r = whisper.transcribe(model, path, beam_size=5, best_of=5, fp16=False)
-        return [(s["start"], s["end"], r["language"], s["text"].strip()) for s in r["segments"]]
+        r = whisper.transcribe(model, path, beam_size=5, best_of=5, fp16=False, word_timestamps=times)
+        return [(s["start"], s["end"], r["language"], s["text"].strip(),
+                 [(w["start"], w["end"], w["word"]) for w in s.get("words", ())]) for s in r["segments"]]
     return hear
 
 
@@ -73,9 +75,13 @@ def openai_name(name):
 
 
 def main(peer, weights, *files):
-    hear = openai_whisper(weights) if peer == "openai-whisper" else faster_whisper(weights, peer.endswith("batched"))
+    peer, _, times = peer.partition("+")
+    if peer == "openai-whisper":
+        hear = openai_whisper(weights, bool(times))
+    else:
+        hear = faster_whisper(weights, peer.endswith("batched"), bool(times))
     for path in files:
-        print(json.dumps(hear(path), ensure_ascii=False), flush=True)
+        print(json.dumps([s if times else s[:4] for s in hear(path)], ensure_ascii=False), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ RUNNER = os.path.join(cache.HERE, "peer_run.py")
 
 
 def python_of(peer):
-    """$NIGHTSHIFT_REAL_PYTHON has faster-whisper already; else an environment of the cache's."""
-    if peer == "openai-whisper":
+    """peer: with or without "+words". $NIGHTSHIFT_REAL_PYTHON has faster-whisper already; else an environment of the cache's."""
+    if peer.startswith("openai-whisper"):
         if os.path.isdir("/usr/lib/python3/dist-packages/torch"):
             return cache.venv("openai-whisper", *BESIDE_TORCH, system=True)
         return cache.venv("openai-whisper", *PACKAGES[peer])
@@ -56,7 +56,8 @@ def known(peer, name, recordings, model="base", folder=None):
 
 
 def heard(peer, name, recordings, model="base", folder=None):
-    """{recording's name: [(begin, end, language, text)]}; `name` of the set."""
+    """{recording's name: [(begin, end, language, text)]}; `name` of the set. Of "PEER+words" each segment has a list of
+    (begin, end, word) behind these."""
     path = file_of(peer, name, model, folder)
     there = read(path)
     missing = [r for r in recordings if key_of(r) not in there]
@@ -71,7 +72,7 @@ def heard(peer, name, recordings, model="base", folder=None):
 
 def ask(peer, recordings, model):
     """Yields (recording, its segments), one after the other."""
-    weights = cache.model(model) if peer == "openai-whisper" else cache.ct2(model)
+    weights = cache.model(model) if peer.startswith("openai-whisper") else cache.ct2(model)
     print(f"# {peer}: {len(recordings)} recordings", file=sys.stderr, flush=True)
     left = list(recordings)
     with subprocess.Popen([python_of(peer), RUNNER, peer, weights, *(r.path for r in recordings)],

@@ -1,11 +1,17 @@
 """What was heard of a set, counted."""
-from words import Count, compare, words
+from words import Count, compare, gone, words
 
 
 def of_recording(r, segments):
     """Words in the order of time, whatever language they were heard in. Where nobody speaks each is invented."""
     language = r.language
     return compare(words(r.text, language), words(" ".join(s[3] for s in segments), language))
+
+
+def all_gone(items, heard):
+    """Words of all recordings in whose place nothing stands."""
+    return sum(gone(words(r.text, r.language), words(" ".join(s[3] for s in heard[r.name]), r.language))
+               for r in items)
 
 
 def by_language(items, heard):
@@ -60,6 +66,6 @@ def more(name, items, heard):
     if name in ("seven", "prompts"):
         count = by_language(items, heard)["all"]
         if count.said:
-            ret.append(f"{100 * count.left_out / count.said:.2f} % lost")
+            ret.append(f"{100 * count.left_out / count.said:.2f} % lost, {all_gone(items, heard)} with nothing instead")
         ret.append(f"{sum(len(words(' '.join(s[3] for s in heard[r.name]))) for r in items)} words heard")
     return ret

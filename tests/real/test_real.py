@@ -12,7 +12,7 @@ import cache
 import ours
 import recordings
 import score
-from words import compare, words
+from words import compare, gone, words
 
 VAD, NO_VAD = (), ("--vad=off",)
 
@@ -66,10 +66,13 @@ class Seven(Real):
 class Prompts(Real):
     def holds(self, options):
         items = self.set_of("prompts")
-        counts = score.by_language(items, self.heard(items, options=options).segments)
+        heard = self.heard(items, options=options).segments
+        counts, nothing = score.by_language(items, heard), score.all_gone(items, heard)
         for language, count in counts.items():
             self.say(language, count)
+        print(f"\n    {nothing} with nothing in their place", end=" ", flush=True)
         self.assertLessEqual(counts["all"].left_out / counts["all"].said, bounds.PROMPTS_LOST)
+        self.assertLessEqual(nothing, bounds.PROMPTS_GONE)
 
     def test_with_voice_activity(self):
         self.holds(VAD)
@@ -132,6 +135,13 @@ class Counting(unittest.TestCase):
                                       ("a b c", "a x c d", [3, 2, 1, 0, 1]), ("", "you", [0, 1, 0, 0, 1]),
                                       ("a b", "", [2, 2, 0, 2, 0])):
             self.assertEqual(expected, compare(said.split(), heard.split()).as_list(), (said, heard))
+
+    def test_what_has_nothing_in_its_place(self):
+        for said, heard, expected in (("a b c d", "a d", 2), ("han sido x", "ancido x", 0), ("a b", "", 2), ("", "you", 0),
+                                      ("one two three four five", "one x five", 2), ("a b", "a b", 0),
+                                      ("please add to it", "please enter it", 0), ("a b c", "b c", 1),
+                                      ("a b c", "a b", 1)):
+            self.assertEqual(expected, gone(said.split(), heard.split()), (said, heard))
 
 
 def main():

@@ -53,3 +53,30 @@ def compare(reference, heard):
             row.append(best)
     _, other, left_out, invented = row[-1]
     return Count(len(reference), other, left_out, invented)
+
+
+def gone(reference, heard):
+    """Words left out in whose place nothing stands. Two that were written as one ("han sido", "ancido") are none."""
+    cost = [list(range(len(heard) + 1))]
+    for i, said in enumerate(reference):
+        row = [i + 1]
+        for k, word in enumerate(heard):
+            row.append(min(cost[i][k] + (word != said), cost[i][k + 1] + 1, row[k] + 1))
+        cost.append(row)
+    ret, i, k, ends = 0, len(reference), len(heard), (len(reference), len(heard))
+    while True:  # from the end; a region without a word in common ends where two words match
+        match = i and k and reference[i - 1] == heard[k - 1] and cost[i][k] == cost[i - 1][k - 1]
+        if match or not (i or k):
+            said, instead = reference[i:ends[0]], heard[k:ends[1]]
+            if 2 * len("".join(instead)) < len("".join(said)):
+                ret += max(0, len(said) - len(instead))
+            if not match:
+                return ret
+            i, k = i - 1, k - 1
+            ends = i, k
+        elif i and k and cost[i][k] == cost[i - 1][k - 1] + 1:
+            i, k = i - 1, k - 1
+        elif i and cost[i][k] == cost[i - 1][k] + 1:
+            i -= 1
+        else:
+            k -= 1
