@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """peer_run.py PEER WEIGHTS FILE...: a line of JSON for each file: [[begin, end, language, text], ...].
 
-Of PEER+words each has [[begin, end, word], ...] behind these. Runs in the peer's environment. The defaults are those of the peers' own command lines and classes: five beams.
+Of PEER+words each has [[begin, end, word], ...] behind these. Runs in the peer's environment. The defaults are those of
+the peers' own command lines and classes: five beams.
 """
 import json
 import os

@@ -687,6 +687,15 @@ class Options(Program):
                 self.assertEqual(many, json.loads(self.params(*options)).get("multilingual", False))
                 os.remove(self.catalog)
 
+    def test_people_are_told_what_is_not_usual(self):
+        self.fill()
+        for options, said in (([], None), (FIRST, 'beam_size 1, best_of 1, channels "mix"'),
+                              (["--beam-size=2"], "beam_size 2"), (["--channels=split"], 'channels "split"')):
+            self.params(*options)
+            status = " ".join(self.run_it("status", status=0).out.split())
+            self.assertIn(f"({said})" if said else "whisper-nano: 0 of", status)
+            os.remove(self.catalog)
+
     def test_several_languages_asked_of_a_model_that_knows_one(self):
         self.fill()
         own = os.path.join(self.dir, "model")
