@@ -6,18 +6,18 @@ that was measured (tests/real/measure).
 
 # Words wrong of those that are known, by language: (with voice activity, without), and of these left out.
 # 2026-11-29: 221 and 219 of 1,185, of these 41 and 40 left out.
-WORDS_WRONG = {"all": (226, 224), "de": (1, 1), "en": (95, 94), "es": (16, 20), "fr": (4, 4), "it": (5, 2),
-               "ja": (12, 13), "pt": (6, 6), "sv": (17, 16), "zh": (80, 80)}
-WORDS_LEFT_OUT = {"all": (43, 43), "de": (1, 1), "en": (36, 36), "es": (6, 6), "fr": (1, 1), "it": (2, 1),
+WORDS_WRONG = {"all": (223, 221), "de": (1, 1), "en": (94, 93), "es": (16, 20), "fr": (4, 4), "it": (5, 1),
+               "ja": (12, 13), "pt": (6, 6), "sv": (16, 15), "zh": (78, 78)}
+WORDS_LEFT_OUT = {"all": (42, 41), "de": (1, 1), "en": (35, 35), "es": (6, 6), "fr": (1, 1), "it": (2, 1),
                   "ja": (1, 1), "pt": (1, 1), "sv": (1, 1), "zh": (2, 2)}
 
-SEVEN_LEFT_OUT = 9         # of 549
+SEVEN_LEFT_OUT = 3         # of 549; 2026-11-29: 2
 # Share of the words. 2026-11-29: 18 of 2,670; the aim, 0.005, is not reached. Each of the 18 is written as one with its
 # neighbour, 14 of them rightly ("что бы", "чтобы"): the reference is what the model hears of a prompt alone.
 PROMPTS_LOST = 0.0068
 PROMPTS_GONE = 0           # words of which nothing is there
 SILENCES_WITH_TEXT = 0     # of 60
-LANGUAGES_WRONG = {"words": 66, "passages": 2}  # 2026-11-29: 62 of 465, 2 of 27
+LANGUAGES_WRONG = {"words": 63, "passages": 2}  # 2026-11-29: 62 of 465, 2 of 27
 
-# Words that come out otherwise than in float32, as a share.
-PRECISIONS = {("bf16", ()): 0.02, ("int8", ()): 0.08, ("fp32", ("--cache-precision=8",)): 0.03}
+# Words that come out otherwise than in float32, as a share. 2026-11-29: 2, 11 and 0 of 800.
+PRECISIONS = {("bf16", ()): 0.005, ("int8", ()): 0.02, ("fp32", ("--cache-precision=8",)): 0.003}
