@@ -189,8 +189,6 @@ CREATE TABLE segment (
 ) STRICT;
 CREATE INDEX segment_doubted ON segment (task_id) WHERE reason <> '';
 CREATE INDEX segment_speaker ON segment (speaker_id) WHERE speaker_id IS NOT NULL;
-CREATE INDEX segment_heard ON segment (task_id) WHERE heard IS NOT NULL;
-CREATE INDEX segment_part ON segment (task_id, seq) WHERE part > 0;
 
 CREATE TABLE event (
     event_id INTEGER PRIMARY KEY,
@@ -1189,7 +1187,7 @@ WHEN EXISTS (SELECT 1 FROM task o JOIN stage a ON a.stage_id = o.stage_id
     INSERT INTO choice VALUES (new.media_id);
 END;
 
--- As in 0004, and what was made of it may not be wanted any more.
+-- What was made of it goes, and may not be wanted any more.
 CREATE TRIGGER task_source_undone AFTER UPDATE OF state ON task
 WHEN new.state <> 'done' AND old.state = 'done' BEGIN
     DELETE FROM shard WHERE task_id IN
@@ -1243,7 +1241,7 @@ END;
 -- Another diarization counts, or corrections stand in another transcription.
 CREATE TRIGGER reading_current AFTER UPDATE OF current, state ON task
 WHEN (new.current <> old.current OR (new.state = 'done') <> (old.state = 'done'))
-     AND (SELECT name = 'diarize' OR (name = 'transcribe' AND EXISTS
+     AND (SELECT name = 'diarize' OR (name = 'transcribe' AND new.current <> old.current AND EXISTS
               (SELECT 1 FROM correction WHERE media_id = new.media_id))
           FROM stage WHERE stage_id = new.stage_id) BEGIN
     INSERT OR IGNORE INTO reading_due VALUES (new.media_id);
@@ -1341,8 +1339,7 @@ CREATE TRIGGER task_job_moved AFTER UPDATE OF job_id ON task WHEN new.job_id <> 
     WHERE job_id = new.job_id;
 END;
 
--- As in 0022, with the speech of current tasks. Whoever changes a task's sums changes its
--- shards_done as well.
+-- Whoever changes a task's sums changes its shards_done as well.
 CREATE TRIGGER task_insert AFTER INSERT ON task BEGIN
     UPDATE stage_total SET
         tasks = tasks + new.wanted,

@@ -261,9 +261,10 @@ int store_settled(struct store *st, int64_t task_id, const struct result_people 
  * retries could not settle them again. */
 int store_settled_there(struct store *st, int64_t task_id, const struct result_people *people,
                         struct err *err);
-/* Makes what people read of a recording anew: of the first behind *media_id that has a transcription.
- * Writes what differs; *changed: something did, which is a fault of whoever wrote the catalog.
- * *media_id 0 then: there is none. ERR_INPUT: a result is damaged, of the recording *media_id. */
+/* Makes what people read of a recording anew: of the first behind *media_id that has a
+ * transcription. Writes what differs; *changed: something did, which is a fault of whoever wrote
+ * the catalog. *media_id 0 then: there is none. ERR_INPUT: a result is damaged, of the recording
+ * *media_id. */
 int store_publish_next(struct store *st, int64_t *media_id, bool *changed, struct err *err);
 /* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
  * that who retries them has them heard again: one commit each. No run may have them in hand. */

@@ -7,11 +7,12 @@
 
 /* The first byte: how the fields below lie there. */
 #define PLAIN 1
-#define DEFLATED 2 /* behind their length: half the size of text, which is worth 50 us for 1 KiB \
-                    */
+#define DEFLATED                                                                    \
+    2 /* behind their length: half the size of text, which is worth 50 us for 1 KiB \
+       */
 #define DEFLATE_FROM 1024
-#define MOST_BYTES (64u << 20) /* of the fields */
-#define DEFLATE_MOST 1032      /* bytes that a byte may become, by the format */
+#define MOST_BYTES (8u << 20) /* of the fields: fifty hours of words with their times */
+#define DEFLATE_MOST 1032     /* bytes that a byte may become, by the format */
 
 #define MOST 65536u
 #define MOST_TEXT (1u << 20)

@@ -18,7 +18,7 @@ struct fact_result { /* of fact_result_get: owned, fact_result_free */
 /* Could it be read again? No: a text that is no UTF-8, a number that is not finite, a time below 0
  * or beyond 2^52 ms, more than 65,536 segments or words of one. */
 bool fact_result_holds(const struct fact_result *r);
-/* Appends it. More than 64 MiB, or out of memory: out->failed. */
+/* Appends it. More than 8 MiB, or out of memory: out->failed. */
 void fact_result_put(struct buf *out, const struct fact_result *r);
 /* A catalog may come from anybody. ERR_INPUT: these bytes are no result; ERR_NOMEM. No bytes: no
  * segments. */

@@ -35,7 +35,7 @@ struct heard {                      /* owned: heard_free. Zero: nothing was hear
     size_t *by_id; /* segments in the order of segment_id */
 };
 
-/* Appends the segments of a shard, behind those of shards before it. Borrows r until heard_free.
+/* Appends the segments of a shard, behind those of shards before it. Borrows them until heard_free.
  * Pure. */
 int heard_add(struct heard *h, uint32_t seq, const struct result_segment *segments, size_t n,
               const struct machine_speakers *by, struct err *err);

@@ -125,7 +125,9 @@ static void measure(struct whole *w)
 
         c->end_ms =
             last ? w->of->end_ms : most(c->start_ms, least(rows[end - 1].end_ms, c[1].start_ms));
-        c->avg_logprob = isnan(more) || isnan(logprob) ? logprob : fmin(0, logprob + more);
+        /* As a float: the last bits of log() are another machine's others. */
+        c->avg_logprob =
+            isnan(more) || isnan(logprob) ? logprob : (double)(float)fmin(0, logprob + more);
     }
 }
 

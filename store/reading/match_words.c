@@ -271,21 +271,6 @@ static bool stands_at(const struct word_matcher *m, const struct keys *k, const 
     return true;
 }
 
-int match_at(struct word_matcher *m, const char *words, struct match_place at, bool *ret,
-             struct err *err)
-{
-    struct keys k;
-    struct match_place place;
-    int rc = keys_of(words, m->kind, &k, err);
-
-    *ret = false;
-    for (size_t i = at.word; rc == 0 && !*ret && i < at.word + at.words && i < m->count; i++)
-        *ret =
-            stands_at(m, &k, words, i, &place) && place.word == at.word && place.words == at.words;
-    keys_free(&k);
-    return rc;
-}
-
 struct candidate {
     size_t wanted;
     struct match_found found;

@@ -54,8 +54,4 @@ int match(struct word_matcher *m, const struct match_wanted *wanted, size_t n, b
 /* Is a the better place? What is nowhere is no better than anything; of equals it is the longer. */
 bool match_better(const struct match_found *a, const struct match_found *b);
 
-/* Do these words stand at that place? */
-int match_at(struct word_matcher *m, const char *words, struct match_place at, bool *ret,
-             struct err *err);
-
 #endif

@@ -24,7 +24,7 @@ static int no_memory(struct err *err)
 
 static bool has_words(const char *text) { return text[strspn(text, " \t\r\n")] != 0; }
 
-/* Most requests change a few words of a recording, all of whose corrections have their places. */
+/* Where nothing is looked for, nothing is made. */
 static int need(const struct finding *f, struct word_matcher **m, enum match_kind kind,
                 struct err *err)
 {

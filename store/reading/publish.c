@@ -63,9 +63,8 @@ static int make(const struct heard *h, const struct place_parts *corrected, size
 /* ------------------------------------------------------------------------------- as it stands */
 
 struct row { /* of `segment` */
-    int64_t segment_id, idx, part, start_ms, end_ms, source, speaker_id;
-    double avg_logprob;
-    char *text, *heard; /* owned; heard NULL: the same */
+    int64_t segment_id, part, start_ms, source;
+    char *text; /* owned */
     bool stays;
 };
 
@@ -76,10 +75,8 @@ struct rows { /* owned: rows_free */
 
 static void rows_free(struct rows *r)
 {
-    for (size_t i = 0; i < r->count; i++) {
+    for (size_t i = 0; i < r->count; i++)
         free(r->list[i].text);
-        free(r->list[i].heard);
-    }
     free(r->list);
 }
 
@@ -91,23 +88,17 @@ static double number(sqlite3_stmt *stmt, int column)
 
 static int add_row(struct rows *r, sqlite3_stmt *s, struct err *err)
 {
-    bool corrected = sqlite3_column_type(s, 9) != SQLITE_NULL;
     struct row *row;
 
     if (!list_grow(&r->list, &r->cap, r->count, sizeof(*r->list)))
         return no_memory(err);
     row = &r->list[r->count++];
     *row = (struct row){.segment_id = sqlite3_column_int64(s, 0),
-                        .idx = sqlite3_column_int64(s, 1),
-                        .part = sqlite3_column_int64(s, 2),
-                        .start_ms = sqlite3_column_int64(s, 3),
-                        .end_ms = sqlite3_column_int64(s, 4),
-                        .source = sqlite3_column_int64(s, 5),
-                        .speaker_id = sqlite3_column_int64(s, 6),
-                        .avg_logprob = number(s, 7),
-                        .text = db_dup(s, 8),
-                        .heard = corrected ? db_dup(s, 9) : NULL};
-    return row->text && (row->heard || !corrected) ? 0 : no_memory(err);
+                        .part = sqlite3_column_int64(s, 1),
+                        .start_ms = sqlite3_column_int64(s, 2),
+                        .source = sqlite3_column_int64(s, 3),
+                        .text = db_dup(s, 4)};
+    return row->text ? 0 : no_memory(err);
 }
 
 static int rows_read(struct store *st, int64_t task_id, uint32_t seq, struct rows *ret,
@@ -117,8 +108,7 @@ static int rows_read(struct store *st, int64_t task_id, uint32_t seq, struct row
 
     db_rows_again(&rows, st, err,
                   db_cached(st,
-                            "SELECT segment_id, idx, part, start_ms, end_ms, source, "
-                            "ifnull(speaker_id, 0), avg_logprob, text, heard FROM segment "
+                            "SELECT segment_id, part, start_ms, source, text FROM segment "
                             "WHERE task_id = ? AND seq = ? ORDER BY idx",
                             err),
                   "ii", task_id, (int64_t)seq);
@@ -191,6 +181,12 @@ static int write_words(struct store *st, int64_t segment_id, const struct rebuil
 
 /* ---------------------------------------------------------------------------------- segments */
 
+/* As the column keeps it: NULL where it was not measured. */
+static double speech_prob(const struct result_segment *s)
+{
+    return s->speech_prob >= 0 ? fmin(s->speech_prob, 1) : NAN;
+}
+
 static int insert(struct store *st, int64_t task_id, struct heard_segment *g,
                   const struct to_read *t, struct err *err)
 {
@@ -205,7 +201,7 @@ static int insert(struct store *st, int64_t task_id, struct heard_segment *g,
         g->machine.end_ms, t->text, t->heard, s->language ? s->language : "",
         s->reason ? s->reason : "", g->machine.speaker_id, g->machine.avg_logprob,
         s->no_speech_prob, s->compression_ratio, s->temperature, (int64_t)s->attempts,
-        s->speech_prob >= 0 ? fmin(s->speech_prob, 1) : NAN, (int64_t)s->source);
+        speech_prob(s), (int64_t)s->source);
 
     if (rc < 0)
         return rc;
@@ -213,23 +209,26 @@ static int insert(struct store *st, int64_t task_id, struct heard_segment *g,
     return put_words(st, g->segment_id, t->rows, err);
 }
 
-static bool same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+/* What the columns say of a segment beside its place and its text; behind the segment_id. */
+#define SAID                                                                                \
+    "idx, part, end_ms, heard, language, reason, speaker_id, avg_logprob, no_speech_prob, " \
+    "compression_ratio, temperature, attempts, speech_prob"
+#define SAID_NOW "?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, 0), ?9, ?10, ?11, ?12, nullif(?13, 0), ?14"
 
 /* The text index follows a text that is written, so it is only where it differs. */
 static int update(struct store *st, const struct row *row, const struct heard_segment *g,
-                  const struct to_read *t, bool renumbered, struct err *err)
+                  const struct to_read *t, struct err *err)
 {
     const struct machine_part *m = &g->machine;
-    int rc = 0;
+    const struct result_segment *s = g->of;
+    int rc = db_run(st, err,
+                    "UPDATE segment SET (" SAID ") = (" SAID_NOW ") WHERE segment_id = ?1 "
+                    "AND (" SAID ") IS NOT (" SAID_NOW ")",
+                    "iiiitttiddddid", row->segment_id, g->idx, g->part, m->end_ms, t->heard,
+                    s->language ? s->language : "", s->reason ? s->reason : "", m->speaker_id,
+                    m->avg_logprob, s->no_speech_prob, s->compression_ratio, s->temperature,
+                    (int64_t)s->attempts, speech_prob(s));
 
-    if (renumbered || row->idx != g->idx || row->part != g->part || row->end_ms != m->end_ms ||
-        row->speaker_id != m->speaker_id || !same_number(row->avg_logprob, m->avg_logprob) ||
-        !same_text(row->heard, t->heard))
-        rc = db_run(st, err,
-                    "UPDATE segment SET idx = ?2, part = ?3, end_ms = ?4, avg_logprob = ?5, "
-                    "speaker_id = nullif(?6, 0), heard = ?7 WHERE segment_id = ?1",
-                    "iiiidit", row->segment_id, g->idx, g->part, m->end_ms, m->avg_logprob,
-                    m->speaker_id, t->heard);
     if (rc == 0 && strcmp(row->text, t->text) != 0)
         rc = db_run(st, err, "UPDATE segment SET text = ?2 WHERE segment_id = ?1", "it",
                     row->segment_id, t->text);
@@ -256,7 +255,8 @@ static bool keep_rows(struct shard *s)
         while (k < s->rows.count && s->rows.list[k].start_ms < g->machine.start_ms)
             k++;
         if (k < s->rows.count && s->rows.list[k].start_ms == g->machine.start_ms &&
-            s->rows.list[k].source == (int64_t)g->of->source) {
+            s->rows.list[k].source == (int64_t)g->of->source &&
+            (s->rows.list[k].part == 0) == (g->part == 0)) {
             s->rows.list[k].stays = true;
             s->of[i - s->from] = &s->rows.list[k++];
             kept++;
@@ -280,7 +280,7 @@ static int clear_rows(struct shard *s, struct err *err)
                         "ii", s->h->task_id, (int64_t)s->h->segments[s->from].seq);
 }
 
-static int write_segment(struct shard *s, size_t i, bool renumbered, struct err *err)
+static int write_segment(struct shard *s, size_t i, struct err *err)
 {
     struct heard_segment *g = &s->h->segments[i];
     const struct row *row = s->of[i - s->from];
@@ -290,8 +290,7 @@ static int write_segment(struct shard *s, size_t i, bool renumbered, struct err 
     if (rc == 0 && row)
         g->segment_id = row->segment_id;
     if (rc == 0)
-        rc = row ? update(s->st, row, g, &t, renumbered, err)
-                 : insert(s->st, s->h->task_id, g, &t, err);
+        rc = row ? update(s->st, row, g, &t, err) : insert(s->st, s->h->task_id, g, &t, err);
     to_read_free(&t);
     return rc;
 }
@@ -300,7 +299,6 @@ static int write_segment(struct shard *s, size_t i, bool renumbered, struct err 
 static int write_shard(struct shard *s, bool is_new, struct err *err)
 {
     uint32_t seq = s->h->segments[s->from].seq;
-    bool renumbered = false;
     int rc = 0;
 
     s->of = calloc(s->to - s->from, sizeof(struct row *));
@@ -308,12 +306,10 @@ static int write_shard(struct shard *s, bool is_new, struct err *err)
         return no_memory(err);
     if (!is_new)
         rc = rows_read(s->st, s->h->task_id, seq, &s->rows, err);
-    if (rc == 0 && s->rows.count && !keep_rows(s)) {
-        renumbered = true;
+    if (rc == 0 && s->rows.count && !keep_rows(s))
         rc = clear_rows(s, err);
-    }
     for (size_t i = s->from; i < s->to && rc == 0; i++)
-        rc = write_segment(s, i, renumbered, err);
+        rc = write_segment(s, i, err);
     rows_free(&s->rows);
     free(s->of);
     return rc;
@@ -462,19 +458,34 @@ static int has_corrections(struct store *st, int64_t media_id, bool *ret, struct
 struct publishing {
     struct store *st;
     int64_t media_id;
+    int64_t task_id; /* of this transcription alone; 0: of all */
     struct machine_speakers by;
     bool corrections, placed; /* it has some; and they have their places */
+    bool strict;              /* nothing is passed over, and nothing else may stand there */
 };
+
+/* Of shards that have no texts. */
+static int remove_strays(struct store *st, int64_t task_id, struct err *err)
+{
+    return db_run(st, err,
+                  "DELETE FROM segment WHERE task_id = ?1 AND NOT EXISTS (SELECT 1 FROM shard h "
+                  "WHERE h.task_id = ?1 AND h.seq = segment.seq AND h.result IS NOT NULL)",
+                  "i", task_id);
+}
 
 static int publish_task(struct publishing *p, int64_t task_id, bool current, struct err *err)
 {
     struct heard h = {0};
     int rc = heard_sources(p->st, task_id, &p->by, err);
 
+    if (rc == 0 && p->strict)
+        rc = remove_strays(p->st, task_id, err);
     if (rc == 0)
         rc = heard_load(p->st, task_id, &p->by, &h, err);
     h.media_id = p->media_id;
-    if (rc == 0 && current && p->corrections) {
+    if (rc == ERR_INPUT && !current && !p->strict) {
+        rc = 0; /* a result of old that is damaged is in nobody's way */
+    } else if (rc == 0 && current && p->corrections) {
         rc = publish_corrected(p->st, &h, err);
         p->placed = true;
     } else if (rc == 0) {
@@ -492,42 +503,67 @@ static int publish_tasks(struct publishing *p, struct err *err)
 
     db_rows_open(&rows, p->st, err,
                  "SELECT t.task_id, t.current FROM task t JOIN stage s ON s.stage_id = t.stage_id "
-                 "WHERE t.media_id = ? AND s." DB_TRANSCRIBES " ORDER BY t.task_id",
-                 "i", p->media_id);
+                 "WHERE t.media_id = ?1 AND s." DB_TRANSCRIBES
+                 " AND (?2 = 0 OR t.task_id = ?2) ORDER BY t.task_id",
+                 "ii", p->media_id, p->task_id);
     while (db_rows_next(&rows))
         rows.rc = publish_task(p, sqlite3_column_int64(rows.stmt, 0),
                                sqlite3_column_int(rows.stmt, 1), err);
     rc = db_rows_end(&rows);
-    if (rc == 0 && p->corrections && !p->placed)
+    if (rc == 0 && p->corrections && !p->placed && !p->task_id)
         rc = publish_corrected(p->st, &none, err);
     heard_free(&none);
     return rc;
 }
 
-int reading_publish(struct store *st, int64_t media_id, struct err *err)
+static int publish(struct publishing *p, struct err *err)
 {
-    struct publishing p = {.st = st, .media_id = media_id};
-    int rc = has_corrections(st, media_id, &p.corrections, err);
+    int rc = has_corrections(p->st, p->media_id, &p->corrections, err);
 
     if (rc == 0)
-        rc = heard_speakers(st, media_id, &p.by, err);
+        rc = heard_speakers(p->st, p->media_id, &p->by, err);
     if (rc == 0)
-        rc = publish_tasks(&p, err);
-    machine_speakers_free(&p.by);
+        rc = publish_tasks(p, err);
+    machine_speakers_free(&p->by);
+    return rc;
+}
+
+static int publish_all(struct store *st, int64_t media_id, bool strict, struct err *err)
+{
+    struct publishing p = {.st = st, .media_id = media_id, .strict = strict};
+    int rc = publish(&p, err);
+
     return rc < 0 ? rc
                   : db_run(st, err, "DELETE FROM reading_due WHERE media_id = ?", "i", media_id);
+}
+
+/* Corrections stand in the current transcription alone. */
+static int is_corrected(struct store *st, int64_t media_id, int64_t task_id, bool *ret,
+                        struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM correction WHERE media_id = ?1 AND "
+                      "(SELECT current FROM task WHERE task_id = ?2) LIMIT 1",
+                      "ii", media_id, task_id);
+
+    *ret = rc == 1;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
 }
 
 int reading_publish_new(struct store *st, int64_t media_id, const struct store_shard_result *r,
                         struct err *err)
 {
+    struct publishing p = {.st = st, .media_id = media_id, .task_id = r->task_id};
     struct heard h = {.media_id = media_id, .task_id = r->task_id};
     struct machine_speakers by = {0};
-    bool corrections = false;
-    int rc = has_corrections(st, media_id, &corrections, err);
+    bool corrected = false;
+    int rc = is_corrected(st, media_id, r->task_id, &corrected, err);
 
-    if (rc < 0 || corrections)
-        return rc < 0 ? rc : reading_publish(st, media_id, err);
+    if (rc < 0 || corrected)
+        return rc < 0 ? rc : publish(&p, err);
     rc = heard_speakers(st, media_id, &by, err);
     if (rc == 0)
         rc = heard_sources(st, r->task_id, &by, err);
@@ -540,7 +576,7 @@ int reading_publish_new(struct store *st, int64_t media_id, const struct store_s
     return rc;
 }
 
-/* 1: *media_id is the first behind it of which there is a transcription. */
+/* 1: *media_id is the first behind it of which something may be read. */
 static int next_recording(struct store *st, int64_t *media_id, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -566,7 +602,7 @@ int store_publish_next(struct store *st, int64_t *media_id, bool *changed, struc
     before = sqlite3_total_changes64(st->db);
     rc = next_recording(st, media_id, err);
     if (rc == 1)
-        rc = reading_publish(st, *media_id, err);
+        rc = publish_all(st, *media_id, true, err);
     *changed = sqlite3_total_changes64(st->db) != before;
     rc = db_leave(st, rc, err);
     return rc < 0 ? rc : 0;
@@ -586,7 +622,7 @@ int reading_publish_due(struct store *st, struct err *err)
         int64_t media_id = sqlite3_column_int64(stmt, 0);
 
         sqlite3_reset(stmt);
-        rc = reading_publish(st, media_id, err);
+        rc = publish_all(st, media_id, false, err);
         if (rc < 0)
             return rc;
     }

@@ -283,14 +283,6 @@ int rebuild_rows(const char *heard, const struct rebuild_row *rows, size_t row_c
     return rc;
 }
 
-int rebuilt_add(struct rebuilt *to, const struct rebuild_row *row, struct err *err)
-{
-    struct rebuild_row copy = *row;
-
-    copy.text = keep(to, row->text, row->len, false);
-    return copy.text ? put_row(to, copy, err) : no_memory(err);
-}
-
 void rebuilt_free(struct rebuilt *r)
 {
     for (size_t i = 0; i < r->text_count; i++)

@@ -49,8 +49,6 @@ struct rebuilt { /* owned: rebuilt_free. Texts of rows are its own, or those of 
  * the words of `heard`, all of them are new. ERR_NOMEM. */
 int rebuild_rows(const char *heard, const struct rebuild_row *rows, size_t row_count,
                  const struct rebuild_part *parts, size_t n, struct rebuilt *ret, struct err *err);
-/* Appends a copy of the row. ERR_NOMEM. */
-int rebuilt_add(struct rebuilt *to, const struct rebuild_row *row, struct err *err);
 void rebuilt_free(struct rebuilt *r); /* a zeroed one is fine */
 
 /* What to write in place of `there` for a correction from `said` to `meant`, which may have been

@@ -38,7 +38,7 @@ int enqueue_trouble(struct store *st, const struct request *rq, struct err *err)
 int fixity_note(struct store *st, const struct request *rq, struct request_reply *ret,
                 struct err *err); /* store/requests/fixity.c */
 
-/* store/requests/correct.c; before corrections_settle */
+/* store/requests/correct.c; before reading_publish_due */
 int correct_put(struct store *st, const struct request *rq, struct request_reply *ret,
                 struct err *err);
 int correct_decide(struct store *st, const struct request *rq, struct request_reply *ret,

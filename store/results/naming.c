@@ -307,7 +307,7 @@ int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
     return rc;
 }
 
-int naming_carry(struct store *st, const struct naming *n, int64_t task_id, struct err *err)
+static int carry(struct store *st, const struct naming *n, int64_t task_id, struct err *err)
 {
     struct naming *to = NULL;
     int rc = naming_make(st, task_id, true, &to, err);
@@ -338,7 +338,7 @@ int naming_after(struct store *st, struct naming_change *of, int rc, struct err 
     if (rc >= 0)
         rc = heard_diarization(st, of->media_id, &now, err);
     if (rc == 0 && now && now != of->task_id && of->names)
-        rc = naming_carry(st, of->names, now, err);
+        rc = carry(st, of->names, now, err);
     naming_free(of->names);
     of->names = NULL;
     return rc;

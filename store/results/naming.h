@@ -22,8 +22,6 @@ int naming_of(struct store *st, int64_t task_id, struct naming **ret, struct err
  * a name keeps it. Of a speaker nothing is read. */
 int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
                 const struct result_people *people, struct err *err);
-/* Gives them to the speakers of a diarization that is there. */
-int naming_carry(struct store *st, const struct naming *n, int64_t task_id, struct err *err);
 void naming_free(struct naming *n); /* NULL is fine */
 
 /* Around a change after which another diarization may count: that one's speakers get the names that

@@ -184,6 +184,23 @@ static int put_source(struct store *st, int64_t task_id, uint32_t source, const 
                   task_id, (int64_t)source, label);
 }
 
+/* *ret: its first n sources are what is known of it. Each pass says them again. */
+static int same_sources(struct store *st, int64_t task_id, const struct store_heard *heard,
+                        uint32_t n, bool *ret, struct err *err)
+{
+    struct db_rows rows;
+    uint32_t i = 0;
+
+    *ret = true;
+    db_rows_again(&rows, st, err,
+                  db_cached(st, "SELECT label FROM source WHERE task_id = ? ORDER BY source", err),
+                  "i", task_id);
+    for (; db_rows_next(&rows); i++)
+        *ret = *ret && i < n && strcmp(db_text(rows.stmt, 0), heard->sources[i].label) == 0;
+    *ret = *ret && i == n;
+    return db_rows_end(&rows);
+}
+
 /* Of a task that hears the mix alone, other things are left out than of one that hears each source
  * apart. */
 static int task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,
@@ -191,11 +208,11 @@ static int task_heard(struct store *st, int64_t task_id, const struct store_hear
 {
     sqlite3_stmt *stmt = NULL;
     const char *left_out = "";
-    bool apart, other, had;
+    bool apart, other, same = false;
+    int64_t media_id;
     int rc = db_first(st, &stmt, err,
                       "SELECT s." DB_TRANSCRIBES " OR s." DB_SETTLES ", ifnull(t.left_out, ''), "
-                      "EXISTS (SELECT 1 FROM source WHERE task_id = ?1) "
-                      "FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id "
+                      "t.media_id FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id "
                       "WHERE t.task_id = ?1",
                       "i", task_id);
 
@@ -205,17 +222,23 @@ static int task_heard(struct store *st, int64_t task_id, const struct store_hear
     if (apart ? heard->left_out : heard->mix_left_out)
         left_out = apart ? heard->left_out : heard->mix_left_out;
     other = strcmp(db_text(stmt, 1), left_out) != 0;
-    had = sqlite3_column_int(stmt, 2);
+    media_id = sqlite3_column_int64(stmt, 2);
     sqlite3_reset(stmt);
     rc = 0;
     if (other)
         rc = db_run(st, err, "UPDATE task SET left_out = nullif(?2, '') WHERE task_id = ?1", "it",
                     task_id, left_out);
-    if (rc == 0 && had)
-        rc = db_run(st, err, "DELETE FROM source WHERE task_id = ?", "i", task_id);
+    if (rc == 0)
+        rc = same_sources(st, task_id, heard, apart ? heard->count : 0, &same, err);
+    if (rc < 0 || same)
+        return rc;
+    rc = db_run(st, err, "DELETE FROM source WHERE task_id = ?", "i", task_id);
     for (uint32_t i = 0; apart && i < heard->count && rc == 0; i++)
         rc = put_source(st, task_id, i + 1, heard->sources[i].label, err);
-    return rc;
+    /* Whose a segment is follows from its source's label. */
+    if (rc == 0)
+        rc = reading_due(st, media_id, err);
+    return rc < 0 ? rc : reading_publish_due(st, err);
 }
 
 int store_task_heard(struct store *st, int64_t task_id, const struct store_heard *heard,

@@ -128,6 +128,7 @@ static char *reading_of(void)
     static const char sql[] =
         "SELECT group_concat(x, char(10)) FROM (SELECT json_array(t.stage_id, g.seq, g.idx, "
         "g.part, g.start_ms, g.end_ms, g.text, g.heard, g.avg_logprob, g.reason, "
+        "g.language, g.attempts, g.temperature, g.no_speech_prob, g.speech_prob, g.source, "
         "(SELECT label FROM speaker k WHERE k.speaker_id = g.speaker_id), (SELECT json_group_array("
         "json_array(w.start_ms, w.end_ms, w.text, w.probability, (SELECT label FROM speaker k "
         "WHERE k.speaker_id = w.speaker_id))) FROM (SELECT * FROM word w WHERE w.segment_id = "

@@ -115,7 +115,6 @@ TEST(words_around)
                                       {"blue", 4, 200, 290}, {"no", 2, 300, 390},
                                       {"sea", 3, 400, 490},  {"no", 2, 1100, 1190}};
     const struct match_wanted wanted[] = {{"no", "red", "blue", 290}, {"no", "so red", "", 1100}};
-    bool is = false;
 
     assert_ok(match_make(near, 6, MATCH_FOLDED, &m, &e), e);
     assert_ok(match(m, wanted, 2, NULL, f, &e), e);
@@ -125,12 +124,6 @@ TEST(words_around)
     assert_true(match_better(&f[0], &f[1]) && !match_better(&f[1], &f[0]));
     assert_true(match_better(&f[0], &(struct match_found){0}));
     assert_false(match_better(&(struct match_found){0}, &(struct match_found){0}));
-    assert_ok(match_at(m, "No. Blue", (struct match_place){1, 2}, &is, &e), e);
-    assert_true(is);
-    assert_ok(match_at(m, "no blue", (struct match_place){3, 2}, &is, &e), e);
-    assert_false(is);
-    assert_ok(match_at(m, "no", (struct match_place){1, 2}, &is, &e), e);
-    assert_false(is);
     match_free(m);
 }
 
@@ -139,15 +132,13 @@ static int all_of_it(void *arg, struct err *err)
     const struct match_wanted wanted[] = {{"a \u00e9", "x", "y z", 0}, {"b", "", "", 900}};
     struct word_matcher *m = NULL;
     struct match_found f[2];
-    bool taken[MOST] = {0}, is;
+    bool taken[MOST] = {0};
     int rc;
 
     (void)arg;
     rc = match_make(list, count, MATCH_BARE, &m, err);
     if (rc == 0)
         rc = match(m, wanted, 2, taken, f, err);
-    if (rc == 0)
-        rc = match_at(m, "b", (struct match_place){2, 1}, &is, err);
     match_free(m);
     return rc;
 }

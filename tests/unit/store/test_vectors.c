@@ -519,7 +519,7 @@ TEST(as_one_by_one_in_a_scope)
         indexed += !q.no_file && count_of(sql) > 20000 && strlen(where) > 20;
     }
     assert_true(indexed > 20 && index_inode() != 0);
-    catalog_close(st);
+    catalog_close_by_hand(st);
 }
 
 static int64_t stage_found(struct store *st)
