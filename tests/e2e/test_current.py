@@ -121,7 +121,7 @@ class TwoEvenings(Evenings):
         lines = self.nightshift("show", RECORDINGS[0], status=0).out.splitlines()
         self.assertEqual([], [line for line in lines if len(line) > 80 and "/" not in line])
         said = " ".join(" ".join(lines).split())
-        self.assertIn("wav, nothing is asked for Its", said)
+        self.assertIn("wav, nothing is asked for ", said)
         self.assertIn("Its transcript was removed, or left out when it was enqueued. `nightshift enqueue` of it", said)
         self.assertIn("was removed, or left out", self.nightshift("show", RECORDINGS[0], "--json", status=0).err)
         said = " ".join(self.nightshift("search", "zebra", status=0).out.split())
