@@ -49,12 +49,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Counts what was sent."""
         for at in range(0, len(body), 65536):
             piece = body[at:at + 65536]
+            self.hub.sent += len(piece)  # first: whoever has it may ask at once
             try:
                 self.wfile.write(piece)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True
                 return
-            self.hub.sent += len(piece)
 
     def cut(self, body, n):
         """Promises all of the body, sends n bytes of it and hangs up."""

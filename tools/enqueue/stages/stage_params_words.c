@@ -63,6 +63,8 @@ void stage_params_words(const char *stage, const char *params_json, struct buf *
     const void *asked = t && t->asked ? t->asked : t ? t->defaults : NULL;
     json_t *usual = t ? other_than(t, t->defaults, asked) : NULL; /* some are always written */
     json_t *o = t ? unusual(t, asked, params_json) : NULL, *v;
+    /* Beside a transcription another stage hears what that hears, alone by its own defaults. */
+    json_t *alone = t && kind != &stage_transcribe ? other_than(t, asked, t->defaults) : NULL;
     const char *key;
     unsigned n = 0;
 
@@ -71,7 +73,8 @@ void stage_params_words(const char *stage, const char *params_json, struct buf *
     json_object_foreach(o, key, v)
     {
         if (strcmp(key, "vad_hash") == 0 || strcmp(key, "source") == 0 || json_is_false(v) ||
-            json_equal(v, json_object_get(usual, key)))
+            json_equal(v, json_object_get(usual, key)) ||
+            json_equal(v, json_object_get(alone, key)))
             continue;
         if (n++ >= SHOWN)
             continue;
@@ -84,5 +87,6 @@ void stage_params_words(const char *stage, const char *params_json, struct buf *
     if (n)
         buf_printf(out, ")");
     json_decref(usual);
+    json_decref(alone);
     json_decref(o);
 }
