@@ -376,7 +376,8 @@ class Killed(Stages):
         self.assertTrue(want[1] and want[2])
         os.remove(self.catalog)
         self.enqueue("--no-transcribe", "--diarize", "--sounds", self.archive)
-        self.kill_when("SELECT count(*) FROM voice")
+        # Voices go when their recording is settled, which may be before anybody looks: shards stay.
+        self.kill_when("SELECT (SELECT count(*) FROM voice) + (SELECT count(*) FROM shard)")
         self.kill_when("SELECT count(*) FROM task WHERE waits = 'settling' OR state = 'done'")
         self.kill_when("SELECT count(*) >= 2 FROM task WHERE state = 'done'")
         self.kill_when("SELECT count(*) FROM sound")
