@@ -31,15 +31,17 @@ static void task_free(struct run_task *t)
 void backlog_drop(struct run *run, int64_t task)
 {
     planner_task_remove(run->planner, task);
-    task_free(idmap_remove(&run->tasks, (uint64_t)task));
+    task_free(idmap_remove(&run->backlog.tasks, (uint64_t)task));
 }
 
 void backlog_end_stage(struct run *run)
 {
-    if (run->has_stage)
-        store_stage_row_free(&run->stage);
-    run->has_stage = false;
-    memset(&run->stage, 0, sizeof(run->stage));
+    struct backlog *b = &run->backlog;
+
+    if (b->has_stage)
+        store_stage_row_free(&b->stage);
+    b->has_stage = false;
+    memset(&b->stage, 0, sizeof(b->stage));
 }
 
 void backlog_free(struct run *run)
@@ -47,18 +49,16 @@ void backlog_free(struct run *run)
     struct run_task *t;
     size_t at = 0;
 
-    while ((t = idmap_next(&run->tasks, &at)))
+    while ((t = idmap_next(&run->backlog.tasks, &at)))
         task_free(t);
-    idmap_free(&run->tasks);
-    idmap_free(&run->deaths);
+    idmap_free(&run->backlog.tasks);
     backlog_end_stage(run);
-    free(run->aside);
 }
 
 void backlog_rescan(struct run *run)
 {
-    run->cursor = INT64_MIN;
-    run->exhausted = run->overtaken;
+    run->backlog.cursor = INT64_MIN;
+    run->backlog.exhausted = run->backlog.overtaken;
     run_touch(run);
 }
 
@@ -143,7 +143,7 @@ static void take(struct run *run, struct store_task *t)
     struct err err = {0};
     int rc;
 
-    if (run->kind.passage_chars) { /* one shard, and a short one, however long was spoken */
+    if (run->backlog.kind.passage_chars) { /* one shard, and a short one, however long was spoken */
         p.shards_total = t->shards_total = 1;
         p.duration_ms = PASSAGES_MS;
         p.size_bytes = 0;
@@ -155,14 +155,14 @@ static void take(struct run *run, struct store_task *t)
     rt->t = *t;
     memset(t, 0, sizeof(*t));
     rt->shown = backlog_shown(&rt->t);
-    if (!rt->shown || idmap_put(&run->tasks, (uint64_t)p.id, rt)) {
+    if (!rt->shown || idmap_put(&run->backlog.tasks, (uint64_t)p.id, rt)) {
         err_set(&err, ERR_NOMEM, "no memory for the backlog");
         goto fail;
     }
     rc = planner_task_add(run->planner, &p, &err);
     if (rc == 0)
         return;
-    idmap_remove(&run->tasks, (uint64_t)p.id);
+    idmap_remove(&run->backlog.tasks, (uint64_t)p.id);
     if (rc == 1) {
         finish_odd(run, &rt->t);
         run_note_unsettled(run);
@@ -184,6 +184,7 @@ fail:
 /* One page; false when nothing further can be read now. */
 static bool read_page(struct run *run)
 {
+    struct backlog *b = &run->backlog;
     struct store_task page[PAGE];
     struct err err = {0};
     size_t n = 0, i;
@@ -191,38 +192,38 @@ static bool read_page(struct run *run)
     /* What is not written yet would be read as still to do. */
     if (!run_flush(run))
         return false;
-    if (store_runnable(run->st, run->stage.stage_id, run->cursor, clock_wall_ms(), page, PAGE, &n,
+    if (store_runnable(run->st, b->stage.stage_id, b->cursor, clock_wall_ms(), page, PAGE, &n,
                        &err)) {
         err_prefix(&err, "reading what is to be done");
         run_fail(run, &err);
         return false;
     }
     for (i = 0; i < n; i++) {
-        run->cursor = page[i].turn;
+        b->cursor = page[i].turn;
         if (run->failure.code || planner_task_known(run->planner, page[i].task_id))
             store_task_free(&page[i]);
         else
             take(run, &page[i]);
     }
-    run->exhausted = n < PAGE;
-    return !run->exhausted && !run->failure.code;
+    b->exhausted = n < PAGE;
+    return !b->exhausted && !run->failure.code;
 }
 
 /* Takes over what *row owns, and of the others what may listen. */
 static void begin_stage(struct run *run, struct store_stage_row *row, struct store_stage_row *rows,
                         size_t n)
 {
-    bool had = run->has_stage;
+    struct backlog *b = &run->backlog;
+    bool had = b->has_stage;
 
     backlog_end_stage(run);
-    run->stage = *row;
+    b->stage = *row;
     memset(row, 0, sizeof(*row));
-    run->has_stage = true;
-    memset(&run->kind, 0, sizeof(run->kind));
+    b->has_stage = true;
+    memset(&b->kind, 0, sizeof(b->kind));
     if (run->o->stage)
-        run->o->stage(run->stage.name, run->stage.params_json, &run->kind);
-    report_event(run, LOG_INFO, "stage %s: loading the model %s", run->stage.name,
-                 run->stage.model);
+        run->o->stage(b->stage.name, b->stage.params_json, &b->kind);
+    report_event(run, LOG_INFO, "stage %s: loading the model %s", b->stage.name, b->stage.model);
     tracks_choose(run, rows, n);
     figures_begin_stage(run);
     if (had)
@@ -239,7 +240,7 @@ static bool choose_stage(struct run *run)
     struct err err = {0};
     size_t n = 0, i, pick = 0;
 
-    run->overtaken = false;
+    run->backlog.overtaken = false;
     if (!run_flush(run))
         return false;
     if (store_stages_runnable(run->st, clock_wall_ms(), &rows, &n, &err)) {
@@ -249,7 +250,7 @@ static bool choose_stage(struct run *run)
     }
     while (pick < n && run_is_aside(run, rows[pick].stage_id))
         pick++;
-    if (pick < n && !(run->has_stage && run->stage.stage_id == rows[pick].stage_id))
+    if (pick < n && !(run->backlog.has_stage && run->backlog.stage.stage_id == rows[pick].stage_id))
         begin_stage(run, &rows[pick], rows, n);
     for (i = 0; i < n; i++)
         store_stage_row_free(&rows[i]);
@@ -262,9 +263,10 @@ static bool choose_stage(struct run *run)
 
 double backlog_unread(const struct run *run)
 {
-    const struct store_totals *t = &run->totals;
-    uint64_t settled = run->tasks_done - run->totals_done + run->tasks_failed - run->totals_failed;
-    uint64_t here = run->tasks.count + settled;
+    const struct store_totals *t = &run->figures.totals;
+    uint64_t settled = run->figures.tasks_done - run->figures.totals_done +
+                       run->figures.tasks_failed - run->figures.totals_failed;
+    uint64_t here = run->backlog.tasks.count + settled;
     struct rate_backlog b = {
         .known_left_ms = t->audio_left_ms,
         .tasks_unknown = t->tasks_unknown,
@@ -273,7 +275,7 @@ double backlog_unread(const struct run *run)
     };
     int64_t left = rate_left_ms(&b);
 
-    if (run->exhausted || t->tasks_pending <= here)
+    if (run->backlog.exhausted || t->tasks_pending <= here)
         return 0;
     /* A shard each where no length is known. */
     return (double)(t->tasks_pending - here) *
@@ -288,20 +290,22 @@ static size_t due(const struct run *run)
 
 bool backlog_refill(struct run *run)
 {
-    if (!run->has_stage) { /* what one that was put aside has left must be gone first */
+    struct backlog *b = &run->backlog;
+
+    if (!b->has_stage) { /* what one that was put aside has left must be gone first */
         if (run_leased(run) || (planner_queued(run->planner) && !backlog_forget_queued(run)) ||
             !choose_stage(run))
             return false;
     }
     if (due(run) < QUEUE_LOW)
-        while (!run->exhausted && due(run) < QUEUE_HIGH && read_page(run))
+        while (!b->exhausted && due(run) < QUEUE_HIGH && read_page(run))
             ;
     if (planner_queued(run->planner) || run_leased(run) || run->failure.code)
         return planner_queued(run->planner) > 0;
     /* The stage is through, for now: another one, or the same with what has become due. */
-    if (!run->exhausted || !choose_stage(run))
+    if (!b->exhausted || !choose_stage(run))
         return false;
-    while (!run->exhausted && due(run) < QUEUE_HIGH && read_page(run))
+    while (!b->exhausted && due(run) < QUEUE_HIGH && read_page(run))
         ;
     return planner_queued(run->planner) > 0;
 }
@@ -310,6 +314,7 @@ bool backlog_refill(struct run *run)
 
 bool backlog_forget_queued(struct run *run)
 {
+    struct backlog *b = &run->backlog;
     struct idmap rest = IDMAP_INIT;
     struct run_task *t;
     struct err err = {0};
@@ -319,7 +324,7 @@ bool backlog_forget_queued(struct run *run)
         return false;
     planner_forget_queued(run->planner);
     /* Those that the planner does not know any more had no lease. */
-    while ((t = idmap_next(&run->tasks, &at)))
+    while ((t = idmap_next(&b->tasks, &at)))
         if (planner_task_known(run->planner, t->t.task_id) &&
             idmap_put(&rest, (uint64_t)t->t.task_id, t)) {
             idmap_free(&rest);
@@ -328,11 +333,11 @@ bool backlog_forget_queued(struct run *run)
             return false;
         }
     at = 0;
-    while ((t = idmap_next(&run->tasks, &at)))
+    while ((t = idmap_next(&b->tasks, &at)))
         if (!idmap_get(&rest, (uint64_t)t->t.task_id))
             task_free(t);
-    idmap_free(&run->tasks);
-    run->tasks = rest;
+    idmap_free(&b->tasks);
+    b->tasks = rest;
     backlog_rescan(run);
     return true;
 }
@@ -361,28 +366,29 @@ static bool is_overtaken(struct run *run, struct err *err)
     int64_t now = clock_wall_ms(), first = first_stage(run, err);
     int theirs = 0, ours = 0;
 
-    return first && first != run->stage.stage_id &&
+    return first && first != run->backlog.stage.stage_id &&
            store_first_priority(run->st, first, now, &theirs, err) == 0 &&
-           store_first_priority(run->st, run->stage.stage_id, now, &ours, err) == 0 &&
+           store_first_priority(run->st, run->backlog.stage.stage_id, now, &ours, err) == 0 &&
            ours >= STORE_LOW && theirs > ours;
 }
 
 void backlog_overtake(struct run *run)
 {
+    struct backlog *b = &run->backlog;
     struct err err = {0};
     struct run_task *t;
     bool overtaken;
     size_t at = 0;
 
-    if (!run->has_stage || !run_flush(run))
+    if (!b->has_stage || !run_flush(run))
         return;
     overtaken = is_overtaken(run, &err);
     if (err.code)
         run_fail(run, &err);
     if (!overtaken || !backlog_forget_queued(run))
         return;
-    run->overtaken = run->exhausted = true;
-    while ((t = idmap_next(&run->tasks, &at))) {
+    b->overtaken = b->exhausted = true;
+    while ((t = idmap_next(&b->tasks, &at))) {
         t->stopping = true;
         lease_revoke_at_checkpoint(run, t->t.task_id);
     }
@@ -395,7 +401,7 @@ void backlog_recheck(struct run *run, bool cancel)
 
     if (!backlog_forget_queued(run))
         return;
-    while ((t = idmap_next(&run->tasks, &at))) {
+    while ((t = idmap_next(&run->backlog.tasks, &at))) {
         if (t->stopping || planner_task_complete(run->planner, t->t.task_id) ||
             still_wanted(run, &t->t))
             continue;

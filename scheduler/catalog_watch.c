@@ -11,10 +11,10 @@
 /* What is committed from here on would be gone with the last who has the file open. */
 void catalog_watch_place(struct run *run)
 {
-    if (run->astray.code || store_in_place(run->st, &run->astray) == 0)
+    if (run->catalog.astray.code || store_in_place(run->st, &run->catalog.astray) == 0)
         return;
-    report_event(run, LOG_ERROR, "%s; stopping", run->astray.msg);
-    run_fail(run, &run->astray);
+    report_event(run, LOG_ERROR, "%s; stopping", run->catalog.astray.msg);
+    run_fail(run, &run->catalog.astray);
 }
 
 static void tell_of_log(struct run *run, bool waiting, uint64_t log_bytes, uint64_t free_bytes)
@@ -59,9 +59,9 @@ void catalog_watch_log(struct run *run, int64_t now)
     uint64_t log_bytes, free_bytes, all_bytes;
     struct err err = {0};
 
-    if (now < run->room_due_ms || run->mode == RUN_ENDING)
+    if (now < run->catalog.room_due_ms || run->turn.mode == RUN_ENDING)
         return;
-    run->room_due_ms = now + run->tune.room_ms;
+    run->catalog.room_due_ms = now + run->tune.room_ms;
     log_bytes = store_log_bytes(run->st);
     /* That it could not be emptied its length tells, and what else is wrong the next commit. */
     if (log_bytes > limits.log_bytes && store_log_empty(run->st, &err) == 0)
@@ -70,7 +70,7 @@ void catalog_watch_log(struct run *run, int64_t now)
         return;
     if (limits.full_bytes > all_bytes / 20) /* a small disk is no reason to wait */
         limits.full_bytes = all_bytes / 20;
-    switch (room_look(&run->room, &limits, log_bytes, free_bytes)) {
+    switch (room_look(&run->catalog.room, &limits, log_bytes, free_bytes)) {
     case ROOM_HELD:
         tell_of_log(run, false, log_bytes, free_bytes);
         break;
@@ -96,15 +96,16 @@ void catalog_watch_rescue(struct run *run)
     char *path = NULL;
 
     if (store_rescue(run->st, &path, &err) == 0)
-        err_set(&run->failure, run->astray.code,
+        err_set(&run->failure, run->catalog.astray.code,
                 "%s; the whole catalog, with what this run did, is now in '%s' beside it: move "
                 "that to the catalog's place%s and try again",
-                run->astray.msg, strrchr(path, '/') + 1,
-                run->astray.code == ERR_CHANGED ? " (what lies there, with its -wal, away first)"
-                                                : "");
+                run->catalog.astray.msg, strrchr(path, '/') + 1,
+                run->catalog.astray.code == ERR_CHANGED
+                    ? " (what lies there, with its -wal, away first)"
+                    : "");
     else
-        err_set(&run->failure, run->astray.code,
-                "%s, and what this run did could not be saved beside it: %s", run->astray.msg,
-                err.msg);
+        err_set(&run->failure, run->catalog.astray.code,
+                "%s, and what this run did could not be saved beside it: %s",
+                run->catalog.astray.msg, err.msg);
     free(path);
 }

@@ -5,7 +5,8 @@
 
 #include "scheduler/run/run.h"
 
-/* Is the file still where it was opened? Else run->astray says how not, and the run has failed. */
+/* Is the file still where it was opened? Else run->catalog.astray says how not, and the run has
+ * failed. */
 void catalog_watch_place(struct run *run);
 void catalog_watch_log(struct run *run, int64_t now_ms); /* monotonic */
 /* Of one that is astray, at the run's end. */

@@ -22,9 +22,9 @@ static struct run_lease *lease_new(struct run *run, const struct planner_step *s
     struct planner_ended e;
     struct err err = {0};
 
-    if (l && idmap_put(&run->leases, s->lease, l) == 0) {
+    if (l && idmap_put(&run->dispatch.leases, s->lease, l) == 0) {
         l->id = s->lease;
-        l->task = idmap_get(&run->tasks, (uint64_t)s->task);
+        l->task = idmap_get(&run->backlog.tasks, (uint64_t)s->task);
         l->worker = s->worker;
         l->first = s->first;
         l->last = l->granted = s->last;
@@ -39,7 +39,7 @@ static struct run_lease *lease_new(struct run *run, const struct planner_step *s
 
 void dispatch_close(struct run *run, struct run_lease *l)
 {
-    idmap_remove(&run->leases, l->id);
+    idmap_remove(&run->dispatch.leases, l->id);
     tracks_drop(run, l);
     free(l);
 }
@@ -49,11 +49,11 @@ void dispatch_free(struct run *run)
     struct run_lease *l;
     size_t at = 0;
 
-    while ((l = idmap_next(&run->leases, &at))) {
+    while ((l = idmap_next(&run->dispatch.leases, &at))) {
         tracks_drop(run, l);
         free(l);
     }
-    idmap_free(&run->leases);
+    idmap_free(&run->dispatch.leases);
 }
 
 /* -------------------------------------------------------------------------------- to workers */
@@ -102,9 +102,9 @@ static bool add_passages(struct run *run, struct run_lease *l, struct msg_lease 
 /* A large one may keep the run silent for long: which it is, is said before. */
 static void say_first(struct run *run, const struct run_task *t)
 {
-    if (!run->named)
+    if (!run->dispatch.named)
         report_event(run, LOG_INFO, "beginning with %s", t->shown);
-    run->named = true;
+    run->dispatch.named = true;
 }
 
 /* With all of its tracks, or where that is too much with the first alone. False: that is too long,
@@ -125,7 +125,7 @@ static void send_lease(struct run *run, const struct planner_step *s)
 {
     struct run_lease *l = lease_new(run, s);
     const struct run_task *t = l ? l->task : NULL;
-    struct run_worker *w = &run->workers[s->worker];
+    struct run_worker *w = &run->devices.workers[s->worker];
     struct buf b = BUF_INIT;
     struct msg_track tracks[SETUP_MAX_STAGES];
     struct msg_lease m;
@@ -145,7 +145,7 @@ static void send_lease(struct run *run, const struct planner_step *s)
         .nth = t->t.nth,
         .size_bytes = t->t.size_bytes,
         /* Only who reads to the end can have read the whole. */
-        .want_hash = !t->t.has_hash && s->last == UINT32_MAX && !run->kind.passage_chars,
+        .want_hash = !t->t.has_hash && s->last == UINT32_MAX && !run->backlog.kind.passage_chars,
         .shard_ms = run->o->shard_ms,
         .first = s->first,
         .last = s->last,
@@ -153,7 +153,7 @@ static void send_lease(struct run *run, const struct planner_step *s)
         .tracks = tracks,
     };
     memcpy(m.fingerprint, t->t.fingerprint, sizeof(m.fingerprint));
-    if (run->kind.passage_chars && !add_passages(run, l, &m))
+    if (run->backlog.kind.passage_chars && !add_passages(run, l, &m))
         return;
     log_debug("lease %" PRIu64 ": %s, shards %u to %u%s, to %s", s->lease, t->shown, s->first,
               s->last, s->alone ? ", alone" : "", w->label);

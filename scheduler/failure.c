@@ -57,17 +57,24 @@ bool failure_history(struct run *run, int64_t task, struct retry_failure *ret)
         return false;
     }
     if (ret->deaths == 0) /* none yet, or forgiven by a retry */
-        idmap_remove(&run->deaths, (uint64_t)task);
-    own = (uintptr_t)idmap_get(&run->deaths, (uint64_t)task);
+        idmap_remove(&run->failures.deaths, (uint64_t)task);
+    own = (uintptr_t)idmap_get(&run->failures.deaths, (uint64_t)task);
     ret->deaths_alone = own ? (uint32_t)own - 1 : 0;
-    ret->acquitted = run->acquitted;
+    ret->acquitted = run->failures.acquitted;
     return true;
 }
 
-void failure_over(struct run *run, int64_t task)
+void failure_over(struct failures *f, int64_t task)
 {
-    run->acquitted += idmap_remove(&run->deaths, (uint64_t)task) != NULL;
+    f->acquitted += idmap_remove(&f->deaths, (uint64_t)task) != NULL;
 }
+
+int failure_next_retry(struct run *run, struct err *err)
+{
+    return store_next_retry(run->st, clock_wall_ms(), &run->failures.retry_due_ms, err);
+}
+
+void failure_free(struct failures *f) { idmap_free(&f->deaths); }
 
 static void note_death(struct run *run, int64_t task, const struct retry_decision *d)
 {
@@ -77,9 +84,9 @@ static void note_death(struct run *run, int64_t task, const struct retry_decisio
     run_check(run, ledger_suspect(run->ledger, task, d->deaths, suspect ? d->at_ms : 0, &err),
               &err);
     if (!suspect) {
-        idmap_remove(&run->deaths, (uint64_t)task);
-    } else if (d->own &&
-               idmap_put(&run->deaths, (uint64_t)task, (void *)(uintptr_t)(1 + d->deaths_alone))) {
+        idmap_remove(&run->failures.deaths, (uint64_t)task);
+    } else if (d->own && idmap_put(&run->failures.deaths, (uint64_t)task,
+                                   (void *)(uintptr_t)(1 + d->deaths_alone))) {
         err_set(&err, ERR_NOMEM, "no memory for a failure");
         run_fail(run, &err);
     }
@@ -115,8 +122,8 @@ void failure_record(struct run *run, const struct failure *f, const struct retry
 
         progress_span(d->at_ms - clock_wall_ms(), wait);
         report_event(run, LOG_INFO, "%s: %s; again in %s", f->shown, d->message, wait);
-        if (d->at_ms < run->retry_due_ms)
-            run->retry_due_ms = d->at_ms;
+        if (d->at_ms < run->failures.retry_due_ms)
+            run->failures.retry_due_ms = d->at_ms;
     }
 }
 

@@ -12,7 +12,10 @@ void failure_clear(struct run_task *t);
 
 /* What is known of a task's failures before this one. False: the run has failed. */
 bool failure_history(struct run *run, int64_t task, struct retry_failure *ret);
-void failure_over(struct run *run, int64_t task); /* it is done after all */
+void failure_over(struct failures *f, int64_t task); /* it is done after all */
+/* Reads anew when the next of them is to be tried again: run->failures.retry_due_ms. */
+int failure_next_retry(struct run *run, struct err *err);
+void failure_free(struct failures *f);
 
 /* A failure as retry_decide has judged it (SUSPECT, AGAIN or FAIL): noted and told. */
 struct failure {

@@ -17,7 +17,7 @@
 static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct run_lease **ret,
                      struct err *err)
 {
-    struct run_lease *l = *ret = idmap_get(&w->process.run->leases, lease);
+    struct run_lease *l = *ret = idmap_get(&w->process.run->dispatch.leases, lease);
 
     if (!l)
         log_debug("%s: lease %" PRIu64 " is over", w->label, lease);
@@ -45,7 +45,7 @@ bool intake_media(struct run_worker *w, const struct msg_media *m, struct err *e
 
     if (!lease_of(w, m->lease_id, m->media_id, &l, err))
         return false;
-    if (!l || run->kind.passage_chars)
+    if (!l || run->backlog.kind.passage_chars)
         return true;
     run_check(run, ledger_media(run->ledger, m, err), err);
     note_heard(run, &l->task->t, m);
@@ -112,7 +112,7 @@ static bool first_done(struct run_worker *w, struct run_lease *l, struct msg_sha
         return false;
     restart_result(&w->process.restart);
     figures_heard(run, t, m->end_ms - m->start_ms);
-    w->stretch.audio_ms += m->end_ms - m->start_ms;
+    diary_heard(&w->diary, m->end_ms - m->start_ms);
     rc = ledger_passages(run->ledger, t->t.task_id, w->device, m, t->passages, err);
     t->passages = NULL; /* they are the ledger's */
     t->passage_count = 0;
@@ -182,7 +182,7 @@ bool intake_lease_end(struct run_worker *w, const struct msg_lease_end *m, struc
     if (rc)
         return false;
     if (m->reached_end) {
-        if (!run->kind.passage_chars) /* else nobody listened to it */
+        if (!run->backlog.kind.passage_chars) /* else nobody listened to it */
             run_check(run, ledger_media_end(run->ledger, m, err), err);
         if (!take_total(run, l, m->shards, err))
             return false;
@@ -208,7 +208,7 @@ static bool held_alone(const struct run *run, const uint64_t *ids, size_t n, int
     bool alone = n > 0;
 
     for (size_t i = 0; i < n; i++) {
-        const struct run_lease *l = idmap_get(&run->leases, ids[i]);
+        const struct run_lease *l = idmap_get(&run->dispatch.leases, ids[i]);
         int64_t of = l->task->t.task_id;
 
         alone = alone && l->track_count == 0 && (i == 0 || of == *task);
@@ -220,7 +220,7 @@ static bool held_alone(const struct run *run, const uint64_t *ids, size_t n, int
 static bool had_tracks(const struct run *run, const uint64_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct run_lease *l = idmap_get(&run->leases, ids[i]);
+        const struct run_lease *l = idmap_get(&run->dispatch.leases, ids[i]);
 
         if (l->track_count)
             return true;
@@ -264,7 +264,7 @@ void intake_worker_lost(struct run_worker *w, int code, const char *message,
     }
     diary_work(run);
     for (i = 0; i < n; i++) {
-        struct run_lease *l = idmap_get(&run->leases, ids[i]);
+        struct run_lease *l = idmap_get(&run->dispatch.leases, ids[i]);
         struct run_task *t = l->task;
         struct planner_ended e;
 

@@ -13,9 +13,9 @@
 
 void loop_turn_end(struct run *run, bool at_once)
 {
-    run->mode = RUN_ENDING;
+    run->turn.mode = RUN_ENDING;
     if (at_once) {
-        processes_kill(run);
+        processes_kill(&run->processes);
     } else {
         worker_pool_leave(run);
         settle_leave(run);
@@ -25,20 +25,26 @@ void loop_turn_end(struct run *run, bool at_once)
 
 void loop_turn_hold(struct run *run)
 {
-    const bool hold = run->paused || run->shut;
+    const bool hold = run->turn.paused || run->hours.shut;
 
-    if (hold && run->mode == RUN_GOING) {
-        run->mode = RUN_PAUSED;
+    if (hold && run->turn.mode == RUN_GOING) {
+        run->turn.mode = RUN_PAUSED;
         worker_pool_drain(run);
-    } else if (!hold && run->mode == RUN_PAUSED) {
-        run->mode = RUN_GOING;
+    } else if (!hold && run->turn.mode == RUN_PAUSED) {
+        run->turn.mode = RUN_GOING;
     }
     run_touch(run);
 }
 
+void loop_turn_pause(struct run *run, bool paused)
+{
+    run->turn.paused = paused;
+    loop_turn_hold(run);
+}
+
 void loop_turn_stop(struct run *run)
 {
-    run->mode = RUN_DRAINING;
+    run->turn.mode = RUN_DRAINING;
     report_event(run, LOG_INFO, "%s",
                  run_leased(run) || settle_in_hand(run)
                      ? "stopping at a checkpoint: what has begun is finished first (again to "
@@ -54,15 +60,15 @@ static void consider_end(struct run *run)
     if (!run_flush(run) || run->failure.code)
         return;
     if (settle_step(run))
-        run->note = run->room.waiting ? WAITING_FOR_ROOM : "settling";
+        run->turn.note = run->catalog.room.waiting ? WAITING_FOR_ROOM : "settling";
     else if (run->failure.code)
         return;
-    else if (control_server_busy(run->control))
-        run->note = "waiting for an enqueue";
-    else if (run->retry_due_ms != INT64_MAX)
-        run->note = "waiting to try again";
+    else if (control_server_busy(run->control.server))
+        run->turn.note = "waiting for an enqueue";
+    else if (run->failures.retry_due_ms != INT64_MAX)
+        run->turn.note = "waiting to try again";
     else if (run->o->watch)
-        run->note = "waiting for more";
+        run->turn.note = "waiting for more";
     else
         loop_turn_end(run, false);
 }
@@ -71,19 +77,19 @@ static void step_going(struct run *run)
 {
     bool more;
 
-    if (run->trouble_since_ms)
+    if (run->commit.trouble_since_ms)
         return; /* results pile up in memory: take on nothing new */
     settle_step(run);
     more = backlog_refill(run);
-    if (run->failure.code || run->trouble_since_ms)
+    if (run->failure.code || run->commit.trouble_since_ms)
         return;
     if (more || run_leased(run)) {
-        run->note = run->room.waiting ? WAITING_FOR_ROOM : NULL;
-        if (run->room.waiting)
+        run->turn.note = run->catalog.room.waiting ? WAITING_FOR_ROOM : NULL;
+        if (run->catalog.room.waiting)
             return;
         worker_pool_want(run);
         dispatch_all(run);
-    } else if (run->exhausted || !run->has_stage) {
+    } else if (run->backlog.exhausted || !run->backlog.has_stage) {
         consider_end(run);
     }
 }
@@ -91,16 +97,17 @@ static void step_going(struct run *run)
 /* Nobody waits for an evening on which there is nothing to do. */
 static void step_resting(struct run *run)
 {
-    if (run->shut && !run->paused && !run->o->watch && !run_leased(run) && !settle_in_hand(run) &&
-        !control_server_busy(run->control) && run_flush(run) && figures_all_done(run))
+    if (run->hours.shut && !run->turn.paused && !run->o->watch && !run_leased(run) &&
+        !settle_in_hand(run) && !control_server_busy(run->control.server) && run_flush(run) &&
+        figures_all_done(run))
         loop_turn_end(run, false);
 }
 
 static void step(struct run *run)
 {
-    if (run->failure.code && run->mode != RUN_ENDING)
+    if (run->failure.code && run->turn.mode != RUN_ENDING)
         loop_turn_end(run, true);
-    switch (run->mode) {
+    switch (run->turn.mode) {
     case RUN_GOING:
         step_going(run);
         break;
@@ -108,20 +115,21 @@ static void step(struct run *run)
         step_resting(run);
         break;
     case RUN_DRAINING:
-        if (!run_leased(run) && !settle_in_hand(run) && !control_server_working(run->control))
+        if (!run_leased(run) && !settle_in_hand(run) &&
+            !control_server_working(run->control.server))
             loop_turn_end(run, false);
         break;
     case RUN_ENDING:
-        if (processes_all_off(run))
-            uv_stop(&run->loop);
+        if (processes_all_off(&run->processes))
+            uv_stop(&run->loop.uv);
         break;
     }
 }
 
 void loop_turn_steps(struct run *run)
 {
-    for (int i = 0; run->dirty && i < STEPS_MAX; i++) {
-        run->dirty = false;
+    for (int i = 0; run->turn.dirty && i < STEPS_MAX; i++) {
+        run->turn.dirty = false;
         step(run);
     }
 }

@@ -6,8 +6,9 @@
 #include "scheduler/run/run.h"
 
 void loop_turn_steps(struct run *run); /* while it is dirty */
-/* Goes on, or lets go of the devices at a checkpoint, as run->paused and run->shut say. */
+/* Goes on, or lets go of the devices at a checkpoint: as it is paused, and as its hours say. */
 void loop_turn_hold(struct run *run);
+void loop_turn_pause(struct run *run, bool paused); /* the whole catalog is, or is not any more */
 /* What has begun is finished to a checkpoint, and the run ends. */
 void loop_turn_stop(struct run *run);
 /* No more is begun: workers and settlers leave, or are killed; then the loop stops. */

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "scheduler/stage_aside.h"
 #include "scheduler/backlog.h"
+#include "scheduler/failure.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
 #include "scheduler/run/gpu_watch.h"
@@ -23,9 +24,9 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
     bool paused;
     int rc;
 
-    run->totals_at_ms = 0;
+    figures_stale(&run->figures);
     if (type == REQUEST_ENQUEUE_BEGIN || type == REQUEST_RETRY || type == REQUEST_RESUME) {
-        stage_aside_take_back(run);
+        stage_aside_take_back(&run->aside);
         settle_take_back(run);
     }
     if (type != REQUEST_CANCEL && type != REQUEST_RETRY && type != REQUEST_PAUSE &&
@@ -46,17 +47,16 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
     }
     rc = backlog_paused(run, &paused, err);
     if (rc == 0)
-        rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
+        rc = failure_next_retry(run, err);
     if (rc)
         return rc;
-    if (paused && !run->paused)
+    if (paused && !run->turn.paused)
         report_event(run, LOG_INFO,
                      "paused: what has begun is finished; `nightshift resume` goes "
                      "on");
-    else if (!paused && run->paused)
+    else if (!paused && run->turn.paused)
         report_event(run, LOG_INFO, "resumed");
-    run->paused = paused;
-    loop_turn_hold(run);
+    loop_turn_pause(run, paused);
     if (!paused) {
         backlog_recheck(run, type == REQUEST_CANCEL);
         settle_recheck(run);
@@ -69,9 +69,9 @@ static bool wait_for_lock(struct run *run)
 {
     int64_t now = clock_mono_ms();
 
-    if (run->locked_since_ms == 0)
-        run->locked_since_ms = now;
-    return now - run->locked_since_ms < REQUEST_PATIENCE_MS;
+    if (run->control.locked_since_ms == 0)
+        run->control.locked_since_ms = now;
+    return now - run->control.locked_since_ms < REQUEST_PATIENCE_MS;
 }
 
 static int on_request(void *arg, const struct request *rq, struct request_work **work,
@@ -83,18 +83,18 @@ static int on_request(void *arg, const struct request *rq, struct request_work *
     int rc = 0;
 
     run_touch(run);
-    if (run->mode == RUN_ENDING)
+    if (run->turn.mode == RUN_ENDING)
         return err_set(err, ERR_LOCKED, "the run is just ending; try again in a moment");
     if (first)
         rc = request_begin(run->st, rq, work, err);
     if (rc == 0 && !run_flush(run))
-        rc = err_set(err, run->failure.code ? run->failure.code : run->trouble_code,
+        rc = err_set(err, run->failure.code ? run->failure.code : run->commit.trouble_code,
                      "the catalog cannot be written now; see the run's messages");
     if (rc == 0)
         rc = request_step(*work, ret, err);
     if (rc == ERR_LOCKED && wait_for_lock(run))
         return 2;
-    run->locked_since_ms = 0;
+    run->control.locked_since_ms = 0;
     if (rc == 0)
         return follow_request(run, rq->type, ret->counts.vanished > 0, err);
     if (rc < 0 && !first) /* some of it was done */
@@ -104,14 +104,14 @@ static int on_request(void *arg, const struct request *rq, struct request_work *
 
 static void look_at_device(const struct run *run, uint32_t index, struct control_device *ret)
 {
-    const struct run_worker *w = &run->workers[index];
+    const struct run_worker *w = &run->devices.workers[index];
     const struct gpu_sight *s = gpu_watch_sight(w, clock_mono_ms());
 
     diary_device(run, index, ret->name, sizeof(ret->name));
     ret->ready = run_worker_ready(w);
-    ret->left = w->left;
-    if (w->left)
-        utf8_copy(ret->user, sizeof(ret->user), w->user);
+    ret->left = w->way.left;
+    if (w->way.left)
+        utf8_copy(ret->user, sizeof(ret->user), w->way.user);
     ret->percent = s ? s->percent : -1;
     ret->celsius = s && s->celsius != GPU_SIGHT_COLD ? s->celsius : -1;
     ret->milliwatts = s ? s->milliwatts : -1;
@@ -127,22 +127,22 @@ static void on_status(void *arg, struct control_live *ret)
     figures_view(run, &p);
     *ret = (struct control_live){
         .pid = (uint32_t)getpid(),
-        .workers = run->worker_count,
+        .workers = run->devices.count,
         .workers_ready = p.workers_ready,
-        .started_ms = run->started_wall_ms,
+        .started_ms = run->figures.started_wall_ms,
         .audio_done_ms = figures_audio_seen(run),
         .speed = p.speed,
         .low_ms = p.low_ms,
         .high_ms = p.high_ms,
         .work_percent = p.work_percent,
         .work_more = p.work_more,
-        .draining = run->mode == RUN_DRAINING || run->mode == RUN_ENDING,
+        .draining = run->turn.mode == RUN_DRAINING || run->turn.mode == RUN_ENDING,
     };
     utf8_copy(ret->note, sizeof(ret->note), p.note);
     working_hours_text(run, ret->hours);
     if (p.work)
         utf8_copy(ret->work, sizeof(ret->work), p.work);
-    for (uint32_t i = 0; i < run->worker_count && i < CONTROL_DEVICES; i++)
+    for (uint32_t i = 0; i < run->devices.count && i < CONTROL_DEVICES; i++)
         look_at_device(run, i, &ret->device[ret->devices++]);
 }
 
@@ -155,6 +155,6 @@ void run_control_start(struct run *run)
     struct err err = {0};
 
     /* Some file systems have no sockets; the run is worth more than its remote control. */
-    if (control_server_start(&run->loop, run->o->catalog, &h, &run->control, &err))
+    if (control_server_start(&run->loop.uv, run->o->catalog, &h, &run->control.server, &err))
         log_warn("other commands cannot reach this run: %s", err.msg);
 }

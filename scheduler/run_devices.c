@@ -15,15 +15,15 @@ static int add_worker(struct run *run, const struct device *d, struct err *err)
 {
     struct run_worker *p, *w;
 
-    if (run->worker_count == PLANNER_MAX_WORKERS)
+    if (run->devices.count == PLANNER_MAX_WORKERS)
         return err_set(err, ERR_USAGE, "more than %u devices", PLANNER_MAX_WORKERS);
-    p = realloc(run->workers, (run->worker_count + 1) * sizeof(*p));
+    p = realloc(run->devices.workers, (run->devices.count + 1) * sizeof(*p));
     if (!p)
         return err_set(err, ERR_NOMEM, "no memory for the workers");
-    run->workers = p;
-    w = &p[run->worker_count];
+    run->devices.workers = p;
+    w = &p[run->devices.count];
     memset(w, 0, sizeof(*w));
-    w->index = run->worker_count++;
+    w->index = run->devices.count++;
     snprintf(w->device, sizeof(w->device), "%s", d->name);
     return 0;
 }
@@ -32,11 +32,11 @@ static void label_workers(struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; i < run->worker_count; i++) {
-        struct run_worker *w = &run->workers[i];
-        const char *label = run->devices->list[i].label;
+    for (i = 0; i < run->devices.count; i++) {
+        struct run_worker *w = &run->devices.workers[i];
+        const char *label = run->devices.picked->list[i].label;
 
-        if (run->worker_count == 1)
+        if (run->devices.count == 1)
             snprintf(w->label, sizeof(w->label), "worker %s", label);
         else
             snprintf(w->label, sizeof(w->label), "worker %u (%s)", i + 1, label);
@@ -51,7 +51,7 @@ int run_devices_init(struct run *run, struct err *err)
     uint32_t i;
     int rc = 0;
 
-    run->devices = picked;
+    run->devices.picked = picked;
     if (!all || !picked) {
         free(all);
         return err_set(err, ERR_NOMEM, "no memory for the devices");
@@ -72,9 +72,15 @@ int run_devices_init(struct run *run, struct err *err)
     return rc;
 }
 
+void run_devices_free(struct run_devices *d)
+{
+    free(d->workers);
+    free(d->picked);
+}
+
 void run_devices_say(struct run *run)
 {
-    const struct devices *d = run->devices;
+    const struct devices *d = run->devices.picked;
     const char *list = run->o->devices;
     bool any = !list || !list[0] || strcmp(list, "auto") == 0;
     uint32_t i;

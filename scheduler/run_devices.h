@@ -7,6 +7,7 @@
 
 /* Finds and picks the devices, and makes a worker for each. Starts nothing that stays. */
 int run_devices_init(struct run *run, struct err *err);
+void run_devices_free(struct run_devices *d);
 void run_devices_say(struct run *run); /* warnings, and why no GPU works */
 
 #endif

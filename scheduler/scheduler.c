@@ -11,6 +11,8 @@
 #include "scheduler/backlog.h"
 #include "scheduler/catalog_watch.h"
 #include "scheduler/dispatch.h"
+#include "scheduler/failure.h"
+#include "scheduler/stage_aside.h"
 #include "scheduler/rest/make_way.h"
 #include "scheduler/run_control.h"
 #include "scheduler/run/diary.h"
@@ -27,6 +29,7 @@
 #include "scheduler/loop_turn.h"
 #include "scheduler/worker_pool.h"
 #include "scheduler/rest/working_hours.h"
+#include "store/lock.h"
 #include "store/log_file.h"
 
 #define SILENCE_MS 30000u
@@ -37,7 +40,7 @@ static void on_durable(void *arg, int64_t task, int64_t audio_ms)
 
     (void)task;
     (void)audio_ms;
-    run->shards_done++;
+    figures_shard_durable(&run->figures);
 }
 
 /* What a task cannot do without has made it fail; of several, the first. */
@@ -50,7 +53,7 @@ static void on_refused(void *arg, int64_t task, const struct err *err)
     report_event(run, LOG_ERROR, "the catalog refused a result of task %lld: %s", (long long)task,
                  err->msg);
     run_check(run, store_task_failed_media(run->st, task, &media, &why), &why);
-    if (media && !idmap_get(&run->failed, (uint64_t)media))
+    if (media && !idmap_get(&run->figures.failed, (uint64_t)media))
         figures_failed(run, media, err->msg);
 }
 
@@ -61,18 +64,17 @@ static void on_prepare(uv_prepare_t *prepare)
     struct run *run = prepare->data;
 
     loop_turn_steps(run);
-    processes_write(run);
+    processes_write(&run->processes);
 }
 
 /* Retries that have become due are looked for in the catalog, which alone knows them all. */
 static void look_for_retries(struct run *run)
 {
-    int64_t now = clock_wall_ms();
     struct err err = {0};
 
-    if (now < run->retry_due_ms || !run_flush(run))
+    if (clock_wall_ms() < run->failures.retry_due_ms || !run_flush(run))
         return;
-    if (store_next_retry(run->st, now, &run->retry_due_ms, &err)) {
+    if (failure_next_retry(run, &err)) {
         run_fail(run, &err);
         return;
     }
@@ -91,11 +93,11 @@ static void on_tick(uv_timer_t *timer)
     working_hours_tick(run);
     gpu_watch_tick(run, now);
     make_way_tick(run, now);
-    processes_reap(run); /* a SIGCHLD may have been somebody else's to take */
-    processes_tick(run, now);
-    if (run->trouble_since_ms && run->mode != RUN_ENDING)
+    processes_reap(&run->processes); /* a SIGCHLD may have been somebody else's to take */
+    processes_tick(&run->processes, now);
+    if (run->commit.trouble_since_ms && run->turn.mode != RUN_ENDING)
         run_flush(run);
-    if (run->mode == RUN_GOING)
+    if (run->turn.mode == RUN_GOING)
         look_for_retries(run);
     report_tick(run, now);
     diary_tick(run);
@@ -111,7 +113,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
 
     (void)signum;
     run->interrupted = true;
-    switch (run->mode) {
+    switch (run->turn.mode) {
     case RUN_GOING:
     case RUN_PAUSED:
         loop_turn_stop(run);
@@ -123,7 +125,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
         loop_turn_end(run, true);
         break;
     case RUN_ENDING:
-        processes_kill(run);
+        processes_kill(&run->processes);
         break;
     }
     run_touch(run);
@@ -131,8 +133,10 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
 
 static void on_child(uv_signal_t *handle, int signum)
 {
+    struct run *run = handle->data;
+
     (void)signum;
-    processes_reap(handle->data);
+    processes_reap(&run->processes);
 }
 
 /* The early signal's caller has these blocked, so that none comes between two handlers: they come
@@ -192,23 +196,23 @@ static void fill_options(struct run *run, const struct scheduler_options *o)
 
 static void start_loop(struct run *run)
 {
-    uv_signal_t *const stops[] = {&run->sig_int, &run->sig_term, &run->sig_hup, &run->sig_usr1};
+    struct run_loop *l = &run->loop;
+    uv_signal_t *const stops[] = {&l->sig_int, &l->sig_term, &l->sig_hup, &l->sig_usr1};
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     struct sigaction now;
     size_t i;
 
-    uv_prepare_init(&run->loop, &run->prepare);
-    run->prepare.data = run;
-    uv_timer_init(&run->loop, &run->tick);
-    run->tick.data = run;
-    uv_timer_init(&run->loop, &run->commit);
-    run->commit.data = run;
-    uv_timer_init(&run->loop, &run->group);
-    run->group.data = run;
-    uv_signal_init(&run->loop, &run->sig_child);
-    run->sig_child.data = run;
+    uv_prepare_init(&l->uv, &l->prepare);
+    l->prepare.data = run;
+    uv_timer_init(&l->uv, &l->tick);
+    l->tick.data = run;
+    uv_timer_init(&l->uv, &run->commit.timer);
+    run->commit.timer.data = run;
+    processes_begin(&run->processes, &l->uv);
+    uv_signal_init(&l->uv, &l->sig_child);
+    l->sig_child.data = run;
     for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-        uv_signal_init(&run->loop, stops[i]);
+        uv_signal_init(&l->uv, stops[i]);
         stops[i]->data = run;
         /* nohup: a night's run outlives the terminal. */
         if (signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
@@ -217,15 +221,14 @@ static void start_loop(struct run *run)
             continue;
         uv_signal_start(stops[i], on_stop_signal, signals[i]);
     }
-    uv_signal_start(&run->sig_child, on_child, SIGCHLD);
-    uv_prepare_start(&run->prepare, on_prepare);
-    uv_timer_start(&run->tick, on_tick, RUN_TICK_MS, RUN_TICK_MS);
-    run->ticked_ms = clock_mono_ms();
-    run->loop_started = true;
+    uv_signal_start(&l->sig_child, on_child, SIGCHLD);
+    uv_prepare_start(&l->prepare, on_prepare);
+    uv_timer_start(&l->tick, on_tick, RUN_TICK_MS, RUN_TICK_MS);
+    l->started = true;
     let_signals_in(run, true);
 }
 
-static int open_catalog(struct run *run, struct err *err)
+static int open_catalog(struct run *run, struct catalog_lock **lock, struct err *err)
 {
     const char *path = run->o->catalog;
     int rc;
@@ -233,7 +236,7 @@ static int open_catalog(struct run *run, struct err *err)
     if (access(path, F_OK) != 0 && errno == ENOENT)
         return err_set(err, ERR_MISSING,
                        "there is no catalog '%.300s'; `nightshift enqueue` makes one", path);
-    rc = catalog_lock_inherit(path, "run", &run->lock, err);
+    rc = catalog_lock_inherit(path, "run", lock, err);
     if (rc == 0)
         rc = store_open(path, STORE_WRITE, &run->st, err);
     if (rc == 0)
@@ -266,8 +269,7 @@ static int open_run(struct run *run, struct err *err)
 {
     int rc;
 
-    run->started_wall_ms = clock_wall_ms();
-    run->started_ms = clock_mono_ms();
+    figures_begin(&run->figures);
     run->planner = planner_new(run->o->shard_ms);
     run->ledger = ledger_new(run->st, on_durable, on_refused, run);
     if (!run->planner || !run->ledger)
@@ -276,7 +278,7 @@ static int open_run(struct run *run, struct err *err)
     if (rc == 0)
         rc = tidy(run, err);
     if (rc == 0)
-        rc = store_next_retry(run->st, clock_wall_ms(), &run->retry_due_ms, err);
+        rc = failure_next_retry(run, err);
     if (rc)
         return rc;
     figures_totals(run);
@@ -291,7 +293,7 @@ static int open_run(struct run *run, struct err *err)
 /* A paused catalog: say so and end, unless the run was told to stay. */
 static void say_first(struct run *run)
 {
-    const struct store_totals *t = &run->totals;
+    const struct store_totals *t = &run->figures.totals;
     const struct store_archive *a = &t->archive;
     /* Some of one that is paused may be runnable, by another stage. */
     uint64_t n = a->pending > 0 ? a->pending : a->paused;
@@ -305,8 +307,7 @@ static void say_first(struct run *run)
         report_event(run, LOG_WARN, "%s", run->o->unguarded);
     if (t->paused) {
         report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` lets it go on");
-        run->mode = RUN_PAUSED;
-        run->paused = true;
+        loop_turn_pause(run, true);
         if (!run->o->watch)
             loop_turn_end(run, false);
         return;
@@ -322,82 +323,85 @@ static void say_first(struct run *run)
                      (unsigned long long)n, n == 1 ? "" : "s", audio);
 }
 
-static void last_words(struct run *run)
+static void last_words(struct run *run, struct scheduler_result *ret)
 {
     struct err err = {0};
     char text[1024], memory[768];
 
-    run->trouble_next_ms = 0; /* the last chance of what waits */
-    run_flush(run);
+    run_flush_at_once(run);   /* the last chance of what waits */
     if (!run->failure.code) { /* all else is done */
-        run->failure = run->put_off;
-        run->result->put_aside = run->put_off.code != 0;
+        run->failure = run->aside.why;
+        ret->put_aside = run->aside.why.code != 0;
     }
     remembered_summary(run, memory, sizeof(memory));
     snprintf(text, sizeof(text), "%llu done, %llu failed%s%s",
-             (unsigned long long)run->recordings_done, (unsigned long long)run->failed.count,
+             (unsigned long long)run->figures.recordings_done,
+             (unsigned long long)run->figures.failed.count,
              run->failure.code  ? ", stopped by a failure"
              : run->interrupted ? ", interrupted"
-             : run->timed_out   ? ", its hours were over"
+             : run->hours.over  ? ", its hours were over"
                                 : "",
              memory);
     ledger_event(run->ledger, "run-end", 0, "", text, &err);
     figures_totals(run);
     diary_end(run);
     metrics_file_end(run);
-    run->trouble_next_ms = 0;
-    run_flush(run);
+    run_flush_at_once(run);
     catalog_watch_place(run);
-    if (run->astray.code)
+    if (run->catalog.astray.code)
         catalog_watch_rescue(run);
     figures_totals(run);
     report_end(run);
-    run->result->tasks_done = run->tasks_done;
-    run->result->tasks_failed = run->tasks_failed;
-    run->result->tasks_left = run->totals.tasks_pending;
-    run->result->recordings_done = run->recordings_done;
-    run->result->recordings_failed = run->failed.count;
-    run->result->recordings_left = run->totals.archive.pending;
-    run->result->audio_ms = run->audio_ms;
-    run->result->work_ms = run->diary.work_ms;
-    run->result->why = diary_why(run);
-    run->result->interrupted = run->interrupted;
-    run->result->timed_out = run->timed_out;
+    ret->tasks_done = run->figures.tasks_done;
+    ret->tasks_failed = run->figures.tasks_failed;
+    ret->tasks_left = run->figures.totals.tasks_pending;
+    ret->recordings_done = run->figures.recordings_done;
+    ret->recordings_failed = run->figures.failed.count;
+    ret->recordings_left = run->figures.totals.archive.pending;
+    ret->audio_ms = run->figures.audio_ms;
+    ret->work_ms = run->diary.work_ms;
+    ret->why = diary_why(run);
+    ret->interrupted = run->interrupted;
+    ret->timed_out = run->hours.over;
 }
 
 /* The processes and the control socket close their own handles; ours are what is left. */
 static void close_loop(struct run *run)
 {
+    struct run_loop *l = &run->loop;
+
     uv_handle_t *const ours[] = {
-        (uv_handle_t *)&run->prepare,  (uv_handle_t *)&run->tick,      (uv_handle_t *)&run->commit,
-        (uv_handle_t *)&run->sig_int,  (uv_handle_t *)&run->sig_term,  (uv_handle_t *)&run->sig_hup,
-        (uv_handle_t *)&run->sig_usr1, (uv_handle_t *)&run->sig_child, (uv_handle_t *)&run->group,
+        (uv_handle_t *)&l->prepare,           (uv_handle_t *)&l->tick,
+        (uv_handle_t *)&run->commit.timer,    (uv_handle_t *)&l->sig_int,
+        (uv_handle_t *)&l->sig_term,          (uv_handle_t *)&l->sig_hup,
+        (uv_handle_t *)&l->sig_usr1,          (uv_handle_t *)&l->sig_child,
+        (uv_handle_t *)&run->processes.group,
     };
     size_t i;
 
     let_signals_in(run, false);
-    processes_free(run);
-    control_server_stop(run->control);
-    if (run->loop_started)
+    processes_free(&run->processes);
+    control_server_stop(run->control.server);
+    if (l->started)
         for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
             uv_close(ours[i], NULL);
-    uv_run(&run->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&run->loop);
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&l->uv);
 }
 
 int scheduler_run(const struct scheduler_options *o, struct scheduler_result *ret, struct err *err)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     struct run *run = calloc(1, sizeof(*run));
+    struct catalog_lock *lock = NULL;
     int rc;
 
     if (!run)
         return err_set(err, ERR_NOMEM, "no memory for the run");
     memset(ret, 0, sizeof(*ret));
-    run->result = ret;
     fill_options(run, o);
     sigaction(SIGPIPE, &ignore, &before);
-    rc = uv_loop_init(&run->loop);
+    rc = uv_loop_init(&run->loop.uv);
     if (rc) {
         rc = err_set(err, ERR_NOMEM, "the event loop: %s", uv_strerror(rc));
         goto out;
@@ -406,7 +410,7 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
     if (rc == 0)
         rc = gpu_watch_start(run, err);
     if (rc == 0)
-        rc = open_catalog(run, err);
+        rc = open_catalog(run, &lock, err);
     if (rc == 0)
         rc = open_run(run, err);
     if (rc == 0) {
@@ -417,8 +421,8 @@ int scheduler_run(const struct scheduler_options *o, struct scheduler_result *re
         shard_length_put_aside(run);
         run_note_commit(run); /* that it has started must not wait for its first result */
         run_touch(run);
-        uv_run(&run->loop, UV_RUN_DEFAULT);
-        last_words(run);
+        uv_run(&run->loop.uv, UV_RUN_DEFAULT);
+        last_words(run, ret);
         if (run->failure.code) {
             *err = run->failure;
             rc = err->code;
@@ -429,16 +433,17 @@ out:
     sigaction(SIGPIPE, &before, NULL);
     gpu_watch_end(run);
     dispatch_free(run);
-    tracks_free(run);
+    tracks_free(&run->beside);
     settle_free(run);
     backlog_free(run);
-    figures_free(run);
+    failure_free(&run->failures);
+    stage_aside_free(&run->aside);
+    figures_free(&run->figures);
     planner_free(run->planner);
     ledger_free(run->ledger);
     store_close(run->st);
-    catalog_lock_release(run->lock);
-    free(run->workers);
-    free(run->devices);
-    free(run);
+    catalog_lock_release(lock);
+    run_devices_free(&run->devices);
+    run_free(run);
     return rc;
 }

@@ -15,11 +15,17 @@ static void stop_stage(struct run *run)
     struct run_task *t;
     size_t at = 0;
 
-    while ((t = idmap_next(&run->tasks, &at)))
+    while ((t = idmap_next(&run->backlog.tasks, &at)))
         t->stopping = true;
     backlog_end_stage(run);
     backlog_forget_queued(run); /* else when the catalog can be written again */
     worker_pool_leave(run);
+}
+
+void stage_aside_why(struct stages_aside *a, const struct err *why)
+{
+    if (!a->why.code)
+        a->why = *why;
 }
 
 void stage_aside_put(struct run *run, const struct store_stage_row *row, const struct err *why)
@@ -30,28 +36,29 @@ void stage_aside_put(struct run *run, const struct store_stage_row *row, const s
 
     if (run_is_aside(run, stage))
         return;
-    grown = realloc(run->aside, (run->aside_count + 1) * sizeof(*grown));
+    grown = realloc(run->aside.stages, (run->aside.count + 1) * sizeof(*grown));
     if (!grown) {
         run_fail(run, why);
         return;
     }
-    run->aside = grown;
-    run->aside[run->aside_count++] = stage;
-    if (!run->put_off.code)
-        run->put_off = *why;
+    run->aside.stages = grown;
+    run->aside.stages[run->aside.count++] = stage;
+    stage_aside_why(&run->aside, why);
     snprintf(text, sizeof(text), "stage %.40s with model %.120s is put aside in this run: %s",
              row->name, row->model, why->msg);
     report_event(run, LOG_ERROR, "%s", text);
     run_check(run, ledger_event(run->ledger, "stage-aside", 0, "", text, &err), &err);
     run_note_commit(run);
     tracks_stop_stage(run, stage);
-    if (run->has_stage && run->stage.stage_id == stage)
+    if (run->backlog.has_stage && run->backlog.stage.stage_id == stage)
         stop_stage(run);
     run_touch(run);
 }
 
-void stage_aside_take_back(struct run *run)
+void stage_aside_take_back(struct stages_aside *a)
 {
-    run->aside_count = 0;
-    run->put_off = (struct err){0};
+    a->count = 0;
+    a->why = (struct err){0};
 }
+
+void stage_aside_free(struct stages_aside *a) { free(a->stages); }

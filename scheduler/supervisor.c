@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "scheduler/stage_aside.h"
 #include "scheduler/intake.h"
+#include "scheduler/run/figures.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
@@ -25,8 +26,8 @@ static bool all_aside(const struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; i < run->worker_count; i++)
-        if (run->workers[i].process.state != PROCESS_ASIDE)
+    for (i = 0; i < run->devices.count; i++)
+        if (run->devices.workers[i].process.state != PROCESS_ASIDE)
             return false;
     return true;
 }
@@ -50,12 +51,12 @@ static void on_aside(void *owner, const char *why, const char *sentence)
 
     run_check(run, ledger_event(run->ledger, "worker-aside", 0, w->device, sentence, &err), &err);
     run_note_commit(run);
-    if (all_aside(run) && run->mode != RUN_ENDING) {
+    if (all_aside(run) && run->turn.mode != RUN_ENDING) {
         err_set(&err, code ? code : ERR_DEVICE,
                 "no worker is left: %s; see `nightshift %s`, then run again", why,
                 code == ERR_VRAM ? "plan" : "doctor");
-        if (run->has_stage && worker_pool_all_too_small(run))
-            stage_aside_put(run, &run->stage, &err);
+        if (run->backlog.has_stage && worker_pool_all_too_small(run))
+            stage_aside_put(run, &run->backlog.stage, &err);
         else
             run_fail(run, &err);
     }
@@ -69,8 +70,8 @@ static void on_gone(void *owner, struct process_loss *loss)
 
     planner_worker_gone(run->planner, w->index);
     remembered_gone(w);
-    run->audio_seen_ms += w->audio_ms;
-    w->audio_ms = w->memory_bytes = 0;
+    figures_worker_gone(&run->figures, w->pulse.audio_ms);
+    w->pulse.audio_ms = w->pulse.memory_bytes = 0;
     if (!loss) {
         intake_worker_lost(w, ERR_CANCELLED, "the worker left", NULL, NULL);
         return;
@@ -90,10 +91,10 @@ static void send_setup(struct run_worker *w)
     struct run *run = w->process.run;
     struct buf b = BUF_INIT;
     struct msg_stage stages[SETUP_MAX_STAGES] = {{
-        .name = run->stage.name,
-        .model_dir = run->stage.model_dir,
-        .model_hash = run->stage.model_hash,
-        .params_json = run->stage.params_json,
+        .name = run->backlog.stage.name,
+        .model_dir = run->backlog.stage.model_dir,
+        .model_hash = run->backlog.stage.model_hash,
+        .params_json = run->backlog.stage.params_json,
     }};
     struct msg_setup m = {
         .stage_count = 1,
@@ -102,17 +103,17 @@ static void send_setup(struct run_worker *w)
         .cache = run->o->cache,
         .slots = run->o->slots,
         .decoders = run->o->decoders,
-        .workers = run->worker_count,
+        .workers = run->devices.count,
         .windows = run->o->windows,
-        .memory_cap = run->devices->list[w->index].memory_cap,
+        .memory_cap = run->devices.picked->list[w->index].memory_cap,
         .deterministic = run->o->deterministic,
     };
 
     /* Several host workers share the processor's threads. */
     m.threads = run->o->threads;
-    if (m.threads == 0 && run->worker_count > 1)
-        m.threads = cpu_threads(run->worker_count);
-    w->stage_id = run->stage.stage_id;
+    if (m.threads == 0 && run->devices.count > 1)
+        m.threads = cpu_threads(run->devices.count);
+    w->stage_id = run->backlog.stage.stage_id;
     remembered_fill(w, &m);
     tracks_setup(w, &m);
     msg_setup_put(&b, &m);
@@ -157,8 +158,8 @@ static bool take_ready(struct run_worker *w, const struct frame *f, struct err *
     }
     if (msg_ready_get(f->payload, f->len, &m, err))
         return false;
-    w->moved_ms = w->engine_ms = w->busy_ms = clock_mono_ms();
-    w->speed = 0;
+    w->pulse.moved_ms = w->pulse.engine_ms = w->pulse.busy_ms = clock_mono_ms();
+    w->pulse.speed = 0;
     w->was_ready = true;
     planner_worker_ready(run->planner, w->index, m.capacity);
     planner_worker_rate(run->planner, w->index, shards_a_second(run, m.rate));
@@ -182,8 +183,8 @@ static bool take_fatal(struct run_worker *w, const struct frame *f, struct err *
     shown = utf8_display(m.message, strlen(m.message));
     err_set(&w->process.last, m.code, "%s", shown ? shown : "");
     planner_worker_gone(run->planner, w->index);
-    if (m.code == ERR_MODEL && run->has_stage && w->stage_id == run->stage.stage_id)
-        stage_aside_put(run, &run->stage, &w->process.last);
+    if (m.code == ERR_MODEL && run->backlog.has_stage && w->stage_id == run->backlog.stage.stage_id)
+        stage_aside_put(run, &run->backlog.stage, &w->process.last);
     free(shown);
     msg_fatal_free(&m);
     return true;
@@ -196,14 +197,14 @@ static double speed_seen(struct run_worker *w, int64_t now)
     double speed;
 
     if (planner_worker_leases(w->process.run->planner, w->index, NULL, 0) == 0) {
-        w->rate = (struct rate){0};
-        w->busy_ms = now;
+        w->pulse.rate = (struct rate){0};
+        w->pulse.busy_ms = now;
     }
-    rate_add(&w->rate, now, w->audio_ms);
-    speed = rate_speed(&w->rate, now);
-    if (speed > 0 && (now - w->busy_ms >= JUDGED_MS || w->use.rate <= 0))
-        w->speed = speed;
-    return w->speed > 0 ? w->speed : (double)w->use.rate;
+    rate_add(&w->pulse.rate, now, w->pulse.audio_ms);
+    speed = rate_speed(&w->pulse.rate, now);
+    if (speed > 0 && (now - w->pulse.busy_ms >= JUDGED_MS || w->memory.use.rate <= 0))
+        w->pulse.speed = speed;
+    return w->pulse.speed > 0 ? w->pulse.speed : (double)w->memory.use.rate;
 }
 
 static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct err *err)
@@ -214,17 +215,17 @@ static bool take_heartbeat(struct run_worker *w, const struct frame *f, struct e
 
     if (msg_heartbeat_get(f->payload, f->len, &m, err))
         return false;
-    if (m.engine_beat != w->engine_beat || m.windows == 0)
-        w->engine_ms = now;
-    if (m.engine_beat != w->engine_beat || m.audio_ms != w->audio_ms ||
-        m.decoded_ms != w->decoded_ms)
-        w->moved_ms = now;
-    w->engine_beat = m.engine_beat;
-    w->decoded_ms = m.decoded_ms;
-    if (m.audio_ms > w->audio_ms)
-        w->audio_ms = m.audio_ms;
+    if (m.engine_beat != w->pulse.engine_beat || m.windows == 0)
+        w->pulse.engine_ms = now;
+    if (m.engine_beat != w->pulse.engine_beat || m.audio_ms != w->pulse.audio_ms ||
+        m.decoded_ms != w->pulse.decoded_ms)
+        w->pulse.moved_ms = now;
+    w->pulse.engine_beat = m.engine_beat;
+    w->pulse.decoded_ms = m.decoded_ms;
+    if (m.audio_ms > w->pulse.audio_ms)
+        w->pulse.audio_ms = m.audio_ms;
     remembered_heartbeat(w, &m);
-    w->memory_bytes = m.vram_bytes > 0 ? m.vram_bytes : m.rss_bytes;
+    w->pulse.memory_bytes = m.vram_bytes > 0 ? m.vram_bytes : m.rss_bytes;
     planner_worker_rate(run->planner, w->index, shards_a_second(run, speed_seen(w, now)));
     planner_worker_busy(run->planner, w->index, m.windows);
     msg_heartbeat_free(&m);
@@ -291,7 +292,7 @@ static bool take_result(struct run_worker *w, const struct frame *f, struct err 
         break;
     }
     }
-    w->moved_ms = clock_mono_ms();
+    w->pulse.moved_ms = clock_mono_ms();
     return ok;
 }
 
@@ -325,7 +326,7 @@ static void on_ready(void *owner)
 {
     struct run_worker *w = owner;
 
-    if (w->process.run->has_stage)
+    if (w->process.run->backlog.has_stage)
         send_setup(w);
     else
         worker_pool_dismiss(w);
@@ -350,10 +351,10 @@ static void watch(struct run_worker *w, int64_t now)
         return;
     }
     if (!busy) {
-        w->moved_ms = w->engine_ms = now;
+        w->pulse.moved_ms = w->pulse.engine_ms = now;
         return;
     }
-    if (now - w->moved_ms > t->still_ms || now - w->engine_ms > t->still_ms) {
+    if (now - w->pulse.moved_ms > t->still_ms || now - w->pulse.engine_ms > t->still_ms) {
         snprintf(why, sizeof(why), "its work stood still for %u s", (unsigned)(t->still_ms / 1000));
         process_condemn(&w->process, ERR_TIMEOUT, why);
     }
@@ -365,7 +366,7 @@ static bool may_come_back(const struct run_worker *w)
 {
     struct run *run = w->process.run;
 
-    return run->mode == RUN_GOING && run->has_stage && !w->left &&
+    return run->turn.mode == RUN_GOING && run->backlog.has_stage && !w->way.left &&
            w->process.last.code != ERR_VERSION;
 }
 
@@ -382,8 +383,8 @@ static void on_tick(void *owner, int64_t now, int64_t lost)
     struct run_worker *w = owner;
     struct process *p = &w->process;
 
-    w->moved_ms += lost;
-    w->engine_ms += lost;
+    w->pulse.moved_ms += lost;
+    w->pulse.engine_ms += lost;
     if (run_worker_ready(w) && w->drained && !holds_leases(w))
         worker_pool_dismiss(w); /* it takes no more; who wants it again starts it again */
     else if (run_worker_ready(w))

@@ -15,8 +15,8 @@ static void put_stage_aside(struct run *run, const struct run_task *t, const cha
 
     err_set(&err, t->code, "%s", message);
     backlog_drop(run, t->t.task_id);
-    if (run->has_stage) /* else it is aside already */
-        stage_aside_put(run, &run->stage, &err);
+    if (run->backlog.has_stage) /* else it is aside already */
+        stage_aside_put(run, &run->backlog.stage, &err);
 }
 
 static void requeue(struct run *run, struct run_task *t)
@@ -97,10 +97,10 @@ void task_end(struct run *run, struct run_task *t, const struct planner_ended *e
 {
     passages_drop(t);
     if (e->complete) {
-        if (run->kind.settles)
+        if (run->backlog.kind.settles)
             run_note_unsettled(run);
         run_note_commit(run);
-        failure_over(run, t->t.task_id);
+        failure_over(&run->failures, t->t.task_id);
         backlog_drop(run, t->t.task_id);
     } else if (t->stopping) {
         backlog_drop(run, t->t.task_id);

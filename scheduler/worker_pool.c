@@ -10,8 +10,8 @@ bool worker_pool_all_too_small(const struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; i < run->worker_count; i++)
-        if (!too_small(&run->workers[i]))
+    for (i = 0; i < run->devices.count; i++)
+        if (!too_small(&run->devices.workers[i]))
             return false;
     return true;
 }
@@ -20,10 +20,10 @@ void worker_pool_new_stage(struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; i < run->worker_count; i++) {
-        run->workers[i].solo = false;
-        if (too_small(&run->workers[i]))
-            run->workers[i].process.state = PROCESS_OFF;
+    for (i = 0; i < run->devices.count; i++) {
+        run->devices.workers[i].tracks.solo = false;
+        if (too_small(&run->devices.workers[i]))
+            run->devices.workers[i].process.state = PROCESS_OFF;
     }
 }
 
@@ -32,8 +32,8 @@ void worker_pool_start(struct run_worker *w)
     const char *const argv[] = {"nightshift", "worker", "--device", w->device, NULL};
 
     w->drained = w->was_ready = false;
-    w->engine_beat = w->audio_ms = w->decoded_ms = 0;
-    w->rate = (struct rate){0};
+    w->pulse.engine_beat = w->pulse.audio_ms = w->pulse.decoded_ms = 0;
+    w->pulse.rate = (struct rate){0};
     process_start(&w->process, argv);
 }
 
@@ -41,9 +41,10 @@ void worker_pool_want(struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; run->has_stage && i < run->worker_count; i++)
-        if (run->workers[i].process.state == PROCESS_OFF && !run->workers[i].left)
-            worker_pool_start(&run->workers[i]);
+    for (i = 0; run->backlog.has_stage && i < run->devices.count; i++)
+        if (run->devices.workers[i].process.state == PROCESS_OFF &&
+            !run->devices.workers[i].way.left)
+            worker_pool_start(&run->devices.workers[i]);
 }
 
 void worker_pool_dismiss(struct run_worker *w)
@@ -60,8 +61,8 @@ void worker_pool_leave(struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; i < run->worker_count; i++)
-        worker_pool_dismiss(&run->workers[i]);
+    for (i = 0; i < run->devices.count; i++)
+        worker_pool_dismiss(&run->devices.workers[i]);
 }
 
 void worker_pool_drain_one(struct run_worker *w)
@@ -80,6 +81,6 @@ void worker_pool_drain(struct run *run)
 {
     uint32_t i;
 
-    for (i = 0; i < run->worker_count; i++)
-        worker_pool_drain_one(&run->workers[i]);
+    for (i = 0; i < run->devices.count; i++)
+        worker_pool_drain_one(&run->devices.workers[i]);
 }

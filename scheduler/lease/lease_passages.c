@@ -14,7 +14,7 @@ int passages_read(struct run *run, struct run_task *t, struct err *err)
     int rc;
 
     passages_drop(t);
-    rc = store_passages(run->st, t->t.task_id, run->kind.passage_chars, &t->passages,
+    rc = store_passages(run->st, t->t.task_id, run->backlog.kind.passage_chars, &t->passages,
                         &t->passage_count, err);
     if (rc == 0 && t->passage_count > UINT32_MAX)
         rc = err_set(err, ERR_LIMIT, "%zu passages are more than can be sent", t->passage_count);

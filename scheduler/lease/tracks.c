@@ -21,18 +21,18 @@
 
 /* --------------------------------------------------------------------------------- the stages */
 
-static void beside_free(struct run *run)
+static void beside_free(struct beside *b)
 {
-    while (run->beside_count)
-        store_stage_row_free(&run->beside[--run->beside_count].row);
+    while (b->count)
+        store_stage_row_free(&b->stages[--b->count].row);
 }
 
 void tracks_choose(struct run *run, struct store_stage_row *rows, size_t n)
 {
-    beside_free(run);
-    if (run->o->stage_by_stage || run->kind.passage_chars)
+    beside_free(&run->beside);
+    if (run->o->stage_by_stage || run->backlog.kind.passage_chars)
         return;
-    for (size_t i = 0; i < n && run->beside_count < SETUP_MAX_STAGES - 1; i++) {
+    for (size_t i = 0; i < n && run->beside.count < SETUP_MAX_STAGES - 1; i++) {
         struct scheduler_stage kind = {0};
 
         if (!rows[i].stage_id || run_is_aside(run, rows[i].stage_id))
@@ -41,25 +41,21 @@ void tracks_choose(struct run *run, struct store_stage_row *rows, size_t n)
             run->o->stage(rows[i].name, rows[i].params_json, &kind);
         if (kind.passage_chars) /* it hears nothing */
             continue;
-        run->beside[run->beside_count++] = (struct run_beside){rows[i], kind.settles};
+        run->beside.stages[run->beside.count++] = (struct run_beside){rows[i], kind.settles};
         rows[i] = (struct store_stage_row){0};
     }
 }
 
-void tracks_free(struct run *run)
-{
-    beside_free(run);
-    idmap_free(&run->unwritten);
-}
+void tracks_free(struct beside *b) { beside_free(b); }
 
 void tracks_setup(struct run_worker *w, struct msg_setup *m)
 {
     struct run *run = w->process.run;
 
-    w->named = w->solo ? 0 : run->beside_count;
-    w->loaded = 0;
-    for (uint32_t i = 0; i < w->named; i++) {
-        const struct store_stage_row *row = &run->beside[i].row;
+    w->tracks.named = w->tracks.solo ? 0 : run->beside.count;
+    w->tracks.loaded = 0;
+    for (uint32_t i = 0; i < w->tracks.named; i++) {
+        const struct store_stage_row *row = &run->beside.stages[i].row;
 
         m->stages[m->stage_count++] = (struct msg_stage){
             .name = row->name,
@@ -86,16 +82,16 @@ static void say_loaded(const struct run_worker *w)
     uint32_t said = 0;
     size_t len = 0;
 
-    for (uint32_t i = 0; i < w->named && len < sizeof(names); i++)
-        if (w->loaded >> i & 1) {
+    for (uint32_t i = 0; i < w->tracks.named && len < sizeof(names); i++)
+        if (w->tracks.loaded >> i & 1) {
             int more = snprintf(names + len, sizeof(names) - len, "%s%s", said++ ? ", " : "",
-                                run->beside[i].row.name);
+                                run->beside.stages[i].row.name);
 
             len += more > 0 ? (size_t)more : 0;
         }
     if (said)
         report_event(run, LOG_INFO, "%s: %s %s to what is decoded for %s", w->label, names,
-                     said == 1 ? "listens" : "listen", run->stage.name);
+                     said == 1 ? "listens" : "listen", run->backlog.stage.name);
 }
 
 /* Of stages that it says nothing of, none is loaded. */
@@ -103,17 +99,18 @@ bool tracks_ready(struct run_worker *w, const struct msg_ready *m, struct err *e
 {
     struct run *run = w->process.run;
 
-    if (m->stage_count > 1 + w->named) {
-        err_set(err, ERR_PROTOCOL, "%u stages in READY, of %u", m->stage_count, 1 + w->named);
+    if (m->stage_count > 1 + w->tracks.named) {
+        err_set(err, ERR_PROTOCOL, "%u stages in READY, of %u", m->stage_count,
+                1 + w->tracks.named);
         return false;
     }
-    if (w->stage_id != run->stage.stage_id) /* it is about to leave */
+    if (w->stage_id != run->backlog.stage.stage_id) /* it is about to leave */
         return true;
     for (uint32_t i = 0; i + 1 < m->stage_count; i++)
         if (m->why_not[i + 1][0])
-            say_why_not(w, run->beside[i].row.name, m->why_not[i + 1]);
+            say_why_not(w, run->beside.stages[i].row.name, m->why_not[i + 1]);
         else
-            w->loaded |= 1u << i;
+            w->tracks.loaded |= 1u << i;
     say_loaded(w);
     return true;
 }
@@ -122,11 +119,11 @@ void tracks_leave_out(struct run_worker *w)
 {
     struct run *run = w->process.run;
 
-    if (w->named == 0)
+    if (w->tracks.named == 0)
         return;
-    w->solo = true;
+    w->tracks.solo = true;
     report_event(run, LOG_INFO, "%s goes on with %s alone: what listened has its own turn",
-                 w->label, run->stage.name ? run->stage.name : "one stage");
+                 w->label, run->backlog.stage.name ? run->backlog.stage.name : "one stage");
 }
 
 /* -------------------------------------------------------------------------------- for a lease */
@@ -137,7 +134,7 @@ static bool overlaps(const struct run *run, int64_t task, uint32_t first, uint32
     const struct run_lease *l;
     size_t at = 0;
 
-    while ((l = idmap_next(&run->leases, &at)))
+    while ((l = idmap_next(&run->dispatch.leases, &at)))
         for (uint32_t i = 0; i < l->track_count; i++)
             if (l->tracks[i].t.task_id == task && l->first <= last && first <= l->last)
                 return true;
@@ -157,7 +154,7 @@ static bool find_task(struct run *run, int64_t stage, int64_t media, struct stor
             run_fail(run, &err);
             return false;
         }
-        if (!found || !idmap_get(&run->unwritten, (uint64_t)ret->task_id))
+        if (!found || !idmap_get(&run->commit.unwritten, (uint64_t)ret->task_id))
             break;
         store_task_free(ret);
         if (!run_flush(run))
@@ -200,11 +197,11 @@ static bool make_track(struct run_worker *w, uint32_t i, const struct run_lease 
                        struct run_track *tr, struct msg_track *m)
 {
     struct run *run = w->process.run;
-    const struct run_beside *of = &run->beside[i];
+    const struct run_beside *of = &run->beside.stages[i];
     struct err err = {0};
 
     *tr = (struct run_track){.stage = i + 1, .settles = of->settles};
-    if (!(w->loaded >> i & 1) || run_is_aside(run, of->row.stage_id) ||
+    if (!(w->tracks.loaded >> i & 1) || run_is_aside(run, of->row.stage_id) ||
         !find_task(run, of->row.stage_id, l->task->t.media_id, &tr->t))
         return false;
     *m = (struct msg_track){.stage = tr->stage,
@@ -227,13 +224,13 @@ void tracks_add(struct run_worker *w, struct run_lease *l, struct msg_lease *m)
 
     if (planner_worker_leases(run->planner, w->index, NULL, 0) > WORKER_MOST)
         return;
-    for (uint32_t i = 0; i < w->named && !run->failure.code; i++) {
+    for (uint32_t i = 0; i < w->tracks.named && !run->failure.code; i++) {
         struct run_track *tr = &l->tracks[l->track_count];
 
         if (make_track(w, i, l, tr, &m->tracks[m->track_count])) {
             l->track_count++;
             m->track_count++;
-            log_debug("%s listens to lease %" PRIu64, run->beside[i].row.name, l->id);
+            log_debug("%s listens to lease %" PRIu64, run->beside.stages[i].row.name, l->id);
         } else {
             track_free(tr);
         }
@@ -265,7 +262,7 @@ void tracks_stop_stage(struct run *run, int64_t stage)
     struct run_lease *l;
     size_t at = 0;
 
-    while ((l = idmap_next(&run->leases, &at)))
+    while ((l = idmap_next(&run->dispatch.leases, &at)))
         for (uint32_t i = 0; i < l->track_count; i++)
             if (l->tracks[i].t.stage_id == stage)
                 cancel(run, l, &l->tracks[i]);
@@ -295,7 +292,7 @@ void tracks_recheck(struct run *run)
     struct run_lease *l;
     size_t at = 0;
 
-    while ((l = idmap_next(&run->leases, &at)))
+    while ((l = idmap_next(&run->dispatch.leases, &at)))
         for (uint32_t i = 0; i < l->track_count; i++)
             if (!recheck(run, l, &l->tracks[i]))
                 return;
@@ -323,18 +320,6 @@ static int tell(struct run_lease *l, uint32_t stage, uint32_t seq, struct run_tr
     return 0;
 }
 
-/* The ledger has something of the task. */
-static void note(struct run *run, const struct run_track *tr)
-{
-    struct err err = {0};
-
-    if (idmap_put(&run->unwritten, (uint64_t)tr->t.task_id, run)) {
-        err_set(&err, ERR_NOMEM, "no memory for a result");
-        run_fail(run, &err);
-    }
-    run_note_commit(run);
-}
-
 bool tracks_shard_done(struct run_worker *w, struct run_lease *l, struct msg_shard_done *m,
                        struct err *err)
 {
@@ -350,7 +335,7 @@ bool tracks_shard_done(struct run_worker *w, struct run_lease *l, struct msg_sha
     if (m->seq >= tr->end)
         tr->end = m->seq + 1;
     run_check(run, ledger_shard(run->ledger, tr->t.task_id, w->device, m, err), err);
-    note(run, tr);
+    run_note_unwritten(run, tr->t.task_id);
     return true;
 }
 
@@ -377,6 +362,6 @@ void tracks_total(struct run *run, const struct run_lease *l, uint32_t shards)
             run,
             ledger_total(run->ledger, tr->t.task_id, shards > tr->end ? shards : tr->end, &err),
             &err);
-        note(run, tr);
+        run_note_unwritten(run, tr->t.task_id);
     }
 }

@@ -8,7 +8,7 @@
 /* The run's stage has just begun: those of `rows` that hear, and are not put aside, may listen to
  * its passes. What is taken of a row is zeroed there; rows with stage_id 0 are none. */
 void tracks_choose(struct run *run, struct store_stage_row *rows, size_t n);
-void tracks_free(struct run *run);
+void tracks_free(struct beside *b);
 
 /* Names them in SETUP, behind the first of m->stages: of SETUP_MAX_STAGES, and the caller's. */
 void tracks_setup(struct run_worker *w, struct msg_setup *m);

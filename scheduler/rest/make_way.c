@@ -27,8 +27,9 @@ static enum idle_sees look_at(const struct run *run, struct run_worker *w, int64
 {
     const struct gpu_sight *s = gpu_watch_sight(w, now);
     struct idle_process list[GPU_SIGHT_PROCESSES];
-    struct idle_gpu g = {
-        .process = list, .worker = process_pid(&w->process), .other_numbers = run->other_numbers};
+    struct idle_gpu g = {.process = list,
+                         .worker = process_pid(&w->process),
+                         .other_numbers = run->way.other_numbers};
     enum idle_sees sees;
     uint32_t who;
 
@@ -41,22 +42,22 @@ static enum idle_sees look_at(const struct run *run, struct run_worker *w, int64
             (struct idle_process){s->process[i].pid, s->process[i].computes, s->process[i].percent};
     sees = idle_judge(&g, &who);
     if (sees == IDLE_USED && who > 0)
-        snprintf(w->user, sizeof(w->user), "pid %u", who);
+        snprintf(w->way.user, sizeof(w->way.user), "pid %u", who);
     else if (sees == IDLE_USED)
-        w->user[0] = 0;
+        w->way.user[0] = 0;
     return sees;
 }
 
 static void leave(struct run *run, struct run_worker *w)
 {
-    const char *label = run->devices->list[w->index].label;
+    const char *label = run->devices.picked->list[w->index].label;
 
-    if (w->idle.saw == IDLE_USED)
+    if (w->way.idle.saw == IDLE_USED)
         report_event(run, LOG_INFO,
                      "others use %s%s%s%s: it is left to them, what has begun is finished to a "
                      "checkpoint",
-                     label, w->user[0] ? " (" : "", w->user, w->user[0] ? ")" : "");
-    else if (w->idle.begun)
+                     label, w->way.user[0] ? " (" : "", w->way.user, w->way.user[0] ? ")" : "");
+    else if (w->way.idle.begun)
         report_event(run, LOG_WARN, "who uses %s is not known any more: it is left at a checkpoint",
                      label);
     worker_pool_drain_one(w);
@@ -68,20 +69,20 @@ static void take_again(struct run *run, const struct run_worker *w)
 
     progress_span(run->tune.idle.free_ms, span);
     report_event(run, LOG_INFO, "nobody else has used %s for %s; going on",
-                 run->devices->list[w->index].label, span);
+                 run->devices.picked->list[w->index].label, span);
 }
 
 /* "waiting: others use cuda:0, cuda:1" */
 static void note(struct run *run)
 {
-    size_t n = (size_t)snprintf(run->makes_way, sizeof(run->makes_way), "waiting: others use ");
+    size_t n = (size_t)snprintf(run->way.text, sizeof(run->way.text), "waiting: others use ");
 
-    for (uint32_t i = 0; i < run->worker_count; i++) {
-        int more = snprintf(run->makes_way + n, sizeof(run->makes_way) - n, "%s%s",
-                            i > 0 ? ", " : "", run->devices->list[i].label);
+    for (uint32_t i = 0; i < run->devices.count; i++) {
+        int more = snprintf(run->way.text + n, sizeof(run->way.text) - n, "%s%s", i > 0 ? ", " : "",
+                            run->devices.picked->list[i].label);
 
-        if (more < 0 || n + (size_t)more >= sizeof(run->makes_way)) {
-            snprintf(run->makes_way, sizeof(run->makes_way), "waiting: others use all of the GPUs");
+        if (more < 0 || n + (size_t)more >= sizeof(run->way.text)) {
+            snprintf(run->way.text, sizeof(run->way.text), "waiting: others use all of the GPUs");
             return;
         }
         n += (size_t)more;
@@ -90,17 +91,17 @@ static void note(struct run *run)
 
 static void look_all(struct run *run, int64_t now)
 {
-    run->all_left = true;
-    for (uint32_t i = 0; i < run->worker_count; i++) {
-        struct run_worker *w = &run->workers[i];
+    run->way.all_left = true;
+    for (uint32_t i = 0; i < run->devices.count; i++) {
+        struct run_worker *w = &run->devices.workers[i];
         bool left = false;
 
-        if (run->devices->list[i].kind != DEVICE_CPU)
-            left = idle_look(&w->idle, &run->tune.idle, look_at(run, w, now), now);
-        run->all_left &= left;
-        if (left == w->left)
+        if (run->devices.picked->list[i].kind != DEVICE_CPU)
+            left = idle_look(&w->way.idle, &run->tune.idle, look_at(run, w, now), now);
+        run->way.all_left &= left;
+        if (left == w->way.left)
             continue;
-        w->left = left;
+        w->way.left = left;
         if (left)
             leave(run, w);
         else
@@ -115,7 +116,7 @@ void make_way_begin(struct run *run)
 
     if (!run->o->idle)
         return;
-    run->other_numbers = in_container();
+    run->way.other_numbers = in_container();
     note(run);
     progress_span(run->tune.idle.free_ms, span);
     report_event(run, LOG_INFO,
@@ -127,6 +128,6 @@ void make_way_begin(struct run *run)
 
 void make_way_tick(struct run *run, int64_t now)
 {
-    if (run->o->idle && run->mode != RUN_ENDING)
+    if (run->o->idle && run->turn.mode != RUN_ENDING)
         look_all(run, now);
 }

@@ -27,9 +27,9 @@ void working_hours_begin(struct run *run)
 
     if (!run->o->hours.until && !run->o->hours.between)
         return;
-    run->hours_end_ms = hours_next(run->o->hours.end, now, run->tune.zone);
+    run->hours.end_ms = hours_next(run->o->hours.end, now, run->tune.zone);
     working_hours_text(run, text);
-    progress_span(run->hours_end_ms - now, span);
+    progress_span(run->hours.end_ms - now, span);
     report_event(run, LOG_INFO, "it works %s%s%s%s", text, run->o->hours.until ? " (in " : "",
                  run->o->hours.until ? span : "", run->o->hours.until ? ")" : "");
 }
@@ -38,11 +38,11 @@ static void rest(struct run *run, bool shut)
 {
     char opens[HOURS_TEXT];
 
-    if (run->shut == shut)
+    if (run->hours.shut == shut)
         return;
-    run->shut = shut;
+    run->hours.shut = shut;
     hours_text(run->o->hours.opens, opens);
-    snprintf(run->rests, sizeof(run->rests), "resting until %s", opens);
+    snprintf(run->hours.text, sizeof(run->hours.text), "resting until %s", opens);
     if (shut)
         report_event(run, LOG_INFO, "resting until %s: what has begun is finished to a checkpoint",
                      opens);
@@ -55,9 +55,9 @@ void working_hours_tick(struct run *run)
 {
     char end[HOURS_TEXT];
 
-    if (run->mode != RUN_GOING && run->mode != RUN_PAUSED)
+    if (run->turn.mode != RUN_GOING && run->turn.mode != RUN_PAUSED)
         return;
-    switch (hours_look(&run->o->hours, run->hours_end_ms, clock_wall_ms(), run->tune.zone)) {
+    switch (hours_look(&run->o->hours, run->hours.end_ms, clock_wall_ms(), run->tune.zone)) {
     case HOURS_OPEN:
         rest(run, false);
         break;
@@ -67,7 +67,7 @@ void working_hours_tick(struct run *run)
     case HOURS_OVER:
         hours_text(run->o->hours.end, end);
         report_event(run, LOG_INFO, "it is %s", end);
-        run->timed_out = true;
+        run->hours.over = true;
         loop_turn_stop(run);
         break;
     }

@@ -11,7 +11,7 @@
 
 void diary_device(const struct run *run, uint32_t index, char *ret, size_t cap)
 {
-    const struct device *list = run->devices->list;
+    const struct device *list = run->devices.picked->list;
     uint32_t before = 0;
 
     for (uint32_t i = 0; i < index; i++)
@@ -28,8 +28,8 @@ static void name_devices(const struct run *run, char *ret, size_t cap)
     size_t n = 0;
 
     ret[0] = 0;
-    for (uint32_t i = 0; i < run->worker_count && n < cap; i++) {
-        const struct device *d = &run->devices->list[i];
+    for (uint32_t i = 0; i < run->devices.count && n < cap; i++) {
+        const struct device *d = &run->devices.picked->list[i];
         char name[48], memory[32] = "";
         int more;
 
@@ -44,30 +44,30 @@ static void name_devices(const struct run *run, char *ret, size_t cap)
 
 const char *diary_why(const struct run *run)
 {
-    if (run->mode != RUN_ENDING)
+    if (run->turn.mode != RUN_ENDING)
         return "";
     return run->failure.code  ? "failed"
            : run->interrupted ? "interrupted"
-           : run->timed_out   ? "until"
-           : run->paused      ? "paused"
+           : run->hours.over  ? "until"
+           : run->turn.paused ? "paused"
                               : "done";
 }
 
 static void note_run(struct run *run)
 {
-    const bool ended = run->mode == RUN_ENDING;
+    const bool ended = run->turn.mode == RUN_ENDING;
     char devices[1024];
     struct store_run r = {
         .run_id = run->diary.run_id,
-        .started_ms = run->started_wall_ms,
+        .started_ms = run->figures.started_wall_ms,
         .seen_ms = clock_wall_ms(),
         .why = diary_why(run),
         .reason = run->failure.code ? run->failure.msg : "",
         .devices = devices,
-        .recordings_done = run->recordings_done,
-        .recordings_failed = run->failed.count,
-        .recordings_left = run->totals.archive.pending,
-        .audio_ms = run->audio_ms,
+        .recordings_done = run->figures.recordings_done,
+        .recordings_failed = run->figures.failed.count,
+        .recordings_left = run->figures.totals.archive.pending,
+        .audio_ms = run->figures.audio_ms,
         .work_ms = run->diary.work_ms,
     };
     struct err err = {0};
@@ -80,7 +80,7 @@ static void note_run(struct run *run)
 
 static uint64_t results(const struct run *run)
 {
-    return run->shards_done + run->tasks_done + run->tasks_failed;
+    return run->figures.shards_done + run->figures.tasks_done + run->figures.tasks_failed;
 }
 
 /* A run that is killed has told of all but the last seconds. */
@@ -103,7 +103,7 @@ static void stretch_begin(struct run_stretch *s)
 
 static void note_device(struct run *run, struct run_worker *w)
 {
-    struct run_stretch *s = &w->stretch;
+    struct run_stretch *s = &w->diary.stretch;
     char name[48];
     struct err err = {0};
     struct store_sample sample = {
@@ -127,16 +127,16 @@ static void note_device(struct run *run, struct run_worker *w)
 
     diary_device(run, w->index, name, sizeof(name));
     run_check(run, ledger_sample(run->ledger, &sample, &err), &err);
-    w->busy_before_ms += s->busy_ms;
-    w->audio_before_ms += s->audio_ms;
-    w->microjoules_before += s->microjoules;
+    w->diary.busy_before_ms += s->busy_ms;
+    w->diary.audio_before_ms += s->audio_ms;
+    w->diary.microjoules_before += s->microjoules;
     stretch_begin(s);
 }
 
 static void end_stretch(struct run *run)
 {
-    for (uint32_t i = 0; i < run->worker_count; i++)
-        note_device(run, &run->workers[i]);
+    for (uint32_t i = 0; i < run->devices.count; i++)
+        note_device(run, &run->devices.workers[i]);
     run->diary.span_ms = 0;
     note_run(run);
     run_note_commit(run);
@@ -150,10 +150,10 @@ int diary_begin(struct run *run, struct err *err)
 
     if (rc)
         return rc;
-    run->diary.stretch_ms = stretch_of(run->started_wall_ms);
-    run->diary.ticked_ms = run->started_ms;
-    for (uint32_t i = 0; i < run->worker_count; i++)
-        stretch_begin(&run->workers[i].stretch);
+    run->diary.stretch_ms = stretch_of(run->figures.started_wall_ms);
+    run->diary.ticked_ms = run->figures.started_ms;
+    for (uint32_t i = 0; i < run->devices.count; i++)
+        stretch_begin(&run->devices.workers[i].diary.stretch);
     note_run(run);
     return 0;
 }
@@ -164,9 +164,9 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static void look_at_gpu(struct run_worker *w, int64_t now, int64_t passed_ms)
 {
     const struct gpu_sight *g = gpu_watch_sight(w, now);
-    struct run_stretch *s = &w->stretch;
+    struct run_stretch *s = &w->diary.stretch;
 
-    if (w->left)
+    if (w->way.left)
         s->left_ms += passed_ms;
     if (!g)
         return;
@@ -189,18 +189,18 @@ static void look_at_gpu(struct run_worker *w, int64_t now, int64_t passed_ms)
 static bool look_at(struct run *run, struct run_worker *w, int64_t passed_ms)
 {
     const bool works = planner_worker_leases(run->planner, w->index, NULL, 0) > 0;
-    struct run_stretch *s = &w->stretch;
+    struct run_stretch *s = &w->diary.stretch;
 
     if (works)
         s->busy_ms += passed_ms;
-    if (w->memory_bytes > s->memory_bytes)
-        s->memory_bytes = w->memory_bytes;
-    if (w->use.slots == 0)
+    if (w->pulse.memory_bytes > s->memory_bytes)
+        s->memory_bytes = w->pulse.memory_bytes;
+    if (w->memory.use.slots == 0)
         return works;
-    s->slots = w->use.slots;
-    s->windows = w->use.windows;
-    if (w->use.predicted > s->predicted_bytes)
-        s->predicted_bytes = w->use.predicted;
+    s->slots = w->memory.use.slots;
+    s->windows = w->memory.use.windows;
+    if (w->memory.use.predicted > s->predicted_bytes)
+        s->predicted_bytes = w->memory.use.predicted;
     return works;
 }
 
@@ -211,13 +211,15 @@ void diary_work(struct run *run)
 
     run->diary.ticked_ms = now;
     run->diary.span_ms += passed;
-    for (uint32_t i = 0; i < run->worker_count; i++) {
-        works = look_at(run, &run->workers[i], passed) || works;
-        look_at_gpu(&run->workers[i], now, passed);
+    for (uint32_t i = 0; i < run->devices.count; i++) {
+        works = look_at(run, &run->devices.workers[i], passed) || works;
+        look_at_gpu(&run->devices.workers[i], now, passed);
     }
     if (works)
         run->diary.work_ms += passed;
 }
+
+void diary_heard(struct worker_diary *d, int64_t ms) { d->stretch.audio_ms += ms; }
 
 void diary_tick(struct run *run)
 {

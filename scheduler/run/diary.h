@@ -20,6 +20,8 @@ const char *diary_why(const struct run *run);
 int diary_begin(struct run *run, struct err *err); /* the catalog is open, the ledger empty */
 /* Who had work since the last call: before each lease that begins or ends. */
 void diary_work(struct run *run);
+/* A worker has yielded so much audio. */
+void diary_heard(struct worker_diary *d, int64_t ms);
 void diary_tick(struct run *run); /* the same, and the end of a stretch */
 void diary_end(struct run *run);  /* what came of it is known; before the last flush */
 

@@ -14,27 +14,46 @@
 
 uint64_t figures_audio_seen(const struct run *run)
 {
-    uint64_t ms = run->audio_seen_ms;
+    uint64_t ms = run->figures.audio_seen_ms;
 
-    for (uint32_t i = 0; i < run->worker_count; i++)
-        ms += run->workers[i].audio_ms;
+    for (uint32_t i = 0; i < run->devices.count; i++)
+        ms += run->devices.workers[i].pulse.audio_ms;
     return ms;
 }
+
+void figures_worker_gone(struct figures *f, uint64_t audio_ms) { f->audio_seen_ms += audio_ms; }
+
+void figures_begin(struct figures *f)
+{
+    f->started_wall_ms = clock_wall_ms();
+    f->started_ms = clock_mono_ms();
+}
+
+void figures_written(struct figures *f, uint64_t tasks, uint64_t recordings)
+{
+    f->recordings_done += recordings;
+    f->tasks_done += tasks;
+    f->tasks_failed += f->failed_pending;
+    f->failed_pending = 0;
+}
+
+void figures_shard_durable(struct figures *f) { f->shards_done++; }
 
 /* ------------------------------------------------------------------------------- each once */
 
 void figures_heard(struct run *run, struct run_task *t, int64_t ms)
 {
+    struct figures *f = &run->figures;
     const uint64_t id = (uint64_t)t->t.media_id;
-    int64_t before = (int64_t)(uintptr_t)idmap_get(&run->heard, id);
+    int64_t before = (int64_t)(uintptr_t)idmap_get(&f->heard, id);
     struct err err = {0};
 
     t->heard_ms += ms;
-    run->turn_audio_ms += (uint64_t)ms;
+    f->turn_audio_ms += (uint64_t)ms;
     if (t->heard_ms <= before)
         return;
-    run->audio_ms += t->heard_ms - before;
-    if (idmap_put(&run->heard, id, (void *)(uintptr_t)t->heard_ms))
+    f->audio_ms += t->heard_ms - before;
+    if (idmap_put(&f->heard, id, (void *)(uintptr_t)t->heard_ms))
         run_check(run, err_set(&err, ERR_NOMEM, "no memory for a figure"), &err);
 }
 
@@ -49,19 +68,19 @@ bool figures_failed(struct run *run, int64_t media, const char *why)
     hash_of(why, strlen(why), hash);
     memcpy(&said, hash, sizeof(said));
     value = (void *)(said | 1); /* no NULL */
-    news = idmap_get(&run->failed, (uint64_t)media) != value;
-    run->failed_pending++;
-    if (idmap_put(&run->failed, (uint64_t)media, value))
+    news = idmap_get(&run->figures.failed, (uint64_t)media) != value;
+    run->figures.failed_pending++;
+    if (idmap_put(&run->figures.failed, (uint64_t)media, value))
         run_check(run, err_set(&err, ERR_NOMEM, "no memory for a figure"), &err);
     return news;
 }
 
-void figures_free(struct run *run)
+void figures_free(struct figures *f)
 {
-    idmap_free(&run->heard);
-    idmap_free(&run->failed);
-    free(run->stages_left);
-    free(run->paces);
+    idmap_free(&f->heard);
+    idmap_free(&f->failed);
+    free(f->stages_left);
+    free(f->paces);
 }
 
 /* --------------------------------------------------------------------------- what is left to do */
@@ -69,37 +88,38 @@ void figures_free(struct run *run)
 /* Of the devices of this run, in earlier ones; asked once for each stage. */
 static double remembered(struct run *run, int64_t stage)
 {
+    struct figures *f = &run->figures;
     struct run_pace *grown;
     double speed = 0;
 
-    for (size_t i = 0; i < run->pace_count; i++)
-        if (run->paces[i].stage == stage)
-            return run->paces[i].speed;
-    for (uint32_t i = 0; i < run->worker_count; i++) {
-        const char *device = run->workers[i].device;
+    for (size_t i = 0; i < f->pace_count; i++)
+        if (f->paces[i].stage == stage)
+            return f->paces[i].speed;
+    for (uint32_t i = 0; i < run->devices.count; i++) {
+        const char *device = run->devices.workers[i].device;
         struct err err = {0};
         double one = 0;
         uint32_t k = 0;
 
-        while (k < i && strcmp(run->workers[k].device, device) != 0)
+        while (k < i && strcmp(run->devices.workers[k].device, device) != 0)
             k++;
         if (k == i && store_pace(run->st, stage, device, &one, &err) == 0)
             speed += one;
     }
-    grown = realloc(run->paces, (run->pace_count + 1) * sizeof(*grown));
+    grown = realloc(f->paces, (f->pace_count + 1) * sizeof(*grown));
     if (grown) {
-        run->paces = grown;
-        run->paces[run->pace_count++] = (struct run_pace){stage, speed};
+        f->paces = grown;
+        f->paces[f->pace_count++] = (struct run_pace){stage, speed};
     }
     return speed;
 }
 
 static bool rides(const struct run *run, int64_t stage)
 {
-    for (uint32_t i = 0; i < run->beside_count; i++)
-        if (run->beside[i].row.stage_id == stage)
+    for (uint32_t i = 0; i < run->beside.count; i++)
+        if (run->beside.stages[i].row.stage_id == stage)
             return true;
-    return run->has_stage && run->stage.stage_id == stage;
+    return run->backlog.has_stage && run->backlog.stage.stage_id == stage;
 }
 
 /* One that waits for a transcription is taken for as long as the others are. */
@@ -119,19 +139,19 @@ static struct rate_backlog left_of(const struct store_archive *a, const struct r
 static int add_left(void *arg, const struct read_progress *p)
 {
     struct run *run = arg;
+    struct figures *f = &run->figures;
     struct estimate_left *grown;
 
     if (p->pending + p->waiting == 0 || run_is_aside(run, p->stage_id))
         return 0;
-    grown = realloc(run->stages_left, (run->stages_left_count + 1) * sizeof(*grown));
+    grown = realloc(f->stages_left, (f->stages_left_count + 1) * sizeof(*grown));
     if (!grown)
         return ERR_NOMEM;
-    run->stages_left = grown;
-    grown[run->stages_left_count++] =
-        (struct estimate_left){.stage = p->stage_id,
-                               .left = left_of(&run->totals.archive, p),
-                               .rides = rides(run, p->stage_id),
-                               .text = p->source_id != 0};
+    f->stages_left = grown;
+    grown[f->stages_left_count++] = (struct estimate_left){.stage = p->stage_id,
+                                                           .left = left_of(&f->totals.archive, p),
+                                                           .rides = rides(run, p->stage_id),
+                                                           .text = p->source_id != 0};
     return 0;
 }
 
@@ -139,63 +159,68 @@ static int note_turn(void *arg, const struct read_progress *p)
 {
     struct run *run = arg;
 
-    if (run->has_stage && p->stage_id == run->stage.stage_id)
-        run->turn_done = p->done;
+    if (run->backlog.has_stage && p->stage_id == run->backlog.stage.stage_id)
+        run->figures.turn_done = p->done;
     return add_left(run, p);
 }
 
 void figures_totals(struct run *run)
 {
+    struct figures *f = &run->figures;
     int64_t before = clock_mono_ms();
     struct store_totals t;
     struct err err = {0};
 
     /* Figures for people: a catalog that cannot be read now is found out by who needs it. */
     if (store_totals(run->st, &t, &err) == 0) {
-        run->totals = t;
-        run->totals_done = run->tasks_done;
-        run->totals_failed = run->tasks_failed;
-        run->stages_left_count = 0;
-        run->turn_done = 0;
+        f->totals = t;
+        f->totals_done = f->tasks_done;
+        f->totals_failed = f->tasks_failed;
+        f->stages_left_count = 0;
+        f->turn_done = 0;
         if (read_progress(run->st, note_turn, run, &err) != 0)
-            run->stages_left_count = 0;
-        for (size_t i = 0; i < run->stages_left_count; i++)
-            run->stages_left[i].remembered = remembered(run, run->stages_left[i].stage);
+            f->stages_left_count = 0;
+        for (size_t i = 0; i < f->stages_left_count; i++)
+            f->stages_left[i].remembered = remembered(run, f->stages_left[i].stage);
     }
-    run->totals_at_ms = clock_mono_ms();
-    run->totals_cost_ms = run->totals_at_ms - before;
+    f->totals_at_ms = clock_mono_ms();
+    f->totals_cost_ms = f->totals_at_ms - before;
 }
+
+void figures_stale(struct figures *f) { f->totals_at_ms = 0; }
 
 static void refresh(struct run *run, int64_t now)
 {
-    int64_t wait = run->totals_cost_ms * TOTALS_SHARE;
+    int64_t wait = run->figures.totals_cost_ms * TOTALS_SHARE;
 
-    if (run->totals_at_ms == 0 || now - run->totals_at_ms >= (wait > TOTALS_MS ? wait : TOTALS_MS))
+    if (run->figures.totals_at_ms == 0 ||
+        now - run->figures.totals_at_ms >= (wait > TOTALS_MS ? wait : TOTALS_MS))
         figures_totals(run);
 }
 
 bool figures_all_done(struct run *run)
 {
     refresh(run, clock_mono_ms());
-    return run->totals.tasks_pending == 0;
+    return run->figures.totals.tasks_pending == 0;
 }
 
 /* ------------------------------------------------------------------------------------ the end */
 
 void figures_begin_stage(struct run *run)
 {
-    run->turn_base_ms = figures_audio_seen(run);
-    run->turn_audio_ms = 0;
-    estimate_begin(&run->estimate, run->stage.stage_id, clock_mono_ms());
+    run->figures.turn_base_ms = figures_audio_seen(run);
+    run->figures.turn_audio_ms = 0;
+    estimate_begin(&run->figures.estimate, run->backlog.stage.stage_id, clock_mono_ms());
 }
 
 void figures_tick(struct run *run, int64_t now)
 {
-    uint64_t seen = figures_audio_seen(run), turn = seen - run->turn_base_ms;
+    struct figures *f = &run->figures;
+    uint64_t seen = figures_audio_seen(run), turn = seen - f->turn_base_ms;
 
-    rate_add(&run->rate, now, seen);
+    rate_add(&f->rate, now, seen);
     /* Heartbeats are the finer measure, but not every stage tells of audio in them. */
-    estimate_add(&run->estimate, now, turn > run->turn_audio_ms ? turn : run->turn_audio_ms,
+    estimate_add(&f->estimate, now, turn > f->turn_audio_ms ? turn : f->turn_audio_ms,
                  run_leased(run));
 }
 
@@ -208,12 +233,12 @@ static void show_work(struct run *run, struct progress *p)
     uint32_t tasks = 0;
     size_t at = 0;
 
-    run->shown_mark++;
-    while ((l = idmap_next(&run->leases, &at))) {
+    run->figures.shown_mark++;
+    while ((l = idmap_next(&run->dispatch.leases, &at))) {
         if (!oldest || l->id < oldest->id)
             oldest = l;
-        if (l->task && l->task->mark != run->shown_mark) {
-            l->task->mark = run->shown_mark;
+        if (l->task && l->task->mark != run->figures.shown_mark) {
+            l->task->mark = run->figures.shown_mark;
             tasks++;
         }
     }
@@ -227,44 +252,45 @@ static void show_work(struct run *run, struct progress *p)
 
 static void show_note(const struct run *run, struct progress *p)
 {
-    p->note = run->note ? run->note : "";
-    if (run->mode == RUN_DRAINING)
+    p->note = run->turn.note ? run->turn.note : "";
+    if (run->turn.mode == RUN_DRAINING)
         p->note = "stopping at a checkpoint";
-    else if (run->mode == RUN_PAUSED)
-        p->note = run->paused ? "paused" : run->rests;
-    else if (run->mode == RUN_GOING && run->all_left)
-        p->note = run->makes_way;
-    else if (run->trouble_since_ms)
+    else if (run->turn.mode == RUN_PAUSED)
+        p->note = run->turn.paused ? "paused" : run->hours.text;
+    else if (run->turn.mode == RUN_GOING && run->way.all_left)
+        p->note = run->way.text;
+    else if (run->commit.trouble_since_ms)
         p->note = "the catalog cannot be written";
-    else if (run->mode == RUN_GOING && p->workers_ready == 0 && run->has_stage &&
-             !run->room.waiting)
+    else if (run->turn.mode == RUN_GOING && p->workers_ready == 0 && run->backlog.has_stage &&
+             !run->catalog.room.waiting)
         p->note = "loading the model";
 }
 
 void figures_view(struct run *run, struct progress *p)
 {
+    struct figures *f = &run->figures;
     int64_t now = clock_mono_ms(), unknown_ms;
-    const struct store_archive *a = &run->totals.archive;
+    const struct store_archive *a = &f->totals.archive;
     struct rate_backlog unknown;
 
     refresh(run, now);
     unknown = archive_backlog(a);
     *p = archive_progress(a);
-    p->speed = rate_speed(&run->rate, now);
-    p->workers = run->worker_count;
+    p->speed = rate_speed(&f->rate, now);
+    p->workers = run->devices.count;
     p->workers_ready = run_ready_workers(run);
     unknown.known_left_ms = 0;
     unknown_ms = rate_left_ms(&unknown);
     if (unknown_ms >= 0)
         p->audio_all_ms = a->audio_known_ms + unknown_ms;
-    if (run->has_stage && run->turn_done > a->done) {
-        p->stage = run->stage.name;
-        p->stage_done = run->turn_done;
+    if (run->backlog.has_stage && f->turn_done > a->done) {
+        p->stage = run->backlog.stage.name;
+        p->stage_done = f->turn_done;
     }
     show_note(run, p);
     show_work(run, p);
-    if (run->mode == RUN_GOING && !run->all_left && run->stages_left_count > 0 &&
-        !estimate_range(&run->estimate, now, run->stages_left, run->stages_left_count, &p->low_ms,
+    if (run->turn.mode == RUN_GOING && !run->way.all_left && f->stages_left_count > 0 &&
+        !estimate_range(&f->estimate, now, f->stages_left, f->stages_left_count, &p->low_ms,
                         &p->high_ms))
         p->low_ms = p->high_ms = -1;
 }

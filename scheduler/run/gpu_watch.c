@@ -46,7 +46,7 @@ static const char *uuid_of(const struct device *d)
 
 static int spawn_watcher(struct run *run, int file)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
     const char **argv = calloc(g->count + 5u, sizeof(*argv));
     char period[24];
     int rc;
@@ -59,7 +59,7 @@ static int spawn_watcher(struct run *run, int file)
     argv[2] = "--watch";
     argv[3] = period;
     for (uint32_t i = 0; i < g->count; i++)
-        argv[4 + i] = uuid_of(&run->devices->list[g->worker[i]]);
+        argv[4 + i] = uuid_of(&run->devices.picked->list[g->worker[i]]);
     rc = spawn_start(run->tune.worker_program, argv, (int[]){SPAWN_NULL, file, STDERR_FILENO}, 3,
                      &g->pid);
     free(argv);
@@ -69,7 +69,7 @@ static int spawn_watcher(struct run *run, int file)
 /* One that cannot be started is one that ended at once. */
 static void start(struct run *run)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
     int ends[2];
 
     g->heard_ms = clock_mono_ms();
@@ -98,18 +98,18 @@ static void stop_reading(struct gpu_watch *g)
 
 static void say_lost(struct run *run, const char *how)
 {
-    if (run->watch->seen && !run->watch->told)
+    if (run->devices.watch->seen && !run->devices.watch->told)
         report_event(run, LOG_WARN,
                      "NVML %s: what the driver sees of the GPUs is not known; it is tried again",
                      how);
-    run->watch->told = true;
+    run->devices.watch->told = true;
 }
 
 /* --------------------------------------------------------------------------- what it says */
 
 static void take_line(struct run *run, const char *line, size_t len, int64_t now)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
 
     if (gpu_sight_read(line, len, g->sight, g->count, g->words, sizeof(g->words)) != GPU_SIGHT_SEEN)
         return;
@@ -118,14 +118,14 @@ static void take_line(struct run *run, const char *line, size_t len, int64_t now
     g->told = false;
     g->seen = true;
     for (uint32_t i = 0; i < g->count; i++) {
-        run->workers[g->worker[i]].sight = g->sight[i];
-        run->workers[g->worker[i]].sight_ms = now;
+        run->devices.workers[g->worker[i]].sight.seen = g->sight[i];
+        run->devices.workers[g->worker[i]].sight.at_ms = now;
     }
 }
 
 static void take_lines(struct run *run, int64_t now)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
     size_t at = 0;
     const uint8_t *end;
 
@@ -145,7 +145,7 @@ static void take_lines(struct run *run, int64_t now)
 /* What is there, once: who talks without end has the next tick again. */
 static void listen_once(struct run *run, int64_t now)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
     uint8_t *place = g->file >= 0 ? buf_reserve(&g->in, CHUNK) : NULL;
     ssize_t n = place ? read(g->file, place, CHUNK) : -1;
 
@@ -158,7 +158,7 @@ static void listen_once(struct run *run, int64_t now)
 
 static void mind(struct run *run, int64_t now)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
 
     if (g->pid > 0 && !g->killed && now - g->heard_ms > run->tune.sight_still_ms) {
         say_lost(run, "does not answer");
@@ -181,7 +181,7 @@ static void mind(struct run *run, int64_t now)
 
 void gpu_watch_tick(struct run *run, int64_t now)
 {
-    if (!run->watch)
+    if (!run->devices.watch)
         return;
     listen_once(run, now);
     mind(run, now);
@@ -192,7 +192,7 @@ const struct gpu_sight *gpu_watch_sight(const struct run_worker *w, int64_t now)
     const struct run *run = w->process.run;
     const int64_t old = (int64_t)OLD_PERIODS * run->tune.sight_ms;
 
-    return w->sight_ms > 0 && now - w->sight_ms <= old ? &w->sight : NULL;
+    return w->sight.at_ms > 0 && now - w->sight.at_ms <= old ? &w->sight.seen : NULL;
 }
 
 /* ------------------------------------------------------------------------- begin and end */
@@ -203,14 +203,14 @@ static int make(struct run *run, struct err *err)
 
     if (!g)
         return err_set(err, ERR_NOMEM, "no memory for the GPUs");
-    run->watch = g;
+    run->devices.watch = g;
     g->file = -1;
-    g->sight = calloc(run->worker_count, sizeof(*g->sight));
-    g->worker = calloc(run->worker_count, sizeof(*g->worker));
+    g->sight = calloc(run->devices.count, sizeof(*g->sight));
+    g->worker = calloc(run->devices.count, sizeof(*g->worker));
     if (!g->sight || !g->worker)
         return err_set(err, ERR_NOMEM, "no memory for the GPUs");
-    for (uint32_t i = 0; i < run->worker_count; i++)
-        if (run->devices->list[i].kind != DEVICE_CPU)
+    for (uint32_t i = 0; i < run->devices.count; i++)
+        if (run->devices.picked->list[i].kind != DEVICE_CPU)
             g->worker[g->count++] = i;
     return 0;
 }
@@ -219,7 +219,7 @@ static int make(struct run *run, struct err *err)
  * it ends when that lets it. */
 static void wait_for_first(struct run *run)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
 
     while (g->pid > 0 && !g->killed && !g->seen) {
         struct pollfd fd = {.fd = g->file, .events = POLLIN};
@@ -231,7 +231,7 @@ static void wait_for_first(struct run *run)
 
 static int demand(struct run *run, struct err *err)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
 
     wait_for_first(run);
     if (!g->seen)
@@ -246,7 +246,7 @@ static int demand(struct run *run, struct err *err)
             return err_set(err, ERR_DEVICE,
                            "--idle asks NVML who uses a GPU, and of %s it does not tell: leave it "
                            "out (--devices), or run without --idle",
-                           run->devices->list[g->worker[i]].label);
+                           run->devices.picked->list[g->worker[i]].label);
     return 0;
 }
 
@@ -256,7 +256,7 @@ int gpu_watch_start(struct run *run, struct err *err)
 
     if (rc)
         return rc;
-    if (run->watch->count > 0) {
+    if (run->devices.watch->count > 0) {
         start(run);
         return run->o->idle ? demand(run, err) : 0;
     }
@@ -268,7 +268,7 @@ int gpu_watch_start(struct run *run, struct err *err)
 
 void gpu_watch_end(struct run *run)
 {
-    struct gpu_watch *g = run->watch;
+    struct gpu_watch *g = run->devices.watch;
 
     if (!g)
         return;
@@ -281,5 +281,5 @@ void gpu_watch_end(struct run *run)
     free(g->sight);
     free(g->worker);
     free(g);
-    run->watch = NULL;
+    run->devices.watch = NULL;
 }

@@ -109,7 +109,7 @@ static void consider_restart(struct process *p, const struct process_loss *loss)
     const char *before = "it died again and again: ";
     int64_t wait = -1;
 
-    if (p->run->mode == RUN_ENDING || p->run->mode == RUN_DRAINING) {
+    if (p->run->turn.mode == RUN_ENDING || p->run->turn.mode == RUN_DRAINING) {
         p->state = PROCESS_OFF;
         return;
     }
@@ -264,7 +264,7 @@ static void take(struct process *p, const struct frame *f)
     struct err err = {0};
     bool ok;
 
-    if (p->run->mode == RUN_ENDING && p->run->failure.code)
+    if (p->run->turn.mode == RUN_ENDING && p->run->failure.code)
         return;
     p->heard_ms = clock_mono_ms();
     run_touch(p->run);
@@ -297,7 +297,7 @@ static void take_frames(struct link *l)
             return;
         }
         at += used;
-        l->of->run->frames++;
+        l->of->run->processes.frames++;
         take(l->of, &f);
     }
     buf_consume(&l->in, at);
@@ -316,9 +316,9 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
 static void on_group(uv_timer_t *timer)
 {
-    struct run *run = timer->data;
+    const struct processes *all = timer->data;
 
-    for (struct process *p = run->processes; p; p = p->next) {
+    for (struct process *p = all->first; p; p = p->next) {
         struct link *l = p->link;
         struct err err = {0};
 
@@ -337,13 +337,14 @@ static void on_group(uv_timer_t *timer)
 static void wait_for_more(struct link *l)
 {
     struct run *run = l->of->run;
+    struct processes *all = &run->processes;
 
-    if (!run->has_many_frames || run->mode != RUN_GOING || l->ended || l->in.len)
+    if (!all->many || run->turn.mode != RUN_GOING || l->ended || l->in.len)
         return;
     uv_read_stop((uv_stream_t *)&l->pipe);
     l->waits = true;
-    if (!uv_is_active((uv_handle_t *)&run->group))
-        uv_timer_start(&run->group, on_group, GROUP_MS, 0);
+    if (!uv_is_active((uv_handle_t *)&all->group))
+        uv_timer_start(&all->group, on_group, GROUP_MS, 0);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -422,15 +423,15 @@ int process_send(struct process *p, uint8_t type, const struct buf *payload)
 }
 
 /* One write for all that was queued: a system call costs as much as what it says. */
-void processes_write(struct run *run)
+void processes_write(struct processes *all)
 {
-    for (struct process *p = run->processes; p; p = p->next) {
+    for (struct process *p = all->first; p; p = p->next) {
         struct err err = {0};
 
         if (!takes(p) || !p->link->out.len || p->link->out.failed || !write_out(p->link, &err))
             continue;
         if (err.code == ERR_NOMEM)
-            run_fail(run, &err);
+            run_fail(p->run, &err);
         else
             break_with(p, &err);
     }
@@ -458,8 +459,8 @@ void process_init(struct process *p, struct run *run, const struct process_kind 
     p->label = label;
     p->device = device;
     p->owner = owner;
-    p->next = run->processes;
-    run->processes = p;
+    p->next = run->processes.first;
+    run->processes.first = p;
 }
 
 /* Standard output may be a stream of JSON: what a library prints does not belong there. */
@@ -496,8 +497,8 @@ static int open_link(struct process *p, const char *const argv[])
     p->link = l;
     l->of = p;
     l->open_handles = 2;
-    uv_timer_init(&p->run->loop, &l->timer);
-    uv_pipe_init(&p->run->loop, &l->pipe, 0);
+    uv_timer_init(&p->run->loop.uv, &l->timer);
+    uv_pipe_init(&p->run->loop.uv, &l->pipe, 0);
     l->timer.data = l->pipe.data = l;
     rc = uv_pipe_open(&l->pipe, sock);
     if (rc)
@@ -574,22 +575,29 @@ static void tick(struct process *p, int64_t now, int64_t lost)
     p->kind->tick(p->owner, now, lost);
 }
 
+void processes_begin(struct processes *all, uv_loop_t *loop)
+{
+    uv_timer_init(loop, &all->group);
+    all->group.data = all;
+    all->ticked_ms = clock_mono_ms();
+}
+
 /* While the loop itself was held (a commit waited for a disk, a terminal was stopped) nobody
  * listened: that time is not held against the processes, whose words are read after this. */
-void processes_tick(struct run *run, int64_t now)
+void processes_tick(struct processes *all, int64_t now)
 {
-    int64_t lost = now - run->ticked_ms - RUN_TICK_MS;
+    int64_t lost = now - all->ticked_ms - RUN_TICK_MS;
 
-    run->ticked_ms = now;
-    run->has_many_frames = run->frames > MANY_FRAMES;
-    run->frames = 0;
-    for (struct process *p = run->processes; p; p = p->next)
+    all->ticked_ms = now;
+    all->many = all->frames > MANY_FRAMES;
+    all->frames = 0;
+    for (struct process *p = all->first; p; p = p->next)
         tick(p, now, lost > 2 * RUN_TICK_MS ? lost : 0);
 }
 
-void processes_reap(struct run *run)
+void processes_reap(struct processes *all)
 {
-    for (struct process *p = run->processes; p; p = p->next) {
+    for (struct process *p = all->first; p; p = p->next) {
         struct link *l = p->link;
 
         if (!l || l->reaped || !spawn_ended(l->pid))
@@ -600,23 +608,23 @@ void processes_reap(struct run *run)
     }
 }
 
-void processes_kill(struct run *run)
+void processes_kill(struct processes *all)
 {
-    for (struct process *p = run->processes; p; p = p->next)
+    for (struct process *p = all->first; p; p = p->next)
         process_kill(p);
 }
 
-bool processes_all_off(const struct run *run)
+bool processes_all_off(const struct processes *all)
 {
-    for (const struct process *p = run->processes; p; p = p->next)
+    for (const struct process *p = all->first; p; p = p->next)
         if (p->link)
             return false;
     return true;
 }
 
-void processes_free(struct run *run)
+void processes_free(struct processes *all)
 {
-    for (struct process *p = run->processes; p; p = p->next) {
+    for (struct process *p = all->first; p; p = p->next) {
         if (!p->link)
             continue;
         if (!p->link->reaped)

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <uv.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -76,6 +77,14 @@ struct process {
     struct err last; /* why it died last; code 0: nobody knows */
 };
 
+struct processes { /* all zero at first, but for the timer */
+    struct process *first;
+    uv_timer_t group;  /* until the sockets of a group are read again */
+    int64_t ticked_ms; /* the last tick */
+    uint32_t frames;   /* from all of them since then */
+    bool many;         /* there were between the two before */
+};
+
 /* Zeroed memory becomes one that is OFF. It stays where it is while the run lasts. */
 void process_init(struct process *p, struct run *run, const struct process_kind *kind,
                   const char *label, const char *device, void *owner);
@@ -92,11 +101,12 @@ void process_kill(struct process *p);  /* it leaves at once */
 void process_condemn(struct process *p, int code, const char *why);
 
 /* All of the run's. */
-void processes_tick(struct run *run, int64_t now_ms);
-void processes_write(struct run *run); /* what is queued: once a turn of the loop */
-void processes_reap(struct run *run);  /* look whether any has ended: on every SIGCHLD */
-void processes_kill(struct run *run);
-bool processes_all_off(const struct run *run); /* none is left */
-void processes_free(struct run *run);          /* nobody is told; before the loop ends */
+void processes_begin(struct processes *all, uv_loop_t *loop); /* which is about to run */
+void processes_tick(struct processes *all, int64_t now_ms);
+void processes_write(struct processes *all); /* what is queued: once a turn of the loop */
+void processes_reap(struct processes *all);  /* look whether any has ended: on every SIGCHLD */
+void processes_kill(struct processes *all);
+bool processes_all_off(const struct processes *all); /* none is left */
+void processes_free(struct processes *all);          /* nobody is told; before the loop ends */
 
 #endif

@@ -18,42 +18,43 @@ static bool is_chosen(const struct run_worker *w)
     const struct run *run = w->process.run;
 
     return run->o->slots || run->o->windows || run->o->deterministic ||
-           run->o->cache != CACHE_AUTO || run->devices->list[w->index].memory_cap;
+           run->o->cache != CACHE_AUTO || run->devices.picked->list[w->index].memory_cap;
 }
 
 /* The device is named as the scheduler sees it, not as a worker would: his CUDA adds its own
  * version to the driver's. */
 static struct store_tuning_key key_of(const struct run_worker *w)
 {
-    const struct device *d = &w->process.run->devices->list[w->index];
+    const struct device *d = &w->process.run->devices.picked->list[w->index];
 
     return (struct store_tuning_key){
         .device_id = d->id,
         .driver = d->driver,
-        .model_hash = w->use.model_hash,
-        .precision = w->use.precision,
-        .decoding = w->use.decoding,
+        .model_hash = w->memory.use.model_hash,
+        .precision = w->memory.use.precision,
+        .decoding = w->memory.use.decoding,
     };
 }
 
 void remembered_fill(struct run_worker *w, struct msg_setup *m)
 {
     struct run *run = w->process.run;
-    const struct device *d = &run->devices->list[w->index];
+    const struct device *d = &run->devices.picked->list[w->index];
     enum precision precision = PRECISION_AUTO;
     struct store_tuning t;
     struct err err = {0};
     int rc;
 
-    memset(&w->use, 0, sizeof(w->use));
-    utf8_copy(w->use.model_hash, sizeof(w->use.model_hash), m->stages[0].model_hash);
-    utf8_copy(w->use.decoding, sizeof(w->use.decoding), run->kind.decoding);
+    memset(&w->memory.use, 0, sizeof(w->memory.use));
+    utf8_copy(w->memory.use.model_hash, sizeof(w->memory.use.model_hash), m->stages[0].model_hash);
+    utf8_copy(w->memory.use.decoding, sizeof(w->memory.use.decoding), run->backlog.kind.decoding);
     if (is_chosen(w) || precision_parse(m->precision, &precision, &err))
         return; /* the worker says what is wrong with it */
     precision = precision_settle(precision, d->precisions);
     rc = store_tuning_get(run->st,
                           &(struct store_tuning_key){d->id, d->driver, m->stages[0].model_hash,
-                                                     precision_name(precision), w->use.decoding},
+                                                     precision_name(precision),
+                                                     w->memory.use.decoding},
                           &t, &err);
     if (rc == 0) {
         m->tuned_slots = t.slots;
@@ -65,7 +66,7 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
             t.ways = NULL;
         }
         free(t.ways);
-        w->use.remembered = true;
+        w->memory.use.remembered = true;
     } else if (rc != ERR_EMPTY) {
         report_event(run, LOG_WARN, "what is remembered of %s cannot be read: %s", w->label,
                      err.msg);
@@ -76,7 +77,7 @@ void remembered_fill(struct run_worker *w, struct msg_setup *m)
 static void note(struct run_worker *w, uint32_t oom_count, const struct msg_ready *ready)
 {
     struct run *run = w->process.run;
-    const struct run_memory *u = &w->use;
+    const struct device_use *u = &w->memory.use;
     const struct store_tuning_key key = key_of(w);
     const struct store_tuning t = {
         .slots = u->slots,
@@ -96,7 +97,7 @@ static void note(struct run_worker *w, uint32_t oom_count, const struct msg_read
 
 void remembered_ready(struct run_worker *w, const struct msg_ready *m)
 {
-    struct run_memory *u = &w->use;
+    struct device_use *u = &w->memory.use;
 
     utf8_copy(u->precision, sizeof(u->precision), m->precision);
     u->slots = m->slots;
@@ -115,7 +116,7 @@ void remembered_ready(struct run_worker *w, const struct msg_ready *m)
 void remembered_lowered(struct run_worker *w, const struct msg_tuned *m)
 {
     struct run *run = w->process.run;
-    struct run_memory *u = &w->use;
+    struct device_use *u = &w->memory.use;
     char *shown = utf8_display(m->reason, strlen(m->reason));
     struct err err = {0};
     char text[600];
@@ -139,21 +140,21 @@ void remembered_lowered(struct run_worker *w, const struct msg_tuned *m)
 
 void remembered_heartbeat(struct run_worker *w, const struct msg_heartbeat *m)
 {
-    if (m->vram_peak > w->use.peak)
-        w->use.peak = m->vram_peak;
+    if (m->vram_peak > w->memory.use.peak)
+        w->memory.use.peak = m->vram_peak;
 }
 
 void remembered_gone(struct run_worker *w)
 {
-    struct run_memory *u = &w->use;
+    struct device_use *u = &w->memory.use;
 
     if (u->slots == 0)
         return; /* it was never ready */
     if (u->remembered)
         note(w, 0, NULL);
-    if (u->peak > w->peak_bytes) {
-        w->peak_bytes = u->peak;
-        w->predicted_bytes = u->predicted;
+    if (u->peak > w->memory.peak_bytes) {
+        w->memory.peak_bytes = u->peak;
+        w->memory.predicted_bytes = u->predicted;
     }
     u->slots = 0;
 }
@@ -163,16 +164,16 @@ void remembered_summary(const struct run *run, char *text, size_t cap)
     size_t n = 0;
 
     text[0] = 0;
-    for (uint32_t i = 0; i < run->worker_count && n < cap; i++) {
-        const struct run_worker *w = &run->workers[i];
-        const struct device *d = &run->devices->list[i];
+    for (uint32_t i = 0; i < run->devices.count && n < cap; i++) {
+        const struct run_worker *w = &run->devices.workers[i];
+        const struct device *d = &run->devices.picked->list[i];
         int more;
 
-        if (d->kind == DEVICE_CPU || w->peak_bytes == 0)
+        if (d->kind == DEVICE_CPU || w->memory.peak_bytes == 0)
             continue;
         more = snprintf(text + n, cap - n, "; %s used %.2f GB of %.2f, predicted %.2f", d->label,
-                        (double)w->peak_bytes / 1e9, (double)d->memory_total / 1e9,
-                        (double)w->predicted_bytes / 1e9);
+                        (double)w->memory.peak_bytes / 1e9, (double)d->memory_total / 1e9,
+                        (double)w->memory.predicted_bytes / 1e9);
         n += more > 0 ? (size_t)more : 0;
     }
 }

@@ -39,11 +39,11 @@ static unsigned columns(void)
     return size.ws_col > 80 ? 79 : size.ws_col - 1u;
 }
 
-static void line_clear(struct run *run)
+static void line_clear(struct report *r)
 {
-    if (run->line_shown)
+    if (r->line_shown)
         put(STDERR_FILENO, "\r\033[K");
-    run->line_shown = false;
+    r->line_shown = false;
 }
 
 static void line_show(struct run *run)
@@ -53,9 +53,9 @@ static void line_show(struct run *run)
 
     figures_view(run, &p);
     progress_line(&p, columns(), line);
-    snprintf(out, sizeof(out), run->color ? "\r\033[K\033[1m%s\033[0m" : "\r\033[K%s", line);
+    snprintf(out, sizeof(out), run->report.color ? "\r\033[K\033[1m%s\033[0m" : "\r\033[K%s", line);
     put(STDERR_FILENO, out);
-    run->line_shown = true;
+    run->report.line_shown = true;
 }
 
 static void show_json(struct run *run, const char *event)
@@ -77,32 +77,35 @@ void report_event(struct run *run, int level, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    line_clear(run);
+    line_clear(&run->report);
     log_at((enum log_level)level, "%s", text);
 }
 
 void report_start(struct run *run)
 {
+    struct report *r = &run->report;
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    run->tty = run->o->progress && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
-    run->color = run->tty && !(no_color && no_color[0]);
-    run->report_due_ms = run->started_ms + (run->tty ? 0 : run->tune.line_ms);
+    r->tty = run->o->progress && isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+    r->color = r->tty && !(no_color && no_color[0]);
+    r->due_ms = run->figures.started_ms + (r->tty ? 0 : run->tune.line_ms);
     if (run->o->json_events)
         show_json(run, "run-start");
 }
 
 void report_tick(struct run *run, int64_t now)
 {
+    struct report *r = &run->report;
+
     figures_tick(run, now);
-    if (run->o->json_events && now >= run->json_due_ms) {
-        run->json_due_ms = now + JSON_MS;
+    if (run->o->json_events && now >= r->json_due_ms) {
+        r->json_due_ms = now + JSON_MS;
         show_json(run, "progress");
     }
-    if (now < run->report_due_ms)
+    if (now < r->due_ms)
         return;
-    run->report_due_ms = now + (run->tty ? LINE_MS : run->tune.line_ms);
-    if (run->tty) {
+    r->due_ms = now + (r->tty ? LINE_MS : run->tune.line_ms);
+    if (r->tty) {
         line_show(run);
     } else {
         char line[PROGRESS_LINE];
@@ -110,9 +113,9 @@ void report_tick(struct run *run, int64_t now)
 
         figures_view(run, &p);
         progress_line(&p, 160, line);
-        if (strcmp(line, run->said) != 0) /* a day's rest is no thousand lines */
+        if (strcmp(line, r->said) != 0) /* a day's rest is no thousand lines */
             log_info("%s", line);
-        snprintf(run->said, sizeof(run->said), "%s", line);
+        snprintf(r->said, sizeof(r->said), "%s", line);
     }
 }
 
@@ -120,19 +123,20 @@ void report_end(struct run *run)
 {
     char audio[PROGRESS_SPAN], work[PROGRESS_SPAN];
     const int64_t work_ms = run->diary.work_ms;
-    double speed = work_ms > 0 ? (double)run->audio_ms / (double)work_ms : 0;
+    double speed = work_ms > 0 ? (double)run->figures.audio_ms / (double)work_ms : 0;
 
-    line_clear(run);
-    run->tty = false;
+    line_clear(&run->report);
+    run->report.tty = false;
     if (run->o->json_events)
         show_json(run, "run-end");
-    progress_hours(run->audio_ms, run->audio_ms, audio);
+    progress_hours(run->figures.audio_ms, run->figures.audio_ms, audio);
     progress_span(work_ms, work);
     log_debug("%s: %llu recording%s done, %llu failed, %s of audio in %s of work (%.1f\xC3\x97 "
               "real time)",
               run->failure.code  ? "stopped"
               : run->interrupted ? "interrupted"
                                  : "finished",
-              (unsigned long long)run->recordings_done, run->recordings_done == 1 ? "" : "s",
-              (unsigned long long)run->failed.count, audio, work, speed);
+              (unsigned long long)run->figures.recordings_done,
+              run->figures.recordings_done == 1 ? "" : "s",
+              (unsigned long long)run->figures.failed.count, audio, work, speed);
 }

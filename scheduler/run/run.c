@@ -1,10 +1,13 @@
 #include "scheduler/run/run.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/log.h"
+#include "scheduler/run/figures.h"
 #include "scheduler/run/report.h"
 
-void run_touch(struct run *run) { run->dirty = true; }
+void run_touch(struct run *run) { run->turn.dirty = true; }
 
 void run_fail(struct run *run, const struct err *err)
 {
@@ -28,18 +31,18 @@ uint32_t run_ready_workers(const struct run *run)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < run->worker_count; i++)
-        n += run_worker_ready(&run->workers[i]);
+    for (uint32_t i = 0; i < run->devices.count; i++)
+        n += run_worker_ready(&run->devices.workers[i]);
     return n;
 }
 
-bool run_leased(const struct run *run) { return run->leases.count > 0; }
+bool run_leased(const struct run *run) { return run->dispatch.leases.count > 0; }
 
 static void on_commit(uv_timer_t *timer)
 {
     struct run *run = timer->data;
 
-    run->commit_armed = false;
+    run->commit.armed = false;
     run_flush(run);
     run_touch(run);
 }
@@ -51,8 +54,7 @@ static void bound_ledger(struct run *run)
 
     if (ledger_bytes(run->ledger) <= run->tune.kept_bytes || run->failure.code)
         return;
-    run->trouble_next_ms = 0;
-    if (run_flush(run) || run->failure.code)
+    if (run_flush_at_once(run) || run->failure.code)
         return;
     err_set(&err, ERR_FULL,
             "the catalog cannot be written, and more results wait for it than memory should hold: "
@@ -64,19 +66,29 @@ static void bound_ledger(struct run *run)
 
 void run_note_commit(struct run *run)
 {
+    struct run_commit *c = &run->commit;
+
     bound_ledger(run);
-    if (run->commit_armed || run->trouble_since_ms)
+    if (c->armed || c->trouble_since_ms)
         return;
-    run->commit_armed = true;
+    c->armed = true;
     /* In numbers, more of them share what a commit costs by itself; a second's are soon computed
      * again where it is lost. */
-    uv_timer_start(&run->commit, on_commit, run->tune.commit_ms * (run->has_many_frames ? 2 : 1),
-                   0);
+    uv_timer_start(&c->timer, on_commit, run->tune.commit_ms * (run->processes.many ? 2 : 1), 0);
+}
+
+void run_note_unwritten(struct run *run, int64_t task)
+{
+    struct err err = {0};
+
+    if (idmap_put(&run->commit.unwritten, (uint64_t)task, run))
+        run_check(run, err_set(&err, ERR_NOMEM, "no memory for a result"), &err);
+    run_note_commit(run);
 }
 
 void run_note_unsettled(struct run *run)
 {
-    run->unsettled = true;
+    run->turn.unsettled = true;
     run_touch(run);
 }
 
@@ -84,11 +96,12 @@ void run_note_unsettled(struct run *run)
  * while: a disk that fills up at night is often emptied by whoever filled it. */
 static void trouble(struct run *run, struct err *err)
 {
+    struct run_commit *c = &run->commit;
     int64_t now = clock_mono_ms();
     unsigned long long n = ledger_shards(run->ledger);
 
-    if (run->trouble_since_ms == 0) {
-        run->trouble_since_ms = now;
+    if (c->trouble_since_ms == 0) {
+        c->trouble_since_ms = now;
         char span[48] = "";
 
         if (err->code != ERR_LOCKED)
@@ -96,10 +109,10 @@ static void trouble(struct run *run, struct err *err)
         report_event(run, LOG_ERROR, "%s; %llu result%s wait%s in memory, trying again%s", err->msg,
                      n, n == 1 ? "" : "s", n == 1 ? "s" : "", span);
     }
-    run->trouble_next_ms = now + run->tune.full_retry_ms;
-    run->trouble_code = err->code;
+    c->trouble_next_ms = now + run->tune.full_retry_ms;
+    c->trouble_code = err->code;
     /* Somebody's open transaction ends some time, and a night is too much for it. */
-    if (err->code == ERR_LOCKED || now - run->trouble_since_ms < run->tune.full_give_up_ms)
+    if (err->code == ERR_LOCKED || now - c->trouble_since_ms < run->tune.full_give_up_ms)
         return;
     err_prefix(err,
                "the catalog could not be written for %u s, and %llu result%s will be computed "
@@ -111,36 +124,36 @@ static void trouble(struct run *run, struct err *err)
 
 bool run_is_aside(const struct run *run, int64_t stage)
 {
-    for (size_t i = 0; i < run->aside_count; i++)
-        if (run->aside[i] == stage)
+    for (size_t i = 0; i < run->aside.count; i++)
+        if (run->aside.stages[i] == stage)
             return true;
     return false;
 }
 
 bool run_flush(struct run *run)
 {
+    struct run_commit *c = &run->commit;
     uint64_t completed = store_completed(run->st), whole, whole_before;
     struct err err = {0};
     int rc;
 
     if (ledger_pending(run->ledger) == 0)
         return true;
-    if (run->trouble_since_ms && clock_mono_ms() < run->trouble_next_ms)
+    if (c->trouble_since_ms && clock_mono_ms() < c->trouble_next_ms)
         return false;
     rc = store_recordings_done(run->st, &whole_before, &err);
     if (rc == 0)
         rc = ledger_flush(run->ledger, &err);
-    if (rc == 0 && store_recordings_done(run->st, &whole, &err) == 0 && whole > whole_before)
-        run->recordings_done += whole - whole_before;
+    if (rc == 0 && store_recordings_done(run->st, &whole, &err))
+        whole = whole_before;
     if (rc == 0) {
         /* The catalog alone knows: the last shard of a task may be anybody's. */
-        run->tasks_done += store_completed(run->st) - completed;
-        run->tasks_failed += run->failed_pending;
-        run->failed_pending = 0;
-        idmap_free(&run->unwritten);
-        if (run->trouble_since_ms)
+        figures_written(&run->figures, store_completed(run->st) - completed,
+                        whole > whole_before ? whole - whole_before : 0);
+        idmap_free(&c->unwritten);
+        if (c->trouble_since_ms)
             report_event(run, LOG_INFO, "the catalog can be written again; going on");
-        run->trouble_since_ms = 0;
+        c->trouble_since_ms = 0;
         return true;
     }
     if (retry_store(rc) == STORE_WAIT) {
@@ -150,4 +163,16 @@ bool run_flush(struct run *run)
         run_fail(run, &err);
     }
     return false;
+}
+
+bool run_flush_at_once(struct run *run)
+{
+    run->commit.trouble_next_ms = 0;
+    return run_flush(run);
+}
+
+void run_free(struct run *run)
+{
+    idmap_free(&run->commit.unwritten);
+    free(run);
 }

@@ -43,7 +43,7 @@ static bool look_due(const struct run *run)
 {
     const struct settle *s = run->settle;
 
-    return run->unsettled && (!run_leased(run) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
+    return run->turn.unsettled && (!run_leased(run) || clock_mono_ms() - s->looked_ms >= LOOK_MS);
 }
 
 static bool begin_look(struct run *run)
@@ -52,7 +52,7 @@ static bool begin_look(struct run *run)
     struct err err = {0};
 
     s->looked_ms = clock_mono_ms();
-    run->unsettled = false;
+    run->turn.unsettled = false;
     if (store_stages_unsettled(run->st, clock_wall_ms(), &s->stages, &s->stage_count, &err)) {
         s->stages = NULL;
         s->stage_count = 0;
@@ -160,7 +160,7 @@ int settle_open(struct run *run, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for the run");
     for (uint32_t i = 0; i < SETTLERS; i++)
         settler_add(&run->settle->of[i], run);
-    run->unsettled = true;
+    run->turn.unsettled = true;
     return 0;
 }
 
@@ -196,17 +196,17 @@ bool settle_step(struct run *run)
 
     if (settlers_all_aside(s) || run->failure.code)
         return false;
-    if (run->room.waiting) /* nothing new is begun */
-        return settle_in_hand(run) || peek(run) || run->unsettled;
+    if (run->catalog.room.waiting) /* nothing new is begun */
+        return settle_in_hand(run) || peek(run) || run->turn.unsettled;
     while (!run->failure.code && (w = idle_one(s)) && (t = peek(run)))
         give_next(w, t);
     if (w) /* and nothing for it */
-        return settle_in_hand(run) || run->unsettled;
+        return settle_in_hand(run) || run->turn.unsettled;
     /* One that is on its way takes the next one. */
     if (!one_in(s, PROCESS_STARTING) && !one_in(s, PROCESS_WAITING) &&
         (w = one_in(s, PROCESS_OFF)) && peek(run))
         settler_start(w);
-    return settle_in_hand(run) || run->unsettled || s->page_at < s->page_len;
+    return settle_in_hand(run) || run->turn.unsettled || s->page_at < s->page_len;
 }
 
 void settle_take_back(struct run *run)

@@ -223,7 +223,7 @@ static bool take_settled(struct settler *w, const struct frame *f, struct err *e
         msg_settled_free(&m);
     } else {
         run_check(run, ledger_settled(run->ledger, w->t.task_id, &m, err), err);
-        failure_over(run, w->t.task_id);
+        failure_over(&run->failures, w->t.task_id);
         run_note_commit(run);
     }
     settler_put_down(w);
@@ -294,8 +294,7 @@ static void on_aside(void *owner, const char *why, const char *sentence)
         return;
     err_set(&err, last->code ? last->code : ERR_CRASH,
             "recordings cannot be settled: %s; the next run tries it again", last->msg);
-    if (!run->put_off.code)
-        run->put_off = err;
+    stage_aside_why(&run->aside, &err);
     run_check(run, ledger_event(run->ledger, "settler-aside", 0, "", err.msg, &err), &err);
     run_note_commit(run);
 }
