@@ -27,32 +27,34 @@ static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct
     return false;
 }
 
-/* Nearly every recording is one source, of which nothing is left out. */
-static void note_heard(struct run *run, struct store_task *t, const struct msg_media *m)
+/* Is it to be noted what it hears? Nearly every recording is one source, all of it. */
+static bool hears_other(struct store_task *t, const struct msg_media *m)
 {
-    struct err err = {0};
-
     if (!m->source_count && !*m->left_out && !*m->mix_left_out && !t->sources && !t->left_out)
-        return;
-    run_check(run, ledger_heard(run->ledger, t->task_id, m, &err), &err);
+        return false;
     t->left_out = true; /* or another source: what is heard next has to be told, too */
+    return true;
 }
 
-bool intake_media(struct run_worker *w, const struct msg_media *m, struct err *err)
+bool intake_media(struct run_worker *w, struct msg_media *m, struct err *err)
 {
     struct run *run = w->process.run;
+    int64_t heard[SETUP_MAX_STAGES];
+    uint32_t n = 0;
     struct run_lease *l;
 
     if (!lease_of(w, m->lease_id, m->media_id, &l, err))
         return false;
     if (!l || run->backlog.kind.passage_chars)
         return true;
-    run_check(run, ledger_media(run->ledger, m, err), err);
-    note_heard(run, &l->task->t, m);
+    if (hears_other(&l->task->t, m))
+        heard[n++] = l->task->t.task_id;
     for (uint32_t i = 0; i < l->track_count; i++)
-        note_heard(run, &l->tracks[i].t, m);
-    run_note_commit(run);
+        if (hears_other(&l->tracks[i].t, m))
+            heard[n++] = l->tracks[i].t.task_id;
     planner_task_duration(run->planner, l->task->t.task_id, m->duration_ms);
+    run_check(run, ledger_media(run->ledger, m, heard, n, err), err);
+    run_note_commit(run);
     return true;
 }
 

@@ -6,7 +6,7 @@
 #include "scheduler/run/run.h"
 
 /* A false return means that the worker broke the protocol; *err says how. */
-bool intake_media(struct run_worker *w, const struct msg_media *m, struct err *err);
+bool intake_media(struct run_worker *w, struct msg_media *m, struct err *err);
 bool intake_shard_done(struct run_worker *w, struct msg_shard_done *m, struct err *err);
 bool intake_shard_failed(struct run_worker *w, const struct msg_shard_failed *m, struct err *err);
 bool intake_lease_end(struct run_worker *w, const struct msg_lease_end *m, struct err *err);

@@ -34,15 +34,6 @@
 
 #define SILENCE_MS 30000u
 
-static void on_durable(void *arg, int64_t task, int64_t audio_ms)
-{
-    struct run *run = arg;
-
-    (void)task;
-    (void)audio_ms;
-    figures_shard_durable(&run->figures);
-}
-
 /* What a task cannot do without has made it fail; of several, the first. */
 static void on_refused(void *arg, int64_t task, const struct err *err)
 {
@@ -271,7 +262,7 @@ static int open_run(struct run *run, struct err *err)
 
     figures_begin(&run->figures);
     run->planner = planner_new(run->o->shard_ms);
-    run->ledger = ledger_new(run->st, on_durable, on_refused, run);
+    run->ledger = ledger_new(run->st, on_refused, run);
     if (!run->planner || !run->ledger)
         return err_set(err, ERR_NOMEM, "no memory for the run");
     rc = settle_open(run, err);

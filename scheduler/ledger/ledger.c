@@ -11,48 +11,73 @@
 
 struct ledger {
     struct store *st;
-    ledger_durable_fn durable;
     ledger_refused_fn refused;
     void *arg;
     struct ledger_entry **entries; /* owned, each */
     size_t count, cap, shards;
-    uint64_t bytes;
+    uint64_t bytes, written;
 };
 
-struct ledger *ledger_new(struct store *st, ledger_durable_fn durable, ledger_refused_fn refused,
-                          void *arg)
+struct ledger *ledger_new(struct store *st, ledger_refused_fn refused, void *arg)
 {
     struct ledger *l = calloc(1, sizeof(*l));
 
     if (!l)
         return NULL;
     l->st = st;
-    l->durable = durable;
     l->refused = refused;
     l->arg = arg;
     return l;
 }
 
+/* A text that belongs to its entry. */
+static void drop(const char *text) { free((char *)text); }
+
 static void entry_free(struct ledger_entry *e)
 {
     if (!e)
         return;
-    if (e->kind == LEDGER_SHARD) {
-        store_passages_free(e->passages, e->shard.vector_count);
-        msg_shard_done_free(&e->shard);
-    } else if (e->kind == LEDGER_SETTLED) {
+    switch (e->kind) {
+    case LEDGER_SHARD:
+        store_passages_free(e->shard.passages, e->shard.said.vector_count);
+        msg_shard_done_free(&e->shard.said);
+        free(e->shard.device);
+        break;
+    case LEDGER_SETTLED:
         msg_settled_free(&e->settled);
-    } else if (e->kind == LEDGER_MEDIA || e->kind == LEDGER_HEARD) {
-        msg_media_free(&e->info);
-        msg_lease_end_free(&e->end);
-    } else if (e->kind == LEDGER_TUNING) {
-        free(e->tuning.ways);
+        break;
+    case LEDGER_MEDIA:
+        msg_media_free(&e->media.info);
+        msg_lease_end_free(&e->media.end);
+        break;
+    case LEDGER_TOTAL:
+    case LEDGER_SUSPECT:
+        break;
+    case LEDGER_FAILED:
+        drop(e->failed.message);
+        break;
+    case LEDGER_EVENT:
+        drop(e->event.kind);
+        drop(e->event.device);
+        drop(e->event.text);
+        break;
+    case LEDGER_TUNING:
+        drop(e->tuning.key.device_id);
+        drop(e->tuning.key.driver);
+        drop(e->tuning.key.model_hash);
+        drop(e->tuning.key.precision);
+        drop(e->tuning.key.decoding);
+        free(e->tuning.tuning.ways);
+        break;
+    case LEDGER_RUN:
+        drop(e->run.why);
+        drop(e->run.reason);
+        drop(e->run.devices);
+        break;
+    case LEDGER_SAMPLE:
+        drop(e->sample.device);
+        break;
     }
-    free(e->text);
-    free(e->device);
-    free(e->label);
-    free(e->driver);
-    free(e->decoding);
     free(e->why);
     free(e);
 }
@@ -76,8 +101,9 @@ void ledger_free(struct ledger *l)
     free(l);
 }
 
-/* A new entry at the end, zeroed; NULL when out of memory. */
-static struct ledger_entry *add(struct ledger *l, enum ledger_kind kind, struct err *err)
+/* A new entry at the end, otherwise zeroed; NULL when out of memory. */
+static struct ledger_entry *add(struct ledger *l, enum ledger_kind kind, int64_t task,
+                                struct err *err)
 {
     struct ledger_entry *e;
 
@@ -87,6 +113,7 @@ static struct ledger_entry *add(struct ledger *l, enum ledger_kind kind, struct 
     if (!e)
         goto fail;
     e->kind = kind;
+    e->task = task;
     l->entries[l->count++] = e;
     l->bytes += sizeof(*e);
     return e;
@@ -101,11 +128,21 @@ static int undo(struct ledger *l, struct err *err)
     return err_set(err, ERR_NOMEM, "no memory to keep results");
 }
 
-static bool copy(char **dst, const char *src)
+/* Each text becomes a copy of what it is; NULL when out of memory (false). */
+static bool own(const char **const texts[], size_t n)
 {
-    *dst = strdup(src ? src : "");
-    return *dst != NULL;
+    bool all = true;
+
+    for (size_t i = 0; i < n; i++) {
+        *texts[i] = strdup(*texts[i] ? *texts[i] : "");
+        all = all && *texts[i];
+    }
+    return all;
 }
+
+#define OWN(...)                             \
+    own((const char **const[]){__VA_ARGS__}, \
+        sizeof((const char **const[]){__VA_ARGS__}) / sizeof(const char **))
 
 static uint64_t segments_bytes(const struct msg_shard_done *m)
 {
@@ -122,17 +159,17 @@ static uint64_t segments_bytes(const struct msg_shard_done *m)
 }
 
 /* Of memory, about. */
-static uint64_t shard_bytes(const struct ledger_entry *e)
+static uint64_t shard_bytes(const struct ledger_shard *s)
 {
-    const struct msg_shard_done *m = &e->shard;
+    const struct msg_shard_done *m = &s->said;
     const struct result_voices *v = &m->voices;
     uint64_t n = segments_bytes(m);
 
     for (uint32_t i = 0; i < m->sound_count; i++)
         n += sizeof(m->sounds[i]) + strlen(m->sounds[i].name) + 16;
     n += m->vector_count * (sizeof(*m->vectors) + m->vector_size * sizeof(float));
-    for (uint32_t i = 0; e->passages && i < m->vector_count; i++)
-        n += sizeof(e->passages[i]) + strlen(e->passages[i].text) + 16;
+    for (uint32_t i = 0; s->passages && i < m->vector_count; i++)
+        n += sizeof(s->passages[i]) + strlen(s->passages[i].text) + 16;
     n += (uint64_t)v->windows * v->frames;
     n += v->vector_count * (sizeof(*v->of) + (uint64_t)v->size * sizeof(float));
     return n;
@@ -141,21 +178,19 @@ static uint64_t shard_bytes(const struct ledger_entry *e)
 int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
                     struct result_passage *passages, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_SHARD, err);
+    struct ledger_entry *e = add(l, LEDGER_SHARD, task, err);
 
     if (!e) {
         store_passages_free(passages, m->vector_count);
         msg_shard_done_free(m);
         return err->code;
     }
-    e->task = task;
-    e->passages = passages;
-    e->shard = *m;
+    e->shard = (struct ledger_shard){.device = strdup(device), .said = *m, .passages = passages};
     memset(m, 0, sizeof(*m));
-    if (!copy(&e->device, device))
+    if (!e->shard.device)
         return undo(l, err);
     l->shards++;
-    l->bytes += shard_bytes(e);
+    l->bytes += shard_bytes(&e->shard);
     return 0;
 }
 
@@ -167,14 +202,13 @@ int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_
 
 int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_SETTLED, err);
+    struct ledger_entry *e = add(l, LEDGER_SETTLED, task, err);
     const struct result_people *p = &m->people;
 
     if (!e) {
         msg_settled_free(m);
         return err->code;
     }
-    e->task = task;
     l->bytes += p->speaker_count * (sizeof(*p->speakers) + p->size * sizeof(float));
     l->bytes += p->turn_count * sizeof(*p->turns);
     e->settled = *m;
@@ -182,81 +216,54 @@ int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct
     return 0;
 }
 
-/* Into msg_media's own memory, which msg_media_free frees. */
-static bool copy_tags(struct ledger *l, struct msg_media *to, const struct msg_media *from)
+static uint64_t media_bytes(const struct msg_media *m)
 {
-    struct result_tag *list = calloc(from->tag_count + 1u, sizeof(*list));
+    uint64_t n = 0;
 
-    to->tags = list;
-    for (uint32_t i = 0; list && i < from->tag_count; i++) {
-        const struct result_tag *t = &from->tags[i];
-
-        list[i] = (struct result_tag){strdup(t->source), strdup(t->key), strdup(t->value),
-                                      t->start_ms, t->end_ms};
-        to->tag_count = i + 1;
-        if (!list[i].source || !list[i].key || !list[i].value)
-            return false;
-        l->bytes += sizeof(*t) + strlen(t->key) + strlen(t->value) + 64;
-    }
-    return list != NULL;
+    for (uint32_t i = 0; i < m->tag_count; i++)
+        n += sizeof(m->tags[i]) + strlen(m->tags[i].key) + strlen(m->tags[i].value) + 64;
+    for (uint32_t i = 0; i < m->source_count; i++)
+        n += sizeof(m->sources[i]) + strlen(m->sources[i].label) + 32;
+    return n;
 }
 
-int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err)
+int ledger_media(struct ledger *l, struct msg_media *m, const int64_t *tasks, uint32_t n,
+                 struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_MEDIA, err);
+    struct ledger_entry *e = add(l, LEDGER_MEDIA, 0, err);
 
-    if (!e)
+    if (!e) {
+        msg_media_free(m);
         return err->code;
-    e->media = m->media_id;
-    e->has_info = true;
-    e->info.duration_ms = m->duration_ms;
-    e->info.sample_rate_hz = m->sample_rate_hz;
-    e->info.channels = m->channels;
-    e->info.audio_tracks = m->audio_tracks;
-    if (!copy(&e->info.container, m->container) || !copy(&e->info.codec, m->codec) ||
-        !copy_tags(l, &e->info, m))
-        return undo(l, err);
+    }
+    e->media = (struct ledger_media){
+        .media_id = m->media_id, .has_info = true, .info = *m, .heard_count = n};
+    memset(m, 0, sizeof(*m));
+    memcpy(e->media.heard_by, tasks, n * sizeof(*tasks));
+    l->bytes += media_bytes(&e->media.info);
     return 0;
 }
 
-static bool copy_sources(struct ledger *l, struct msg_media *to, const struct msg_media *from)
-{
-    struct result_source *list = calloc(from->source_count + 1u, sizeof(*list));
-
-    to->sources = list;
-    for (uint32_t i = 0; list && i < from->source_count; i++) {
-        list[i].label = strdup(from->sources[i].label);
-        to->source_count = i + 1;
-        if (!list[i].label)
-            return false;
-        l->bytes += sizeof(*list) + strlen(list[i].label) + 32;
-    }
-    return list != NULL;
-}
-
-int ledger_heard(struct ledger *l, int64_t task, const struct msg_media *m, struct err *err)
-{
-    struct ledger_entry *e = add(l, LEDGER_HEARD, err);
-
-    if (!e)
-        return err->code;
-    e->task = task;
-    return copy(&e->info.left_out, m->left_out) && copy(&e->info.mix_left_out, m->mix_left_out) &&
-                   copy_sources(l, &e->info, m)
-               ? 0
-               : undo(l, err);
-}
-
-/* The last entry of a recording or task, where it came just now: what is said of a short
- * recording's beginning and end is written once. NULL: there is none, or it stays as it is. */
-static struct ledger_entry *lately(struct ledger *l, enum ledger_kind kind, int64_t media,
-                                   int64_t task)
+/* What is said of a short recording's beginning and end is written once: the last entry of the
+ * kind, where it came just now. NULL: there is none, or it stays as it is. */
+static struct ledger_entry *lately_of_media(struct ledger *l, int64_t media)
 {
     for (size_t i = 0; i < LATELY && i < l->count; i++) {
         struct ledger_entry *e = l->entries[l->count - 1 - i];
 
-        if (media ? e->media == media : e->task == task)
-            return e->kind == kind && !e->why ? e : NULL;
+        if (e->kind == LEDGER_MEDIA && e->media.media_id == media)
+            return e->why || e->media.has_end ? NULL : e;
+    }
+    return NULL;
+}
+
+static struct ledger_entry *lately_of_task(struct ledger *l, int64_t task)
+{
+    for (size_t i = 0; i < LATELY && i < l->count; i++) {
+        struct ledger_entry *e = l->entries[l->count - 1 - i];
+
+        if (e->task == task)
+            return e->kind == LEDGER_SHARD && !e->why && !e->shard.shards ? e : NULL;
     }
     return NULL;
 }
@@ -275,7 +282,7 @@ static bool copy_channels(struct msg_lease_end *to, const struct msg_lease_end *
 
 static int add_end(struct ledger *l, int64_t media, const struct msg_lease_end *m, struct err *err)
 {
-    struct ledger_entry *e = lately(l, LEDGER_MEDIA, media, 0);
+    struct ledger_entry *e = lately_of_media(l, media);
     struct msg_lease_end end = {.total_ms = m->total_ms,
                                 .has_hash = m->has_hash,
                                 .damage = m->damage ? strdup(m->damage) : NULL,
@@ -286,15 +293,15 @@ static int add_end(struct ledger *l, int64_t media, const struct msg_lease_end *
         msg_lease_end_free(&end);
         return err_set(err, ERR_NOMEM, "no memory to keep results");
     }
-    if (!e || e->has_end)
-        e = add(l, LEDGER_MEDIA, err);
+    if (!e)
+        e = add(l, LEDGER_MEDIA, 0, err);
     if (!e) {
         msg_lease_end_free(&end);
         return err->code;
     }
-    e->media = media;
-    e->has_end = true;
-    e->end = end;
+    e->media.media_id = media;
+    e->media.has_end = true;
+    e->media.end = end;
     l->bytes += end.channel_count * sizeof(*end.channels);
     return 0;
 }
@@ -311,13 +318,15 @@ int ledger_media_length(struct ledger *l, int64_t media, int64_t total_ms, struc
 
 int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *err)
 {
-    struct ledger_entry *e = lately(l, LEDGER_SHARD, 0, task);
+    struct ledger_entry *e = lately_of_task(l, task);
 
-    if (!e || e->total)
-        e = add(l, LEDGER_TOTAL, err);
+    if (e) {
+        e->shard.shards = shards;
+        return 0;
+    }
+    e = add(l, LEDGER_TOTAL, task, err);
     if (!e)
         return err->code;
-    e->task = task;
     e->total = shards;
     return 0;
 }
@@ -325,93 +334,81 @@ int ledger_total(struct ledger *l, int64_t task, uint32_t shards, struct err *er
 int ledger_failed(struct ledger *l, int64_t task, int code, const char *message,
                   int64_t retry_at_ms, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_FAILED, err);
+    struct ledger_entry *e = add(l, LEDGER_FAILED, task, err);
 
     if (!e)
         return err->code;
-    e->task = task;
-    e->code = code;
-    e->at_ms = retry_at_ms;
-    return copy(&e->text, message) ? 0 : undo(l, err);
+    e->failed = (struct ledger_failed){code, message, retry_at_ms};
+    return OWN(&e->failed.message) ? 0 : undo(l, err);
 }
 
 int ledger_suspect(struct ledger *l, int64_t task, uint32_t deaths, int64_t retry_at_ms,
                    struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_SUSPECT, err);
+    struct ledger_entry *e = add(l, LEDGER_SUSPECT, task, err);
 
     if (!e)
         return err->code;
-    e->task = task;
-    e->total = deaths;
-    e->at_ms = retry_at_ms;
+    e->suspect = (struct ledger_suspect){deaths, retry_at_ms};
     return 0;
 }
 
 int ledger_event(struct ledger *l, const char *kind, int64_t media, const char *device,
                  const char *text, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_EVENT, err);
+    struct ledger_entry *e = add(l, LEDGER_EVENT, 0, err);
 
     if (!e)
         return err->code;
-    e->media = media;
-    if (!copy(&e->label, kind) || !copy(&e->device, device) || !copy(&e->text, text))
-        return undo(l, err);
-    return 0;
+    e->event = (struct ledger_event){kind, device, text, media};
+    return OWN(&e->event.kind, &e->event.device, &e->event.text) ? 0 : undo(l, err);
 }
 
 int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
                   const struct store_tuning *t, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_TUNING, err);
+    struct ledger_entry *e = add(l, LEDGER_TUNING, 0, err);
+    struct ledger_tuning *to;
 
     if (!e)
         return err->code;
-    e->tuning = *t;
-    e->tuning.ways = t->ways_bytes ? malloc(t->ways_bytes) : NULL;
-    if (e->tuning.ways)
-        memcpy(e->tuning.ways, t->ways, t->ways_bytes);
+    to = &e->tuning;
+    *to = (struct ledger_tuning){*key, *t};
+    to->tuning.ways = t->ways_bytes ? malloc(t->ways_bytes) : NULL;
+    if (to->tuning.ways)
+        memcpy(to->tuning.ways, t->ways, t->ways_bytes);
     else
-        e->tuning.ways_bytes = 0; /* it is no loss where there is no memory for it */
-    if (!copy(&e->device, key->device_id) || !copy(&e->driver, key->driver) ||
-        !copy(&e->text, key->model_hash) || !copy(&e->label, key->precision) ||
-        !copy(&e->decoding, key->decoding))
-        return undo(l, err);
-    return 0;
+        to->tuning.ways_bytes = 0; /* it is no loss where there is no memory for it */
+    return OWN(&to->key.device_id, &to->key.driver, &to->key.model_hash, &to->key.precision,
+               &to->key.decoding)
+               ? 0
+               : undo(l, err);
 }
 
 int ledger_run(struct ledger *l, const struct store_run *r, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_RUN, err);
+    struct ledger_entry *e = add(l, LEDGER_RUN, 0, err);
 
     if (!e)
         return err->code;
     e->run = *r;
-    if (!copy(&e->label, r->why) || !copy(&e->text, r->reason) || !copy(&e->device, r->devices))
-        return undo(l, err);
-    e->run.why = e->label;
-    e->run.reason = e->text;
-    e->run.devices = e->device;
-    return 0;
+    return OWN(&e->run.why, &e->run.reason, &e->run.devices) ? 0 : undo(l, err);
 }
 
 int ledger_sample(struct ledger *l, const struct store_sample *s, struct err *err)
 {
-    struct ledger_entry *e = add(l, LEDGER_SAMPLE, err);
+    struct ledger_entry *e = add(l, LEDGER_SAMPLE, 0, err);
 
     if (!e)
         return err->code;
     e->sample = *s;
-    if (!copy(&e->device, s->device))
-        return undo(l, err);
-    e->sample.device = e->device;
-    return 0;
+    return OWN(&e->sample.device) ? 0 : undo(l, err);
 }
 
 size_t ledger_pending(const struct ledger *l) { return l->count; }
 size_t ledger_shards(const struct ledger *l) { return l->shards; }
 uint64_t ledger_bytes(const struct ledger *l) { return l->bytes; }
+uint64_t ledger_written(const struct ledger *l) { return l->written; }
 
 /* NULL: there is no memory for it. */
 static struct err *kept(const struct err *err)
@@ -479,8 +476,8 @@ int ledger_flush(struct ledger *l, struct err *err)
 
         if (e->why)
             l->refused(l->arg, e->task, e->why);
-        else if (e->kind == LEDGER_SHARD)
-            l->durable(l->arg, e->task, e->shard.end_ms - e->shard.start_ms);
+        else
+            l->written += e->kind == LEDGER_SHARD;
     }
     clear(l);
     return 0;

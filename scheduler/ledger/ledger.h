@@ -20,18 +20,15 @@
 
 struct ledger;
 
-/* Called after the commit, once for each shard that is durable now. */
-typedef void (*ledger_durable_fn)(void *arg, int64_t task, int64_t audio_ms);
 /* Called after the commit for each entry that the catalog refused. */
 typedef void (*ledger_refused_fn)(void *arg, int64_t task, const struct err *err);
 
 /* Borrows the store. NULL when out of memory. */
-struct ledger *ledger_new(struct store *st, ledger_durable_fn durable, ledger_refused_fn refused,
-                          void *arg);
+struct ledger *ledger_new(struct store *st, ledger_refused_fn refused, void *arg);
 void ledger_free(struct ledger *l); /* NULL is fine; what was not flushed is lost */
 
-/* Each returns 0 or ERR_NOMEM (nothing was added). Strings are copied; ledger_shard and
- * ledger_settled take over what *m owns and zero it, also on failure. */
+/* Each returns 0 or ERR_NOMEM (nothing was added). Strings are copied; ledger_shard, _settled and
+ * _media take over what *m owns and zero it, also on failure. */
 int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
                  struct err *err);
 /* As ledger_shard, of a stage that works on passages: their texts go with the vectors. Takes over
@@ -39,9 +36,10 @@ int ledger_shard(struct ledger *l, int64_t task, const char *device, struct msg_
 int ledger_passages(struct ledger *l, int64_t task, const char *device, struct msg_shard_done *m,
                     struct result_passage *passages, struct err *err);
 int ledger_settled(struct ledger *l, int64_t task, struct msg_settled *m, struct err *err);
-int ledger_media(struct ledger *l, const struct msg_media *m, struct err *err);
-/* What a task of it hears and does not: m->sources, m->left_out, m->mix_left_out. */
-int ledger_heard(struct ledger *l, int64_t task, const struct msg_media *m, struct err *err);
+/* What the n tasks hear of it, and do not (m->sources, m->left_out, m->mix_left_out), is noted with
+ * them: at most SETUP_MAX_STAGES. */
+int ledger_media(struct ledger *l, struct msg_media *m, const int64_t *tasks, uint32_t n,
+                 struct err *err);
 int ledger_media_end(struct ledger *l, const struct msg_lease_end *m, struct err *err);
 /* Its true length alone: LEASE_END has the rest. */
 int ledger_media_length(struct ledger *l, int64_t media, int64_t total_ms, struct err *err);
@@ -59,9 +57,10 @@ int ledger_tuning(struct ledger *l, const struct store_tuning_key *key,
 int ledger_run(struct ledger *l, const struct store_run *r, struct err *err);
 int ledger_sample(struct ledger *l, const struct store_sample *s, struct err *err);
 
-size_t ledger_pending(const struct ledger *l); /* entries */
-size_t ledger_shards(const struct ledger *l);  /* results among them */
-uint64_t ledger_bytes(const struct ledger *l); /* of memory, about */
+size_t ledger_pending(const struct ledger *l);   /* entries */
+size_t ledger_shards(const struct ledger *l);    /* results among them */
+uint64_t ledger_bytes(const struct ledger *l);   /* of memory, about */
+uint64_t ledger_written(const struct ledger *l); /* results that are durable, of all flushes */
 /* Writes all of them. On error everything is still here (retry_store says what to do). */
 int ledger_flush(struct ledger *l, struct err *err);
 

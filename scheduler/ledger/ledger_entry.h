@@ -16,7 +16,6 @@ enum ledger_kind {
     LEDGER_SHARD,
     LEDGER_SETTLED,
     LEDGER_MEDIA,
-    LEDGER_HEARD,
     LEDGER_TOTAL,
     LEDGER_FAILED,
     LEDGER_SUSPECT,
@@ -26,28 +25,58 @@ enum ledger_kind {
     LEDGER_SAMPLE
 };
 
-struct ledger_entry {
+struct ledger_shard {
+    char *device;
+    struct msg_shard_done said;
+    struct result_passage *passages; /* of said.vectors, one each; or NULL */
+    uint32_t shards;                 /* of the whole recording; 0: not known */
+};
+
+struct ledger_media { /* what was said of a recording: its beginning, its end, or both */
+    int64_t media_id;
+    bool has_info, has_end;
+    struct msg_media info;
+    int64_t heard_by[SETUP_MAX_STAGES]; /* tasks that info's sources are noted for */
+    uint32_t heard_count;
+    struct msg_lease_end end; /* the parts that store_media_end has */
+};
+
+struct ledger_failed {
+    int code;
+    const char *message;
+    int64_t retry_at_ms;
+};
+
+struct ledger_suspect {
+    uint32_t deaths;
+    int64_t retry_at_ms;
+};
+
+struct ledger_event {
+    const char *kind, *device, *text;
+    int64_t media_id; /* 0: none */
+};
+
+struct ledger_tuning {
+    struct store_tuning_key key;
+    struct store_tuning tuning;
+};
+
+struct ledger_entry { /* owns all that it points to */
     enum ledger_kind kind;
-    int64_t task, media;
-    int code;       /* FAILED */
-    int64_t at_ms;  /* FAILED, SUSPECT */
-    uint32_t total; /* TOTAL, SHARD (0: not known); SUSPECT: deaths */
-    char *text, *device, *label, *driver, *decoding;
+    int64_t task;    /* that it is of; 0: of none */
     struct err *why; /* the catalog refused it, which is a failure of the task; NULL: it did not */
     union {          /* a night of short recordings has thousands at a time */
-        struct {
-            struct msg_shard_done shard;
-            struct result_passage *passages; /* of shard.vectors, one each; or NULL */
-        };
+        struct ledger_shard shard;
         struct msg_settled settled;
-        struct {
-            bool has_info, has_end; /* MEDIA: either, or both */
-            struct msg_media info;  /* of HEARD, too */
-            struct msg_lease_end end;
-        };
-        struct store_run run;       /* of why label, reason text, devices device */
-        struct store_sample sample; /* of device */
-        struct store_tuning tuning; /* of device, driver, model text, precision label, decoding */
+        struct ledger_media media;
+        uint32_t total; /* shards */
+        struct ledger_failed failed;
+        struct ledger_suspect suspect;
+        struct ledger_event event;
+        struct ledger_tuning tuning;
+        struct store_run run;
+        struct store_sample sample;
     };
 };
 

@@ -80,7 +80,7 @@ static void note_run(struct run *run)
 
 static uint64_t results(const struct run *run)
 {
-    return run->figures.shards_done + run->figures.tasks_done + run->figures.tasks_failed;
+    return ledger_written(run->ledger) + run->figures.tasks_done + run->figures.tasks_failed;
 }
 
 /* A run that is killed has told of all but the last seconds. */

@@ -37,8 +37,6 @@ void figures_written(struct figures *f, uint64_t tasks, uint64_t recordings)
     f->failed_pending = 0;
 }
 
-void figures_shard_durable(struct figures *f) { f->shards_done++; }
-
 /* ------------------------------------------------------------------------------- each once */
 
 void figures_heard(struct run *run, struct run_task *t, int64_t ms)

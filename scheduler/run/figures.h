@@ -10,7 +10,6 @@ void figures_totals(struct run *run);  /* read again */
 void figures_stale(struct figures *f); /* they are not as they were: read again when next wanted */
 /* What the ledger held is written: with it so many tasks are done, and recordings as a whole. */
 void figures_written(struct figures *f, uint64_t tasks, uint64_t recordings);
-void figures_shard_durable(struct figures *f);
 /* Is nothing left that could be done, now or later? As of some tenths of a second ago. */
 bool figures_all_done(struct run *run);
 void figures_tick(struct run *run, int64_t now_ms);

@@ -17,9 +17,9 @@ struct run_pace { /* what is remembered of a stage on the devices of the run */
 
 struct figures {
     int64_t started_wall_ms, started_ms;
-    uint64_t shards_done, tasks_done, tasks_failed; /* durable */
-    uint64_t failed_pending;                        /* when the ledger is written */
-    uint64_t recordings_done;                       /* durable */
+    uint64_t tasks_done, tasks_failed; /* durable */
+    uint64_t failed_pending;           /* when the ledger is written */
+    uint64_t recordings_done;          /* durable */
     struct idmap failed;    /* recordings of which a task was given up -> a hash of why */
     struct idmap heard;     /* recordings -> ms of it heard in this run, as a pointer */
     int64_t audio_ms;       /* their sum */
