@@ -19,7 +19,6 @@ struct cli {
     const char *command; /* "status"; borrowed */
     char *catalog; /* owned; absolute once cli_catalog returned 0, before as the user gave it */
     bool json, quiet, verbose;
-    const char *said; /* what the user gave, of whom this command is a helper; NULL: itself */
     struct complete *complete; /* borrowed; not NULL: the command is not meant, what it knows is */
 };
 void cli_free(struct cli *cli);
@@ -113,16 +112,12 @@ int cli_make_directories(const char *path, struct err *err);
 
 /* The subcommands. */
 int cmd_enqueue(struct cli *cli, int argc, char **argv);
-/* Hidden: `nightshift watcher LINE WORD...`, the `enqueue --watch` of a run that has enqueued just
- * now, with which it ends; and `nightshift watched LINE MS WORD...`, the `enqueue WORD...` of a
- * watch that something has come to, as of that time. LINE is the command that the user gave, which
- * their jobs show. */
+/* Hidden: `nightshift watched LINE MS WORD...`, the `enqueue WORD...` of a watch that something has
+ * come to, as of that time; and `nightshift watcher LINE 0 WORD...`, the watch of a run that has
+ * enqueued just now, with which it ends. LINE is the command that the user gave, which their jobs
+ * show. */
 int cmd_watcher(struct cli *cli, int argc, char **argv);
 int cmd_watched(struct cli *cli, int argc, char **argv);
-/* The long options of `enqueue`, which `run PATH` passes on. Returns how many; *ret has max. Their
- * names are the caller's, to be freed; fewer where memory is short. */
-#define CMD_ENQUEUE_OPTIONS 200
-size_t cmd_enqueue_options(struct option *ret, size_t max);
 int cmd_run(struct cli *cli, int argc, char **argv);
 int cmd_status(struct cli *cli, int argc, char **argv);
 int cmd_play(struct cli *cli, int argc, char **argv);

@@ -1,5 +1,8 @@
 /* nightshift enqueue: finds recordings and notes in the catalog what is to be done with them. */
+#include "tools/commands/cmd_enqueue.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -72,19 +75,6 @@ static const char help_tail[] =
 #define POLL_MS 60000
 #define RUN_STEP_US 100000
 
-struct wanted {
-    const char **include, **exclude; /* NULL-terminated arrays of argv's strings */
-    size_t include_n, exclude_n;
-    bool follow, one_file_system, hidden, all, dry_run, unsandboxed, again, has_priority, watch;
-    bool of_run;                 /* its first look is the run's, which has enqueued just now */
-    int64_t settled_ms, poll_ms; /* settled: -1 as usual */
-    int64_t as_of_ms;            /* 0: whenever it is looked at */
-    int64_t priority;
-    struct enqueue_wish wish;
-    int argc; /* as getopt walks through it: */
-    char **argv;
-};
-
 enum {
     OPT_ALLOW_UNSANDBOXED = 256,
     OPT_AGAIN,
@@ -128,10 +118,9 @@ static int add_glob(const char ***list, size_t *n, const char *value, struct err
     return 0;
 }
 
-static int take(void *arg, int option, const char *value, struct err *err)
+int enqueue_command_take(struct enqueue_command *w, int option, const char *value, const char *next,
+                         struct err *err)
 {
-    struct wanted *w = arg;
-
     switch (option) {
     case 'i':
         return add_glob(&w->include, &w->include_n, value, err);
@@ -175,15 +164,36 @@ static int take(void *arg, int option, const char *value, struct err *err)
         return 0;
     default:
         return enqueue_wish_knows(option)
-                   ? enqueue_wish_take(&w->wish, option, value,
-                                       optind < w->argc ? w->argv[optind] : NULL, err)
+                   ? enqueue_wish_take(&w->wish, option, value, next, err)
                    : enqueue_params_take(&w->wish.params, option, value, err);
     }
 }
 
-static void values(const struct complete *c, int option, void *arg)
+void enqueue_command_init(struct enqueue_command *c)
 {
-    enqueue_wish_values(&((const struct wanted *)arg)->wish, option, c);
+    *c = (struct enqueue_command){.settled_ms = -1, .poll_ms = POLL_MS};
+    enqueue_wish_init(&c->wish);
+}
+
+void enqueue_command_free(struct enqueue_command *c)
+{
+    for (uint32_t i = 0; i < c->root_count; i++)
+        free(c->roots[i]);
+    free(c->roots);
+    free(c->include);
+    free(c->exclude);
+}
+
+void enqueue_command_options(const struct enqueue_command *c, struct option *ret)
+{
+    size_t n = OWN;
+
+    _Static_assert(OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX < ENQUEUE_COMMAND_OPTIONS,
+                   "room for all");
+    memcpy(ret, own, sizeof(own));
+    n += enqueue_wish_options(&c->wish, ret + n);
+    n += enqueue_params_options(&c->wish.params, ret + n);
+    ret[n] = (struct option){0};
 }
 
 /* ------------------------------------------------------------------------------- the command */
@@ -199,7 +209,7 @@ static void allow_deep_folders(void)
     }
 }
 
-static int open_catalog(struct cli *cli, const struct wanted *w, struct writer **writer,
+static int open_catalog(struct cli *cli, const struct enqueue_command *w, struct writer **writer,
                         struct store **known, struct err *err)
 {
     int rc;
@@ -214,20 +224,23 @@ static int open_catalog(struct cli *cli, const struct wanted *w, struct writer *
     return rc;
 }
 
+/* Without --watch all are taken. */
+static int64_t settled_ms(const struct enqueue_command *w)
+{
+    return w->settled_ms >= 0 ? w->settled_ms : w->watch ? SETTLED_MS : 0;
+}
+
 struct enqueuing {
     struct cli *cli;
-    struct wanted *w;
+    struct enqueue_command *w;
     struct groups groups;
     struct again again;
-    char **roots;
-    uint32_t root_count;
-    const char *line; /* the command's own */
 };
 
 static int enqueue_all(struct enqueuing *e)
 {
     struct cli *cli = e->cli;
-    const struct wanted *w = e->w;
+    const struct enqueue_command *w = e->w;
     const bool listed = w->dry_run && (cli->json || !cli->quiet);
     struct dry_run_lines lines = {.json = cli->json};
     struct enqueue_options o = {.catalog = cli->catalog,
@@ -242,12 +255,12 @@ static int enqueue_all(struct enqueuing *e)
                                 .progress = !cli->quiet && isatty(STDERR_FILENO) &&
                                             !(listed && isatty(STDOUT_FILENO)),
                                 .lines = listed ? &lines : NULL,
-                                .settled_ms = w->settled_ms,
+                                .settled_ms = settled_ms(w),
                                 .as_of_ms = w->as_of_ms,
                                 .has_priority = w->has_priority,
                                 .priority = w->priority,
                                 .groups = &e->groups,
-                                .command_line = e->line};
+                                .command_line = w->line};
     struct enqueue_result r;
     struct summary s = {.result = &r,
                         .groups = &e->groups,
@@ -266,7 +279,7 @@ static int enqueue_all(struct enqueuing *e)
     allow_deep_folders();
     if (listed)
         dry_run_lines_open(&lines);
-    rc = enqueue_paths(&o, writer, known, (const char *const *)e->roots, e->root_count, &r, &err);
+    rc = enqueue_paths(&o, writer, known, (const char *const *)w->roots, w->root_count, &r, &err);
     if (known)
         store_close(known);
     writer_close(writer);
@@ -283,7 +296,7 @@ static int enqueue_all(struct enqueuing *e)
 
 /* What the catalog has so far; NULL when there is none, or none that can be read: then who writes
  * says why. One of an older version is brought up to date first. */
-static struct store *look_at_catalog(const struct cli *cli, const struct wanted *w)
+static struct store *look_at_catalog(const struct cli *cli, const struct enqueue_command *w)
 {
     struct writer *writer = NULL;
     struct store *st = NULL;
@@ -313,7 +326,7 @@ static bool says_yes(const struct cli *cli, const char *text)
 /* -1: go on. Nights are not spent a second time by a slip in the options. */
 static int allow_again(const struct enqueuing *e)
 {
-    const struct wanted *w = e->w;
+    const struct enqueue_command *w = e->w;
     struct buf b = BUF_INIT;
     const char *text;
     int status = -1;
@@ -338,14 +351,14 @@ static int allow_again(const struct enqueuing *e)
 /* -1: go on. */
 static int settle_stages(struct enqueuing *e)
 {
-    struct wanted *w = e->w;
+    struct enqueue_command *w = e->w;
     struct store *known = look_at_catalog(e->cli, w);
     struct err err = {0};
     char doing[200] = "";
     int rc = enqueue_wish_agree(&w->wish, &err);
 
     if (rc == 0)
-        rc = groups_make(&w->wish, w->again, known, (const char *const *)e->roots, e->root_count,
+        rc = groups_make(&w->wish, w->again, known, (const char *const *)w->roots, w->root_count,
                          &e->groups, doing, &err);
     if (rc == 0) {
         snprintf(doing, sizeof(doing), "compare with last time");
@@ -355,30 +368,6 @@ static int settle_stages(struct enqueuing *e)
     if (rc == 0)
         return allow_again(e);
     return doing[0] == 0 ? cli_usage(e->cli, "%s", err.msg) : cli_fail(doing, &err, NULL);
-}
-
-/* --help and the options, of which ours are a part. */
-static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
-{
-    struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
-    size_t n = OWN;
-    struct buf help = BUF_INIT;
-    struct cli_spec spec = {NULL, "i:x:awp:m:l:n", longs, take, true, values};
-    int status;
-
-    memcpy(longs, own, sizeof(own));
-    n += enqueue_wish_options(&w->wish, longs + n);
-    enqueue_params_options(&w->wish.params, longs + n);
-    buf_printf(&help, "%s", help_head);
-    enqueue_params_help(&w->wish.params, &help);
-    enqueue_wish_help(&w->wish, &help);
-    buf_printf(&help, "%s", help_tail);
-    spec.help = buf_cstr(&help);
-    if (!spec.help)
-        spec.help = help_head;
-    status = cli_parse(cli, &spec, w, argc, argv);
-    buf_free(&help);
-    return status;
 }
 
 /* Where none of them is there, no catalog is made and no job begun: each is said. One that cannot
@@ -398,43 +387,71 @@ static bool any_there(char **roots, uint32_t n)
     return false;
 }
 
-/* -1: go on, with roots that are absolute. */
-static int take_roots(struct enqueuing *e, int argc, char **argv)
+int enqueue_command_paths(struct enqueue_command *w, const struct cli *cli, int n, char **paths)
 {
     struct err err = {0};
 
-    if (optind >= argc)
-        return cli_usage(e->cli, "which files or folders?");
-    e->roots = calloc((size_t)(argc - optind) + 1, sizeof(*e->roots));
-    if (!e->roots || !e->line) {
+    if (n <= 0)
+        return cli_usage(cli, "which files or folders?");
+    w->roots = calloc((size_t)n, sizeof(*w->roots));
+    if (!w->roots) {
         err_set(&err, ERR_NOMEM, "out of memory");
         return cli_fail("enqueue", &err, NULL);
     }
-    for (; optind < argc; optind++, e->root_count++)
-        if (cli_absolute(argv[optind], &e->roots[e->root_count], &err) != 0)
+    for (int i = 0; i < n; i++, w->root_count++)
+        if (cli_absolute(paths[i], &w->roots[w->root_count], &err) != 0)
             return cli_fail("enqueue", &err, NULL);
-    return any_there(e->roots, e->root_count) ? -1 : EX_NOINPUT;
+    return any_there(w->roots, w->root_count) ? 0 : EX_NOINPUT;
 }
 
-/* The command that follows when something has come: as last asked, so without a word on how. */
-static const char **words_of(const struct enqueuing *e, char as_of[WATCHING_AS_OF],
-                             char settled[32])
+int enqueue_command_do(struct enqueue_command *w, struct cli *cli)
 {
-    const struct wanted *w = e->w;
-    const char **v = calloc(2 * (w->include_n + w->exclude_n) + e->root_count + 20, sizeof(*v));
+    struct enqueuing e = {.cli = cli, .w = w};
+    struct err err = {0};
+    int status;
+
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    status = settle_stages(&e);
+    if (status < 0 && cli_catalog(cli, !w->dry_run, &err) != 0)
+        status = cli_fail("find the catalog", &err, NULL);
+    if (status < 0)
+        status = enqueue_all(&e);
+    again_free(&e.again);
+    groups_free(&e.groups);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------- watching */
+
+/* The command line of a helper: `watched`, as of a time that is written into `as_of`, when
+ * something has come; or `watcher`. As last asked, so without a word on how. */
+struct words {
+    const char **argv; /* to be freed; ends with NULL */
+    char as_of[WATCHING_AS_OF], settled[32], poll[32];
+};
+
+static int make_words(const struct enqueue_command *w, const char *helper, const char *catalog,
+                      bool quiet, struct words *ret, struct err *err)
+{
+    const char **v = calloc(2 * (w->include_n + w->exclude_n) + w->root_count + 20, sizeof(*v));
     size_t n = 0;
 
     if (!v)
-        return NULL;
-    snprintf(settled, 32, "--settled=%.3fs", (double)w->settled_ms / 1000);
+        return err_set(err, ERR_NOMEM, "out of memory");
+    snprintf(ret->settled, sizeof(ret->settled), "--settled=%.3fs",
+             (double)(w->settled_ms >= 0 ? w->settled_ms : SETTLED_MS) / 1000);
+    snprintf(ret->poll, sizeof(ret->poll), "--poll=%.3fs", (double)w->poll_ms / 1000);
+    ret->argv = v;
     v[n++] = "nightshift";
-    v[n++] = "watched";
-    v[n++] = e->line;
-    v[n++] = as_of;
-    v[n++] = settled;
+    v[n++] = helper;
+    v[n++] = w->line;
+    v[n++] = ret->as_of;
+    v[n++] = ret->settled;
+    v[n++] = ret->poll;
     v[n++] = "--catalog";
-    v[n++] = e->cli->catalog;
-    if (e->cli->quiet)
+    v[n++] = catalog;
+    if (quiet)
         v[n++] = "--quiet";
     if (w->hidden)
         v[n++] = "--hidden";
@@ -459,9 +476,49 @@ static const char **words_of(const struct enqueuing *e, char as_of[WATCHING_AS_O
         v[n++] = w->exclude[i];
     }
     v[n++] = "--";
-    for (uint32_t i = 0; i < e->root_count; i++)
-        v[n++] = e->roots[i];
-    return v;
+    for (uint32_t i = 0; i < w->root_count; i++)
+        v[n++] = w->roots[i];
+    return 0;
+}
+
+/* Whatever the first look has found: a folder that is not there may come. */
+static int watch(const struct enqueue_command *w, const struct cli *cli)
+{
+    struct words words = {0};
+    struct watching watching = {.roots = (const char *const *)w->roots,
+                                .root_count = w->root_count,
+                                .hidden = w->hidden,
+                                .settled_ms = settled_ms(w),
+                                .poll_ms = w->poll_ms};
+    struct err err = {0};
+    int rc = make_words(w, "watched", cli->catalog, cli->quiet, &words, &err);
+
+    watching.argv = words.argv;
+    watching.as_of = words.as_of;
+    if (rc == 0)
+        rc = watching_run(&watching, &err);
+    free(words.argv);
+    return rc == 0 ? EX_OK : cli_fail("watch", &err, NULL);
+}
+
+int enqueue_watcher_start(const struct enqueue_command *c, const char *catalog, pid_t *pid,
+                          int *file, struct err *err)
+{
+    struct words words = {.as_of = "0"};
+    int ends[2] = {-1, -1}, rc = make_words(c, "watcher", catalog, true, &words, err);
+
+    if (rc != 0)
+        return rc;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        rc = errno;
+    if (rc == 0)
+        rc = spawn_start(NULL, words.argv, (const int[]){ends[0], STDERR_FILENO, STDERR_FILENO}, 3,
+                         pid);
+    if (ends[0] >= 0)
+        close(ends[0]);
+    *file = ends[1];
+    free(words.argv);
+    return rc ? err_sys(err, rc, "watch the folders") : 0;
 }
 
 /* Its requests are for that run, which has the catalog's lock. */
@@ -475,128 +532,121 @@ static void wait_for_run(const char *catalog)
     control_close(c);
 }
 
-static int watch(struct enqueuing *e)
-{
-    struct watching watching = {.roots = (const char *const *)e->roots,
-                                .root_count = e->root_count,
-                                .hidden = e->w->hidden,
-                                .settled_ms = e->w->settled_ms,
-                                .poll_ms = e->w->poll_ms};
-    char as_of[WATCHING_AS_OF] = "", settled[32];
-    const char **words = words_of(e, as_of, settled);
-    struct err err = {0};
-    int rc;
+/* ------------------------------------------------------------------------------- the commands */
 
-    watching.argv = words;
-    watching.as_of = as_of;
-    if (e->w->of_run)
-        wait_for_run(e->cli->catalog);
-    rc = words ? watching_run(&watching, &err) : err_set(&err, ERR_NOMEM, "out of memory");
-    free(words);
-    return rc == 0 ? EX_OK : cli_fail("watch", &err, NULL);
+struct parsing { /* argv as getopt walks through it */
+    struct enqueue_command *w;
+    int argc;
+    char **argv;
+};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    const struct parsing *p = arg;
+
+    return enqueue_command_take(p->w, option, value, optind < p->argc ? p->argv[optind] : NULL,
+                                err);
+}
+
+static void values(const struct complete *c, int option, void *arg)
+{
+    enqueue_wish_values(&((const struct parsing *)arg)->w->wish, option, c);
+}
+
+/* --help, the options, of which ours are a part, and the paths. -1: go on. */
+static int parse(struct cli *cli, struct enqueue_command *w, int argc, char **argv)
+{
+    struct option longs[ENQUEUE_COMMAND_OPTIONS];
+    struct parsing parsing = {w, argc, argv};
+    struct buf help = BUF_INIT;
+    struct cli_spec spec = {NULL, "i:x:awp:m:l:n", longs, take, true, values};
+    int status;
+
+    enqueue_command_options(w, longs);
+    buf_printf(&help, "%s", help_head);
+    enqueue_params_help(&w->wish.params, &help);
+    enqueue_wish_help(&w->wish, &help);
+    buf_printf(&help, "%s", help_tail);
+    spec.help = buf_cstr(&help);
+    if (!spec.help)
+        spec.help = help_head;
+    status = cli_parse(cli, &spec, &parsing, argc, argv);
+    buf_free(&help);
+    if (status >= 0)
+        return status;
+    status = enqueue_command_paths(w, cli, argc - optind, argv + optind);
+    return status == 0 ? -1 : status;
 }
 
 static bool is_well(int status) { return status == EX_OK || status == EX_NOINPUT; }
 
-/* Whatever the first look has found: a folder that is not there may come. */
-static int take_all(struct enqueuing *e)
+static int enqueue(struct cli *cli, struct enqueue_command *w)
 {
-    struct wanted *w = e->w;
-    struct err err = {0};
-    int status = -1;
-
-    if (w->watch && w->dry_run)
-        return cli_usage(e->cli, "--watch and --dry-run do not go together");
-    if (w->settled_ms < 0)
-        w->settled_ms = w->watch ? SETTLED_MS : 0;
-    if (cli_catalog(e->cli, false, &err) != 0)
-        return cli_fail("find the catalog", &err, NULL);
-    if (!w->of_run)
-        status = settle_stages(e);
-    if (status >= 0)
-        return status;
-    if (cli_catalog(e->cli, !w->dry_run, &err) != 0)
-        return cli_fail("find the catalog", &err, NULL);
-    status = w->of_run ? EX_OK : enqueue_all(e);
-    return w->watch && is_well(status) ? watch(e) : status;
-}
-
-static int enqueue(struct cli *cli, int argc, char **argv, bool of_run, int64_t as_of_ms)
-{
-    struct wanted w = {.settled_ms = -1,
-                       .as_of_ms = as_of_ms,
-                       .poll_ms = POLL_MS,
-                       .watch = of_run,
-                       .of_run = of_run};
-    struct enqueuing e = {.cli = cli, .w = &w};
-    char *line;
     int status;
 
-    enqueue_wish_init(&w.wish);
-    e.line = line =
-        cli->said ? strdup(cli->said) : cli_command_line(argc, argv); /* before getopt sorts it */
-    w.argc = argc;
-    w.argv = argv;
-    status = parse(cli, &w, argc, argv);
-    if (status < 0)
-        status = take_roots(&e, argc, argv);
-    if (status < 0)
-        status = take_all(&e);
-    for (uint32_t i = 0; i < e.root_count; i++)
-        free(e.roots[i]);
-    free(e.roots);
-    free(line);
-    again_free(&e.again);
-    groups_free(&e.groups);
-    free(w.include);
-    free(w.exclude);
-    return status;
+    if (w->watch && w->dry_run)
+        return cli_usage(cli, "--watch and --dry-run do not go together");
+    status = enqueue_command_do(w, cli);
+    return w->watch && is_well(status) ? watch(w, cli) : status;
 }
 
 int cmd_enqueue(struct cli *cli, int argc, char **argv)
 {
-    return enqueue(cli, argc, argv, false, 0);
+    char *line = cli_command_line(argc, argv); /* before getopt sorts it */
+    struct enqueue_command w;
+    int status;
+
+    if (!line)
+        return cli_no_memory("enqueue");
+    enqueue_command_init(&w);
+    w.line = line;
+    status = parse(cli, &w, argc, argv);
+    if (status < 0)
+        status = enqueue(cli, &w);
+    enqueue_command_free(&w);
+    free(line);
+    return status;
 }
 
-static int started_by_hand(struct cli *cli)
+/* A helper: of LINE MS WORD..., where the word before the options stands where getopt expects the
+ * command's name. -1: go on. */
+static int parse_helper(struct cli *cli, struct enqueue_command *w, int argc, char **argv)
 {
-    return cli_usage(cli, "this is started by `nightshift enqueue --watch` alone");
+    enqueue_command_init(w);
+    if (argc < 3)
+        return cli_usage(cli, "this is started by `nightshift enqueue --watch` alone");
+    w->line = argv[1];
+    w->as_of_ms = strtoll(argv[2], NULL, 10);
+    return parse(cli, w, argc - 2, argv + 2);
 }
 
-/* The word before the options stands where getopt expects the command's name. */
 int cmd_watcher(struct cli *cli, int argc, char **argv)
 {
+    struct enqueue_command w;
+    struct err err = {0};
+    int status;
+
     if (!spawn_begun(STDIN_FILENO))
         return EX_UNAVAILABLE;
-    if (argc < 2)
-        return started_by_hand(cli);
-    cli->said = argv[1];
-    return enqueue(cli, argc - 1, argv + 1, true, 0);
+    status = parse_helper(cli, &w, argc, argv);
+    w.watch = true;
+    if (status < 0 && cli_catalog(cli, true, &err) != 0)
+        status = cli_fail("find the catalog", &err, NULL);
+    if (status < 0) {
+        wait_for_run(cli->catalog);
+        status = watch(&w, cli);
+    }
+    enqueue_command_free(&w);
+    return status;
 }
 
 int cmd_watched(struct cli *cli, int argc, char **argv)
 {
-    if (argc < 3)
-        return started_by_hand(cli);
-    cli->said = argv[1];
-    return enqueue(cli, argc - 2, argv + 2, false, strtoll(argv[2], NULL, 10));
-}
+    struct enqueue_command w;
+    int status = parse_helper(cli, &w, argc, argv);
 
-size_t cmd_enqueue_options(struct option *ret, size_t max)
-{
-    struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
-    struct wanted w = {0};
-    size_t n = OWN;
-
-    enqueue_wish_init(&w.wish);
-    memcpy(longs, own, sizeof(own));
-    n += enqueue_wish_options(&w.wish, longs + n);
-    enqueue_params_options(&w.wish.params, longs + n);
-    for (n = 0; n < max && longs[n].name; n++) {
-        ret[n] = longs[n];
-        ret[n].name = strdup(longs[n].name); /* theirs go with the wish */
-        if (!ret[n].name)
-            break;
-    }
-    return n;
+    if (status < 0)
+        status = enqueue(cli, &w);
+    enqueue_command_free(&w);
+    return status;
 }

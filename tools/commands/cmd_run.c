@@ -1,6 +1,4 @@
 /* nightshift run: works until nothing is left. The work itself is scheduler/'s. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 #include "store/parting/parting.h"
 #include "store/read/read.h"
 #include "store/store.h"
+#include "tools/commands/cmd_enqueue.h"
 #include "tools/stages_aside.h"
 #include "tools/cli/cli.h"
 #include "tools/on_finish.h"
@@ -103,15 +102,17 @@ static const char help[] =
 struct wanted {
     struct scheduler_options o;
     const char *on_finish; /* NULL: nothing */
-    bool strict, unsandboxed;
-    const char *part;       /* NULL: a catalog */
-    uint32_t write_back_ms; /* of a part; 0: the usual five minutes */
-    uint32_t tries;         /* of a part; 0: a failure is one at once */
-    int progress;           /* -1: as the terminal has it */
-    struct option passed[CMD_ENQUEUE_OPTIONS];
-    char **words; /* for `enqueue`: its options, and the paths; owned */
-    size_t word_count, option_words;
-    char *line;      /* what the jobs of its paths show; owned */
+    bool strict;
+    const char *part;                              /* NULL: a catalog */
+    uint32_t write_back_ms;                        /* of a part; 0: the usual five minutes */
+    uint32_t tries;                                /* of a part; 0: a failure is one at once */
+    int progress;                                  /* -1: as the terminal has it */
+    struct enqueue_command enqueue;                /* of the paths */
+    struct option passed[ENQUEUE_COMMAND_OPTIONS]; /* that it has */
+    struct buf said;   /* those that were given, as " --NAME=VALUE" each */
+    const char *first; /* the first of them; NULL: none was */
+    int argc;          /* as getopt walks through it: */
+    char **argv;
     struct watcher { /* pid 0: none */
         pid_t pid;
         int file; /* it ends with this */
@@ -146,7 +147,7 @@ enum {
     OPT_STRICT,
     OPT_PROGRESS,
     OPT_NO_PROGRESS,
-    OPT_PASSED = 100000, /* and on: an index into wanted.passed */
+    OPT_PASSED = 100000, /* and on: what `enqueue` has for it */
 };
 
 static const struct option longs[] = {
@@ -193,33 +194,22 @@ static int take_length(const char *option, const char *value, int64_t min_ms, in
     return rc;
 }
 
-static int add_word(struct wanted *w, struct err *err, const char *a, const char *b, const char *c)
+/* The jobs of its paths show it. */
+static void note_passed(struct wanted *w, const char *name, const char *value)
 {
-    char **more = realloc(w->words, (w->word_count + 1) * sizeof(*more));
-    char *word = NULL;
-
-    if (more)
-        w->words = more;
-    if (!more || asprintf(&word, "%s%s%s", a, b, c) < 0)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    w->words[w->word_count++] = word;
-    return 0;
+    buf_printf(&w->said, " --%s%s%s", name, value ? "=" : "", value ? value : "");
 }
 
-static int pass_on(struct wanted *w, const char *name, const char *value, struct err *err)
+static int pass_on(struct wanted *w, int option, const char *value, struct err *err)
 {
-    int rc;
+    const struct option *o = w->passed;
 
-    if (!value)
-        return add_word(w, err, "--", name, "");
-    rc = add_word(w, err, "--", name, "=");
-    if (rc < 0)
-        return rc;
-    w->word_count--;
-    name = w->words[w->word_count];
-    rc = add_word(w, err, name, value, "");
-    free((char *)name);
-    return rc;
+    while (o->val != option)
+        o++;
+    w->first = w->first ? w->first : o->name;
+    note_passed(w, o->name, value);
+    return enqueue_command_take(&w->enqueue, option, value,
+                                optind < w->argc ? w->argv[optind] : NULL, err);
 }
 
 static int take_precision(const char *value, const char **ret, struct err *err)
@@ -266,10 +256,11 @@ static int take(void *arg, int option, const char *value, struct err *err)
         o->allow_cpu = ALLOW_CPU_NEVER;
         return 0;
     case OPT_ALLOW_UNSANDBOXED:
-        w->unsandboxed = true;
-        return pass_on(w, "allow-unsandboxed", NULL, err);
+        w->enqueue.unsandboxed = true;
+        note_passed(w, "allow-unsandboxed", NULL);
+        return 0;
     case 'm':
-        return pass_on(w, "model", value, err);
+        return pass_on(w, 'm', value, err);
     case OPT_PRECISION:
         return take_precision(value, &o->precision, err);
     case OPT_CACHE_PRECISION:
@@ -324,7 +315,7 @@ static int take(void *arg, int option, const char *value, struct err *err)
         w->progress = option == OPT_PROGRESS;
         return 0;
     default:
-        return pass_on(w, w->passed[option - OPT_PASSED].name, value, err);
+        return pass_on(w, option - OPT_PASSED, value, err);
     }
 }
 
@@ -659,65 +650,62 @@ static bool is_own(const char *name)
 }
 
 /* Our options, and of those of `enqueue` the others: at most CLI_OPTIONS_MAX with the end. */
-static void all_options(struct wanted *w, bool completing, struct option *ret)
+static void all_options(const struct wanted *w, bool completing, struct option *ret)
 {
-    size_t n = sizeof(longs) / sizeof(longs[0]) - 1, passed;
+    size_t n = sizeof(longs) / sizeof(longs[0]) - 1;
 
-    _Static_assert(sizeof(longs) / sizeof(longs[0]) + CMD_ENQUEUE_OPTIONS <= CLI_OPTIONS_MAX,
+    _Static_assert(sizeof(longs) / sizeof(longs[0]) + ENQUEUE_COMMAND_OPTIONS <= CLI_OPTIONS_MAX,
                    "room for all");
     memcpy(ret, longs, sizeof(longs));
     if (completing) /* it offers ours alone, as --help does */
         return;
-    passed = cmd_enqueue_options(w->passed, CMD_ENQUEUE_OPTIONS);
-    for (size_t i = 0; i < passed; i++)
-        if (!is_own(w->passed[i].name) && strcmp(w->passed[i].name, "dry-run") != 0) {
-            ret[n] = w->passed[i];
-            ret[n].flag = NULL;
-            ret[n++].val = OPT_PASSED + (int)i;
+    for (const struct option *o = w->passed; o->name; o++)
+        if (!is_own(o->name) && strcmp(o->name, "dry-run") != 0) {
+            ret[n] = *o;
+            ret[n++].val = OPT_PASSED + o->val;
         }
     ret[n] = (struct option){0};
 }
 
 /* Of the command what is about its paths: the catalog is handed on, and --on-finish may hold a
  * password. NULL: out of memory. */
-static char *line_of(const struct wanted *w)
+static char *line_of(struct wanted *w, int paths)
 {
-    char **argv = calloc(w->word_count + 2, sizeof(*argv)), *ret;
+    char **argv = calloc((size_t)paths + 3, sizeof(*argv)), *ret = NULL;
+    const char *said = buf_cstr(&w->said);
     int n = 0;
 
-    if (!argv)
-        return NULL;
-    argv[n++] = (char *)"run";
-    if (w->o.watch)
-        argv[n++] = (char *)"--watch";
-    for (size_t i = 0; i < w->word_count; i++)
-        if (i != w->option_words) /* the "--" before the paths */
-            argv[n++] = w->words[i];
-    ret = cli_command_line(n, argv);
+    if (argv && said) {
+        argv[n++] = (char *)"run";
+        if (w->o.watch)
+            argv[n++] = (char *)"--watch";
+        if (*said)
+            argv[n++] = (char *)said + 1; /* without the blank */
+        for (int i = 0; i < paths; i++)
+            argv[n++] = w->argv[optind + i];
+        ret = cli_command_line(n, argv);
+    }
     free(argv);
     return ret;
 }
 
 /* 0: go on, also where some of the paths are not there: *missing. Else the status to leave with. */
-static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
+static int enqueue_first(const struct cli *cli, struct wanted *w, int paths, bool *missing)
 {
     struct cli sub = {.command = "enqueue", .quiet = cli->quiet || cli->json};
     struct err err = {0};
-    char **argv = calloc(w->word_count + 2, sizeof(*argv));
     int status;
 
-    sub.said = w->line = line_of(w);
     sub.catalog = cli->catalog ? strdup(cli->catalog) : NULL;
-    if (!argv || !w->line || (cli->catalog && !sub.catalog)) {
-        free(argv);
-        err_set(&err, ERR_NOMEM, "out of memory");
-        return cli_fail("enqueue", &err, NULL);
+    w->enqueue.line = line_of(w, paths);
+    if (!w->enqueue.line || (cli->catalog && !sub.catalog)) {
+        cli_free(&sub);
+        return cli_no_memory("enqueue");
     }
-    argv[0] = (char *)"enqueue";
-    memcpy(argv + 1, w->words, w->word_count * sizeof(*argv));
-    status = cmd_enqueue(&sub, (int)w->word_count + 1, argv);
+    status = enqueue_command_paths(&w->enqueue, &sub, paths, w->argv + optind);
+    if (status == 0)
+        status = enqueue_command_do(&w->enqueue, &sub);
     cli_free(&sub);
-    free(argv);
     *missing = status == EX_NOINPUT;
     if (status == EX_OK || (*missing && w->o.watch))
         return 0;
@@ -726,33 +714,6 @@ static int enqueue_first(const struct cli *cli, struct wanted *w, bool *missing)
         on_finish(w->on_finish, cli->catalog ? cli->catalog : "", &(struct scheduler_result){0},
                   &err);
     return status;
-}
-
-/* Its `enqueue --watch`, with the words that `enqueue` had. */
-static int start_watcher(const struct cli *cli, struct wanted *w, struct err *err)
-{
-    const char **argv = calloc(w->word_count + 7, sizeof(*argv));
-    int ends[2] = {-1, -1}, rc = 0;
-
-    if (!argv)
-        return err_set(err, ERR_NOMEM, "out of memory");
-    argv[0] = "nightshift";
-    argv[1] = "watcher";
-    argv[2] = w->line;
-    argv[3] = "--quiet";
-    argv[4] = "--catalog";
-    argv[5] = cli->catalog;
-    memcpy(argv + 6, w->words, w->word_count * sizeof(*argv));
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        rc = errno;
-    if (rc == 0)
-        rc = spawn_start(NULL, argv, (const int[]){ends[0], STDERR_FILENO, STDERR_FILENO}, 3,
-                         &w->watcher.pid);
-    if (ends[0] >= 0)
-        close(ends[0]);
-    w->watcher.file = ends[1];
-    free(argv);
-    return rc ? err_sys(err, rc, "watch the folders") : 0;
 }
 
 static void end_watcher(struct wanted *w)
@@ -784,6 +745,7 @@ static int find_catalog(struct cli *cli, const struct wanted *w)
 static int run_all(struct cli *cli, struct wanted *w)
 {
     char unguarded[SANDBOX_WORDS];
+    const int paths = w->argc - optind;
     bool missing = false;
     struct err err = {0};
     int status = 0;
@@ -791,23 +753,25 @@ static int run_all(struct cli *cli, struct wanted *w)
     if (!w->part && (w->tries || w->write_back_ms))
         return cli_usage(cli, "%s does nothing without --part",
                          w->tries ? "--tries" : "--write-back");
-    if (w->word_count > w->option_words)
+    if (paths > 0)
         status = w->part ? cli_usage(cli, "--part is a catalog by itself: no PATH")
-                         : enqueue_first(cli, w, &missing);
-    else if (w->option_words > w->unsandboxed)
-        status = cli_usage(cli, "%s is of `enqueue`, and there is no PATH", w->words[0]);
+                         : enqueue_first(cli, w, paths, &missing);
+    else if (w->first)
+        status = cli_usage(cli, "--%s is of `enqueue`, and there is no PATH", w->first);
     if (status == 0)
         status = find_catalog(cli, w);
     if (status != 0)
         return status;
-    if (sandbox_demand(w->unsandboxed, unguarded, &err) != 0)
+    if (sandbox_demand(w->enqueue.unsandboxed, unguarded, &err) != 0)
         return not_begun(cli, w, "run", &err, NULL);
     w->o.unguarded = unguarded;
     w->o.json_events = cli->json;
     w->o.progress = w->progress >= 0 ? w->progress > 0
                                      : isatty(STDERR_FILENO) && !cli->quiet && !cli->json &&
                                            log_format() == LOG_TEXT;
-    if (w->o.watch && w->word_count > w->option_words && start_watcher(cli, w, &err) != 0)
+    if (w->o.watch && paths > 0 &&
+        enqueue_watcher_start(&w->enqueue, cli->catalog, &w->watcher.pid, &w->watcher.file, &err) !=
+            0)
         return not_begun(cli, w, "run", &err, NULL);
     status = w->part ? run_part(cli, w) : run_catalog(cli, w);
     end_watcher(w);
@@ -819,25 +783,20 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     struct option all[CLI_OPTIONS_MAX];
     const struct cli_spec spec = {help, "wd:m:", all, take, true, NULL};
     struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
-                       .progress = -1};
-    struct err err = {0};
+                       .progress = -1,
+                       .said = BUF_INIT,
+                       .argc = argc,
+                       .argv = argv};
     int status;
 
+    enqueue_command_init(&w.enqueue);
+    enqueue_command_options(&w.enqueue, w.passed);
     all_options(&w, cli->complete, all);
     status = cli_parse(cli, &spec, &w, argc, argv);
-    w.option_words = w.word_count;
-    if (status < 0 && optind < argc && add_word(&w, &err, "--", "", "") == 0)
-        for (; optind < argc && err.code == 0; optind++)
-            add_word(&w, &err, argv[optind], "", "");
-    if (err.code)
-        status = cli_fail("run", &err, NULL);
     if (status < 0)
         status = run_all(cli, &w);
-    for (size_t i = 0; i < w.word_count; i++)
-        free(w.words[i]);
-    free(w.words);
-    free(w.line);
-    for (size_t i = 0; i < CMD_ENQUEUE_OPTIONS; i++)
-        free((char *)w.passed[i].name);
+    buf_free(&w.said);
+    free((char *)w.enqueue.line);
+    enqueue_command_free(&w.enqueue);
     return status;
 }

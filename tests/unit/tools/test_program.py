@@ -780,14 +780,19 @@ class Options(Program):
         self.assertNotIn("multilingual", json.loads(self.params("--one-language")))
 
     def test_run_takes_the_options_of_enqueue(self):
-        """All in one call: `run` looks for an option it does not know first, and `enqueue` at the values."""
+        """One by one: a value that is wrong ends the command, and what stands behind it is not looked at."""
         known = self.run_it("complete", "enqueue", "--", status=0).out.split()
         words = [word + "none" if word.endswith("=") else word for word in known
                  if word.rstrip("=") not in ("--catalog", "--json", "--quiet", "--verbose", "--help", "--dry-run")]
         self.assertIn("--word-timestamps", words)
-        said = self.run_it("run", *words, self.archive, status=64)
-        self.assertNotIn("no option", said.err)
-        self.assertIn("nightshift: enqueue: ", said.err)
+        for word in words:
+            said = self.run_it("run", word, "--settled=none", self.archive, status=64)
+            self.assertNotIn("no option", said.err)
+            self.assertIn("nightshift: run: ", said.err)
+        for command in ("enqueue", "run"):  # where the argument behind it is another option's, or a path
+            said = self.run_it(command, "--diarize", "diarization-nano", self.archive, status=64)
+            self.assertIn("Perhaps --diarize=diarization-nano was meant", said.err)
+        self.assertIn("no option '--dry-run'", self.run_it("run", "--dry-run", self.archive, status=64).err)
 
     def test_what_is_about_parts_alone(self):
         for option in ("--tries=3", "--write-back=1m"):
