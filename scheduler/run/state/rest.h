@@ -1,5 +1,4 @@
-/* scheduler/run/state/rest.h - when a run keeps still: what rest/ keeps of it, and of each worker.
- */
+/* scheduler/run/state/rest.h - when a run keeps still: what rest/ keeps of it. */
 #ifndef NIGHTSHIFT_SCHEDULER_RUN_STATE_REST_H
 #define NIGHTSHIFT_SCHEDULER_RUN_STATE_REST_H
 
