@@ -38,11 +38,7 @@ CREATE TABLE job (
     unchanged    INTEGER NOT NULL DEFAULT 0,
     vanished     INTEGER NOT NULL DEFAULT 0,
     tasks        INTEGER NOT NULL DEFAULT 0,
-    priority     INTEGER CHECK (priority BETWEEN -1 AND 1),
-    pending      INTEGER NOT NULL DEFAULT 0,
-    done         INTEGER NOT NULL DEFAULT 0,
-    failed       INTEGER NOT NULL DEFAULT 0,
-    cancelled    INTEGER NOT NULL DEFAULT 0
+    priority     INTEGER CHECK (priority BETWEEN -1 AND 1)
 ) STRICT;
 
 CREATE TABLE media (
@@ -64,12 +60,7 @@ CREATE TABLE media (
     replaced       INTEGER NOT NULL DEFAULT 0 CHECK (replaced IN (0, 1)),
     recorded_on    TEXT,
     recorded_from  TEXT,
-    state          TEXT CHECK (state = 'done' OR state = 'pending' OR state = 'started'
-                               OR state = 'failed' OR state = 'waiting' OR state = 'paused'
-                               OR state = 'absent' OR state = 'cancelled'),
-    audio_done_ms  INTEGER NOT NULL DEFAULT 0,
-    audio_tracks   INTEGER,
-    counted_ms     INTEGER
+    audio_tracks   INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX media_identity ON media (fingerprint, size_bytes);
 CREATE INDEX media_damaged ON media (media_id) WHERE damage IS NOT NULL;
@@ -99,8 +90,9 @@ CREATE INDEX place_media ON place (media_id, state);
 CREATE INDEX place_path ON place (path);
 CREATE UNIQUE INDEX place_current ON place (path_raw, member_raw, nth) WHERE state <> 'replaced';
 
+-- A result that is still on its way must not find another task under the number of a deleted one.
 CREATE TABLE task (
-    task_id       INTEGER PRIMARY KEY,
+    task_id       INTEGER PRIMARY KEY AUTOINCREMENT,
     media_id      INTEGER NOT NULL REFERENCES media,
     stage_id      INTEGER NOT NULL REFERENCES stage,
     job_id        INTEGER NOT NULL REFERENCES job,
@@ -173,7 +165,7 @@ CREATE TABLE segment (
     end_ms            INTEGER NOT NULL CHECK (end_ms >= start_ms),
     text              TEXT NOT NULL,
     language          TEXT NOT NULL,
-    speaker_id        INTEGER REFERENCES speaker,
+    speaker_id        INTEGER REFERENCES speaker ON DELETE SET NULL,
     avg_logprob       REAL,
     no_speech_prob    REAL,
     compression_ratio REAL,
@@ -199,59 +191,8 @@ CREATE TABLE event (
     text     TEXT NOT NULL
 ) STRICT;
 
--- Sums that `status` asks for every second; the triggers below keep them, so that no million rows
--- are counted.
-CREATE TABLE catalog_total (
-    id              INTEGER PRIMARY KEY CHECK (id = 1),
-    recordings      INTEGER NOT NULL DEFAULT 0,
-    places          INTEGER NOT NULL DEFAULT 0,
-    vanished        INTEGER NOT NULL DEFAULT 0,
-    damaged         INTEGER NOT NULL DEFAULT 0,
-    shards_done     INTEGER NOT NULL DEFAULT 0,
-    segments        INTEGER NOT NULL DEFAULT 0,
-    embeddings      INTEGER NOT NULL DEFAULT 0,
-    embedding_edits INTEGER NOT NULL DEFAULT 0,
-    pending         INTEGER NOT NULL DEFAULT 0,
-    waiting         INTEGER NOT NULL DEFAULT 0,
-    paused          INTEGER NOT NULL DEFAULT 0,
-    absent          INTEGER NOT NULL DEFAULT 0,
-    done            INTEGER NOT NULL DEFAULT 0,
-    failed          INTEGER NOT NULL DEFAULT 0,
-    cancelled       INTEGER NOT NULL DEFAULT 0,
-    unknown         INTEGER NOT NULL DEFAULT 0,
-    bytes_unknown   INTEGER NOT NULL DEFAULT 0,
-    bytes_known     INTEGER NOT NULL DEFAULT 0,
-    audio_known_ms  INTEGER NOT NULL DEFAULT 0,
-    audio_done_ms   INTEGER NOT NULL DEFAULT 0,
-    audio_left_ms   INTEGER NOT NULL DEFAULT 0
-) STRICT;
-INSERT INTO catalog_total (id) VALUES (1);
-
-CREATE TABLE stage_total (
-    stage_id         INTEGER PRIMARY KEY REFERENCES stage,
-    tasks            INTEGER NOT NULL DEFAULT 0,
-    pending          INTEGER NOT NULL DEFAULT 0,
-    paused           INTEGER NOT NULL DEFAULT 0,
-    absent           INTEGER NOT NULL DEFAULT 0,
-    done             INTEGER NOT NULL DEFAULT 0,
-    failed           INTEGER NOT NULL DEFAULT 0,
-    cancelled        INTEGER NOT NULL DEFAULT 0,
-    unknown          INTEGER NOT NULL DEFAULT 0,
-    bytes_pending    INTEGER NOT NULL DEFAULT 0,
-    audio_known_ms   INTEGER NOT NULL DEFAULT 0,
-    audio_done_ms    INTEGER NOT NULL DEFAULT 0,
-    audio_left_ms    INTEGER NOT NULL DEFAULT 0,
-    waiting          INTEGER NOT NULL DEFAULT 0,
-    superseded       INTEGER NOT NULL DEFAULT 0,
-    audio_current_ms INTEGER NOT NULL DEFAULT 0,
-    shards_done      INTEGER NOT NULL DEFAULT 0,
-    speech_ms        INTEGER NOT NULL DEFAULT 0,
-    dropped_ms       INTEGER NOT NULL DEFAULT 0,
-    missing_ms       INTEGER NOT NULL DEFAULT 0
-) STRICT;
-
 CREATE TABLE word (
-    segment_id  INTEGER NOT NULL REFERENCES segment,
+    segment_id  INTEGER NOT NULL REFERENCES segment ON DELETE CASCADE,
     idx         INTEGER NOT NULL CHECK (idx >= 0),
     start_ms    INTEGER NOT NULL CHECK (start_ms >= 0),
     end_ms      INTEGER NOT NULL CHECK (end_ms >= start_ms),
@@ -278,7 +219,7 @@ CREATE TABLE dropped (
     speech_prob       REAL CHECK (speech_prob BETWEEN 0 AND 1),
     source            INTEGER NOT NULL DEFAULT 0 CHECK (source >= 0),
     PRIMARY KEY (task_id, seq, idx),
-    FOREIGN KEY (task_id, seq) REFERENCES shard
+    FOREIGN KEY (task_id, seq) REFERENCES shard ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 -- What has no text is a row of `dropped` with an empty one: few rows, which `doubts` asks for.
 CREATE INDEX dropped_missing ON dropped (task_id) WHERE text = '';
@@ -320,7 +261,7 @@ CREATE TABLE turn (
     idx        INTEGER NOT NULL CHECK (idx >= 0),
     start_ms   INTEGER NOT NULL CHECK (start_ms >= 0),
     end_ms     INTEGER NOT NULL CHECK (end_ms >= start_ms),
-    speaker_id INTEGER NOT NULL REFERENCES speaker,
+    speaker_id INTEGER NOT NULL REFERENCES speaker ON DELETE CASCADE,
     PRIMARY KEY (task_id, idx)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX turn_speaker ON turn (speaker_id);
@@ -338,7 +279,7 @@ CREATE TABLE voice (
     heard    BLOB NOT NULL CHECK (length(heard) % 4 = 0),
     vectors  BLOB NOT NULL CHECK (length(vectors) = length(heard) * size),
     PRIMARY KEY (task_id, seq),
-    FOREIGN KEY (task_id, seq) REFERENCES shard
+    FOREIGN KEY (task_id, seq) REFERENCES shard ON DELETE CASCADE
 ) STRICT;
 
 CREATE TABLE sound (
@@ -351,7 +292,7 @@ CREATE TABLE sound (
     name     TEXT NOT NULL,
     score    REAL NOT NULL CHECK (score BETWEEN 0 AND 1),
     PRIMARY KEY (task_id, seq, idx),
-    FOREIGN KEY (task_id, seq) REFERENCES shard
+    FOREIGN KEY (task_id, seq) REFERENCES shard ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sound_name ON sound (name, score);
 
@@ -366,7 +307,7 @@ CREATE TABLE embedding (
     text         TEXT,
     vector       BLOB NOT NULL CHECK (length(vector) > 0 AND length(vector) % 4 = 0),
     UNIQUE (task_id, seq, idx),
-    FOREIGN KEY (task_id, seq) REFERENCES shard
+    FOREIGN KEY (task_id, seq) REFERENCES shard ON DELETE CASCADE
 ) STRICT;
 
 CREATE TABLE trouble (
@@ -466,7 +407,7 @@ CREATE INDEX correction_conflict ON correction (media_id) WHERE state = 'conflic
 -- the machine has them, from number `word` on. Of several segments only where they meet.
 CREATE TABLE correction_at (
     correction_id INTEGER NOT NULL REFERENCES correction,
-    segment_id    INTEGER NOT NULL REFERENCES segment,
+    segment_id    INTEGER NOT NULL REFERENCES segment ON DELETE CASCADE,
     word          INTEGER NOT NULL CHECK (word >= 0),
     words         INTEGER NOT NULL CHECK (words > 0),
     PRIMARY KEY (correction_id, segment_id)
@@ -480,7 +421,7 @@ CREATE TABLE reading_due (
 
 -- What a task hears by itself, where that is more than the mix: number 1 to 8 of `segment.source`.
 CREATE TABLE source (
-    task_id INTEGER NOT NULL REFERENCES task,
+    task_id INTEGER NOT NULL REFERENCES task ON DELETE CASCADE,
     source  INTEGER NOT NULL CHECK (source > 0),
     label   TEXT NOT NULL CHECK (label <> ''),
     PRIMARY KEY (task_id, source)
@@ -496,7 +437,7 @@ CREATE TABLE person_voice (
     person_voice_id INTEGER PRIMARY KEY,
     person_id       INTEGER NOT NULL REFERENCES person,
     media_id        INTEGER NOT NULL REFERENCES media,
-    speaker_id      INTEGER REFERENCES speaker,
+    speaker_id      INTEGER REFERENCES speaker ON DELETE SET NULL,
     denied          INTEGER NOT NULL CHECK (denied IN (0, 1)),
     model_hash      TEXT NOT NULL,
     vector          BLOB CHECK (length(vector) % 4 = 0),
@@ -505,7 +446,7 @@ CREATE TABLE person_voice (
 CREATE INDEX person_voice_person ON person_voice (person_id);
 
 CREATE TABLE person_like (
-    speaker_id INTEGER NOT NULL REFERENCES speaker,
+    speaker_id INTEGER NOT NULL REFERENCES speaker ON DELETE CASCADE,
     person_id  INTEGER NOT NULL REFERENCES person,
     likeness   REAL NOT NULL,
     PRIMARY KEY (speaker_id, person_id)
@@ -568,25 +509,10 @@ CREATE TABLE run_sample (
 -- Samples of long ago go with each new one (store/runs.c).
 CREATE INDEX run_sample_at ON run_sample (at);
 
--- A row from the beginning to the end of a transaction of many results: what is due then is made
--- when it goes. Nobody else ever sees one. Without it each row's triggers do all of it at once.
-CREATE TABLE batch (
-    id       INTEGER PRIMARY KEY CHECK (id = 1),
-    segments INTEGER NOT NULL -- the highest number of one before; those above are the batch's
-) STRICT;
-
--- A recording's tasks change several times until it is done. Outside of a batch each change is a
--- batch of its own.
-CREATE TABLE figure_due (media_id INTEGER PRIMARY KEY) STRICT;
-
 -- ------------------------------------------------------------------------ what people read
 --
 -- In joins `m.media_id = +p.media_id` (true for every main place) lets a search begin at the places,
 -- by path; the plus keeps it from looking a main place up among its duplicates.
-
--- `INSERT INTO choice` looks a recording over. A view with a trigger, because three triggers below
--- do the same, and SQLite has no other way to call it.
-CREATE VIEW choice AS SELECT 0 AS media_id WHERE 0;
 
 CREATE VIEW segment_current AS
 SELECT g.segment_id, g.text FROM segment g JOIN task t ON t.task_id = g.task_id WHERE t.current;
@@ -610,14 +536,38 @@ JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 JOIN stage s ON s.stage_id = t.stage_id;
 
 CREATE VIEW progress AS
-SELECT s.name AS stage, s.model, n.tasks AS recordings, n.done, n.failed, n.pending, n.waiting,
-       n.paused, n.absent, n.cancelled, n.unknown,
-       round(n.audio_known_ms / 3600000.0, 2) AS hours_known,
-       round(n.audio_done_ms / 3600000.0, 2) AS hours_done,
-       round(n.audio_left_ms / 3600000.0, 2) AS hours_left,
-       round(100.0 * (n.done + n.failed + n.cancelled) / max(n.tasks, 1), 1) AS percent_settled,
-       n.bytes_pending, s.stage_id, n.superseded
-FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id;
+WITH t AS (
+    SELECT t.*, m.size_bytes, m.duration_ms,
+           CASE WHEN NOT t.wanted THEN 'superseded' WHEN t.state <> 'pending' THEN t.state
+                WHEN t.absent THEN 'absent' WHEN t.paused THEN 'paused'
+                WHEN t.waits = 'source' THEN 'waiting' ELSE 'pending' END AS is_in
+    FROM task t JOIN media m ON m.media_id = t.media_id),
+n AS (
+    SELECT stage_id, sum(wanted) AS tasks, sum(is_in = 'done') AS done,
+           sum(is_in = 'failed') AS failed, sum(is_in = 'pending') AS pending,
+           sum(is_in = 'waiting') AS waiting, sum(is_in = 'paused') AS paused,
+           sum(is_in = 'absent') AS absent, sum(is_in = 'cancelled') AS cancelled,
+           sum(is_in = 'superseded') AS superseded,
+           sum(is_in = 'pending' AND duration_ms IS NULL) AS unknown,
+           sum(wanted * ifnull(duration_ms, 0)) AS audio_known_ms,
+           sum(wanted * audio_done_ms) AS audio_done_ms,
+           sum((is_in = 'pending') * max(ifnull(duration_ms, 0) - audio_done_ms, 0))
+               AS audio_left_ms,
+           sum((is_in = 'pending') * size_bytes) AS bytes_pending
+    FROM t GROUP BY stage_id)
+SELECT s.name AS stage, s.model, ifnull(n.tasks, 0) AS recordings, ifnull(n.done, 0) AS done,
+       ifnull(n.failed, 0) AS failed, ifnull(n.pending, 0) AS pending,
+       ifnull(n.waiting, 0) AS waiting, ifnull(n.paused, 0) AS paused,
+       ifnull(n.absent, 0) AS absent, ifnull(n.cancelled, 0) AS cancelled,
+       ifnull(n.unknown, 0) AS unknown,
+       round(ifnull(n.audio_known_ms, 0) / 3600000.0, 2) AS hours_known,
+       round(ifnull(n.audio_done_ms, 0) / 3600000.0, 2) AS hours_done,
+       round(ifnull(n.audio_left_ms, 0) / 3600000.0, 2) AS hours_left,
+       round(100.0 * ifnull(n.done + n.failed + n.cancelled, 0) / max(ifnull(n.tasks, 0), 1), 1)
+           AS percent_settled,
+       ifnull(n.bytes_pending, 0) AS bytes_pending, s.stage_id,
+       ifnull(n.superseded, 0) AS superseded
+FROM stage s LEFT JOIN n ON n.stage_id = s.stage_id;
 
 -- Full text with its recordings: `WHERE query = 'market'` asks the index.
 CREATE VIEW said AS
@@ -736,15 +686,6 @@ FROM channel c
 JOIN media m ON m.media_id = c.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 WHERE NOT m.replaced;
-
-CREATE VIEW archive AS
-SELECT recordings, done, failed, pending, waiting, paused, absent, cancelled, unknown,
-       round(audio_known_ms / 3600000.0, 2) AS hours_known,
-       round(audio_done_ms / 3600000.0, 2) AS hours_done,
-       round(audio_left_ms / 3600000.0, 2) AS hours_left,
-       round(100.0 * (done + failed + cancelled) / max(recordings, 1), 1) AS percent_settled,
-       bytes_unknown
-FROM catalog_total;
 
 -- A recording once for every reason, with all the stages that it kept from it.
 CREATE VIEW failures AS
@@ -976,7 +917,18 @@ SELECT path, member, stage, model_hash, params, seq, shard_start_ms, shard_end_m
 FROM results_all WHERE current;
 
 CREATE VIEW recordings AS
-SELECT m.media_id, p.path, p.member, ifnull(m.state, 'done') AS state,
+SELECT m.media_id, p.path, p.member,
+       -- The first of these that any of its tasks is in.
+       (SELECT CASE min(CASE WHEN t.state = 'pending' THEN
+                            CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
+                                 WHEN t.waits = 'source' THEN 7
+                                 WHEN t.shards_done > 0 THEN 3 ELSE 4 END
+                             WHEN t.state = 'failed' THEN 5
+                             WHEN t.state = 'cancelled' THEN 6 ELSE 8 END)
+                    WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started'
+                    WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'
+                    WHEN 7 THEN 'waiting' ELSE 'done' END
+        FROM task t WHERE t.media_id = m.media_id AND t.wanted) AS state,
        CASE WHEN m.duration_ms >= 3600000
             THEN printf('%d:%02d:%02d', m.duration_ms / 3600000, m.duration_ms / 60000 % 60,
                         m.duration_ms / 1000 % 60)
@@ -1005,6 +957,40 @@ SELECT m.media_id, p.path, p.member, ifnull(m.state, 'done') AS state,
         WHERE t.media_id = m.media_id AND t.current AND s.name = 'transcribe') AS text_share
 FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 WHERE NOT m.replaced;
+
+-- Of a task that is done nothing is left, whatever its shards add up to; one that works on another's
+-- text hears nothing.
+CREATE VIEW archive AS
+WITH r AS (
+    SELECT r.*, state IN ('pending', 'started') AS live,
+           EXISTS (SELECT 1 FROM task t WHERE t.media_id = r.media_id AND t.wanted) AS asked,
+           ifnull((SELECT min(CASE WHEN s.source_id IS NOT NULL THEN NULL
+                                   WHEN t.state = 'done' THEN ifnull(r.duration_ms, t.audio_done_ms)
+                                   ELSE min(t.audio_done_ms, ifnull(r.duration_ms, t.audio_done_ms))
+                              END)
+                   FROM task t JOIN stage s ON s.stage_id = t.stage_id
+                   WHERE t.media_id = r.media_id AND t.wanted), 0) AS audio_done_ms
+    FROM recordings r),
+n AS (
+    SELECT count(*) AS recordings, sum(asked AND state = 'done') AS done,
+           sum(state = 'failed') AS failed, sum(live) AS pending, sum(state = 'waiting') AS waiting,
+           sum(state = 'paused') AS paused, sum(state = 'absent') AS absent,
+           sum(state = 'cancelled') AS cancelled, sum(live AND duration_ms IS NULL) AS unknown,
+           sum(asked * duration_ms) AS audio_known_ms, sum(audio_done_ms) AS audio_done_ms,
+           sum(live * max(ifnull(duration_ms, 0) - audio_done_ms, 0)) AS audio_left_ms,
+           sum((live AND duration_ms IS NULL) * size_bytes) AS bytes_unknown
+    FROM r)
+SELECT recordings, ifnull(done, 0) AS done, ifnull(failed, 0) AS failed,
+       ifnull(pending, 0) AS pending, ifnull(waiting, 0) AS waiting, ifnull(paused, 0) AS paused,
+       ifnull(absent, 0) AS absent, ifnull(cancelled, 0) AS cancelled,
+       ifnull(unknown, 0) AS unknown,
+       round(ifnull(audio_known_ms, 0) / 3600000.0, 2) AS hours_known,
+       round(ifnull(audio_done_ms, 0) / 3600000.0, 2) AS hours_done,
+       round(ifnull(audio_left_ms, 0) / 3600000.0, 2) AS hours_left,
+       round(100.0 * ifnull(done + failed + cancelled, 0) / max(recordings, 1), 1)
+           AS percent_settled,
+       ifnull(bytes_unknown, 0) AS bytes_unknown
+FROM n;
 
 -- What somebody corrected or confirmed is no doubt any more.
 CREATE VIEW doubts_all AS
@@ -1045,508 +1031,14 @@ SELECT path, member, start, outcome, text, reason, language, start_ms, end_ms, a
 FROM doubts_all WHERE current;
 
 -- ------------------------------------------------------------------------------- triggers
-
-CREATE TRIGGER stage_insert AFTER INSERT ON stage BEGIN
-    INSERT INTO stage_total (stage_id) VALUES (new.stage_id);
-END;
-
-CREATE TRIGGER media_insert AFTER INSERT ON media BEGIN
-    UPDATE catalog_total SET recordings = recordings + 1,
-                             damaged = damaged + (new.damage IS NOT NULL);
-END;
-
-CREATE TRIGGER media_absent AFTER UPDATE OF places ON media
-WHEN (old.places = 0) <> (new.places = 0) BEGIN
-    UPDATE task SET absent = (new.places = 0) WHERE media_id = new.media_id;
-END;
-
-CREATE TRIGGER media_replaced AFTER UPDATE OF replaced ON media
-WHEN new.replaced <> old.replaced BEGIN
-    UPDATE catalog_total SET
-        recordings = recordings + old.replaced - new.replaced,
-        damaged = damaged + (new.damage IS NOT NULL) * (old.replaced - new.replaced);
-    INSERT INTO choice VALUES (new.media_id);
-END;
-
-CREATE TRIGGER media_damage AFTER UPDATE OF damage ON media
-WHEN (old.damage IS NULL) <> (new.damage IS NULL) AND NOT new.replaced BEGIN
-    UPDATE catalog_total SET damaged = damaged + (new.damage IS NOT NULL)
-                                               - (old.damage IS NOT NULL);
-END;
-
-CREATE TRIGGER media_figures AFTER UPDATE OF state, counted_ms, audio_done_ms ON media
-WHEN old.state IS NOT new.state OR (new.state IS NOT NULL AND
-     (old.counted_ms IS NOT new.counted_ms OR old.audio_done_ms <> new.audio_done_ms)) BEGIN
-    UPDATE catalog_total SET
-        waiting = waiting + (new.state IS 'waiting') - (old.state IS 'waiting'),
-        paused = paused + (new.state IS 'paused') - (old.state IS 'paused'),
-        absent = absent + (new.state IS 'absent') - (old.state IS 'absent'),
-        done = done + (new.state IS 'done') - (old.state IS 'done'),
-        failed = failed + (new.state IS 'failed') - (old.state IS 'failed'),
-        cancelled = cancelled + (new.state IS 'cancelled') - (old.state IS 'cancelled'),
-        bytes_known = bytes_known
-            + (new.state IS NOT NULL AND new.counted_ms IS NOT NULL) * new.size_bytes
-            - (old.state IS NOT NULL AND old.counted_ms IS NOT NULL) * old.size_bytes,
-        audio_known_ms = audio_known_ms
-            + (new.state IS NOT NULL) * ifnull(new.counted_ms, 0)
-            - (old.state IS NOT NULL) * ifnull(old.counted_ms, 0),
-        audio_done_ms = audio_done_ms + new.audio_done_ms - old.audio_done_ms,
-        (pending, unknown, bytes_unknown, audio_left_ms) =
-            (SELECT pending + o.now - o.was,
-                    unknown + (new.counted_ms IS NULL) * o.now - (old.counted_ms IS NULL) * o.was,
-                    bytes_unknown + (new.counted_ms IS NULL) * o.now * new.size_bytes
-                                  - (old.counted_ms IS NULL) * o.was * old.size_bytes,
-                    audio_left_ms
-                        + max(ifnull(new.counted_ms, 0) - new.audio_done_ms, 0) * o.now
-                        - max(ifnull(old.counted_ms, 0) - old.audio_done_ms, 0) * o.was
-             FROM (SELECT new.state IS 'pending' OR new.state IS 'started' AS now,
-                          old.state IS 'pending' OR old.state IS 'started' AS was) AS o);
-END;
-
-CREATE TRIGGER media_duration AFTER UPDATE OF duration_ms ON media
-WHEN old.duration_ms IS NOT new.duration_ms BEGIN
-    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
-END;
-
-CREATE TRIGGER media_duration_insert AFTER INSERT ON media WHEN new.duration_ms IS NOT NULL BEGIN
-    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
-END;
-
-CREATE TRIGGER place_replaced AFTER UPDATE OF state ON place
-WHEN new.state = 'replaced' AND old.state <> 'replaced' BEGIN
-    UPDATE media SET replaced = 1
-    WHERE media_id = new.media_id AND NOT EXISTS
-        (SELECT 1 FROM place p WHERE p.media_id = new.media_id AND p.state <> 'replaced');
-END;
-
-CREATE TRIGGER place_of_replaced AFTER INSERT ON place
-WHEN new.state <> 'replaced' AND (SELECT replaced FROM media WHERE media_id = new.media_id) BEGIN
-    UPDATE media SET replaced = 0 WHERE media_id = new.media_id;
-END;
-
--- A recording's main place: what is present comes before what is not, a file before a member of an
--- archive, then the oldest. Where the main one goes, one in its folder comes before others; where
--- none is present, the one that went last of those that vanished.
-CREATE TRIGGER place_insert AFTER INSERT ON place BEGIN
-    UPDATE media SET
-        place_id = iif(place_id IS NULL OR (new.state = 'present' AND (places = 0
-                OR (new.member_raw <> x'', new.place_id) <
-                   (SELECT p.member_raw <> x'', p.place_id FROM place p
-                    WHERE p.place_id = media.place_id))), new.place_id, place_id),
-        places = places + (new.state = 'present')
-    WHERE media_id = new.media_id;
-    UPDATE catalog_total SET places = places + (new.state = 'present'),
-                             vanished = vanished + (new.state = 'vanished');
-END;
-
-CREATE TRIGGER place_back AFTER UPDATE OF state ON place
-WHEN new.state = 'present' AND old.state <> 'present' BEGIN
-    UPDATE media SET
-        place_id = iif(places = 0 OR (new.member_raw <> x'', new.place_id) <
-                   (SELECT p.member_raw <> x'', p.place_id FROM place p
-                    WHERE p.place_id = media.place_id), new.place_id, place_id),
-        places = places + 1
-    WHERE media_id = new.media_id;
-    UPDATE catalog_total SET places = places + 1, vanished = vanished - (old.state = 'vanished');
-END;
-
-CREATE TRIGGER place_gone AFTER UPDATE OF state ON place
-WHEN new.state <> 'present' AND old.state <> new.state BEGIN
-    UPDATE media SET
-        place_id = iif(place_id <> new.place_id, place_id,
-            ifnull((SELECT p.place_id FROM place p
-                    WHERE p.media_id = new.media_id AND (p.state = 'present'
-                        OR (p.state = 'vanished' AND new.state = 'replaced'))
-                    ORDER BY p.state = 'present' DESC, p.gone_at DESC, p.member_raw <> x'',
-                        rtrim(p.path, replace(p.path, '/', '')) =
-                            rtrim(new.path, replace(new.path, '/', '')) DESC,
-                        p.place_id LIMIT 1),
-                   place_id)),
-        places = places - (old.state = 'present')
-    WHERE media_id = new.media_id;
-    UPDATE catalog_total SET places = places - (old.state = 'present'),
-        vanished = vanished + (new.state = 'vanished') - (old.state = 'vanished');
-END;
-
-CREATE TRIGGER task_waits AFTER INSERT ON task
-WHEN new.state = 'pending' AND (SELECT source_id FROM stage WHERE stage_id = new.stage_id)
-BEGIN
-    UPDATE task SET waits = 'source' WHERE task_id = new.task_id AND NOT EXISTS
-        (SELECT 1 FROM task s WHERE s.media_id = new.media_id AND s.state = 'done' AND
-         s.stage_id = (SELECT source_id FROM stage WHERE stage_id = new.stage_id));
-END;
-
--- Most recordings have one task of each kind, and nothing to choose.
-CREATE TRIGGER task_choice_insert AFTER INSERT ON task
-WHEN EXISTS (SELECT 1 FROM task o JOIN stage a ON a.stage_id = o.stage_id
-             WHERE o.media_id = new.media_id AND o.task_id <> new.task_id
-               AND a.name = (SELECT name FROM stage WHERE stage_id = new.stage_id))
-     OR EXISTS (SELECT 1 FROM stage s JOIN task o ON o.stage_id = s.source_id
-                WHERE s.stage_id = new.stage_id AND o.media_id = new.media_id
-                  AND NOT o.wanted AND o.state <> 'done') BEGIN
-    INSERT INTO choice VALUES (new.media_id);
-END;
-
--- What was made of it goes, and may not be wanted any more.
-CREATE TRIGGER task_source_undone AFTER UPDATE OF state ON task
-WHEN new.state <> 'done' AND old.state = 'done' BEGIN
-    DELETE FROM shard WHERE task_id IN
-        (SELECT task_id FROM task WHERE media_id = new.media_id AND stage_id IN
-            (SELECT stage_id FROM stage WHERE source_id = new.stage_id));
-    UPDATE task SET waits = 'source',
-                    state = iif(state = 'done', 'pending', state),
-                    settled_at = iif(state = 'done', NULL, settled_at)
-    WHERE media_id = new.media_id
-      AND stage_id IN (SELECT stage_id FROM stage WHERE source_id = new.stage_id);
-    INSERT INTO choice SELECT new.media_id
-    WHERE EXISTS (SELECT 1 FROM stage WHERE source_id = new.stage_id);
-END;
-
-CREATE TRIGGER task_choice_delete AFTER DELETE ON task BEGIN
-    INSERT INTO choice VALUES (old.media_id);
-END;
-
--- A result that is still on its way must not find another task under the number of a deleted one:
--- who inserts looks here.
-CREATE TRIGGER task_number AFTER DELETE ON task
-WHEN old.task_id > ifnull((SELECT max(task_id) FROM task), 0) BEGIN
-    INSERT INTO setting (name, value) VALUES ('highest_task', CAST(old.task_id AS TEXT))
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value
-        WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER);
-END;
-
--- What is asked for in another way now is not done in the old one, too.
-CREATE TRIGGER task_withdrawn AFTER UPDATE OF wanted, state ON task
-WHEN new.wanted = 0 AND new.state = 'pending' BEGIN
-    UPDATE task SET state = 'cancelled', error_code = 'superseded',
-                    error = 'asked for in another way since, or its file holds something else'
-    WHERE task_id = new.task_id;
-END;
-
-CREATE TRIGGER task_wanted_again AFTER UPDATE OF wanted ON task
-WHEN new.wanted = 1 AND old.wanted = 0 AND new.state = 'cancelled'
-     AND new.error_code = 'superseded' BEGIN
-    UPDATE task SET state = 'pending', error_code = NULL, error = NULL
-    WHERE task_id = new.task_id;
-END;
-
--- Most of what an enqueue adds begins a recording, or changes nothing beside another task that is
--- pending, while nothing is heard.
-CREATE TRIGGER task_figure_begin AFTER INSERT ON task
-WHEN new.wanted AND new.state = 'pending' AND new.paused = 0 AND new.absent = 0
-     AND new.waits IS NULL BEGIN
-    UPDATE media SET state = 'pending' WHERE media_id = new.media_id AND state IS NULL;
-END;
-
--- Another diarization counts, or corrections stand in another transcription.
-CREATE TRIGGER reading_current AFTER UPDATE OF current, state ON task
-WHEN (new.current <> old.current OR (new.state = 'done') <> (old.state = 'done'))
-     AND (SELECT name = 'diarize' OR (name = 'transcribe' AND new.current <> old.current AND EXISTS
-              (SELECT 1 FROM correction WHERE media_id = new.media_id))
-          FROM stage WHERE stage_id = new.stage_id) BEGIN
-    INSERT OR IGNORE INTO reading_due VALUES (new.media_id);
-END;
-
-CREATE TRIGGER reading_task_gone AFTER DELETE ON task
-WHEN old.current AND (SELECT name = 'diarize' OR (name = 'transcribe' AND EXISTS
-                          (SELECT 1 FROM correction WHERE media_id = old.media_id))
-                      FROM stage WHERE stage_id = old.stage_id) BEGIN
-    INSERT OR IGNORE INTO reading_due VALUES (old.media_id);
-END;
-
-CREATE TRIGGER task_sources BEFORE DELETE ON task BEGIN
-    DELETE FROM source WHERE task_id = old.task_id;
-END;
-
-CREATE TRIGGER task_current AFTER UPDATE OF current ON task
-WHEN new.current = 1 AND old.current = 0 BEGIN
-    INSERT INTO segment_fts (rowid, text)
-    SELECT segment_id, text FROM segment WHERE task_id = new.task_id
-        AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807);
-    UPDATE catalog_total SET segments = segments +
-        (SELECT count(*) FROM segment WHERE task_id = new.task_id
-         AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807));
-END;
-
-CREATE TRIGGER task_not_current AFTER UPDATE OF current ON task
-WHEN new.current = 0 AND old.current = 1 BEGIN
-    INSERT INTO segment_fts (segment_fts, rowid, text)
-    SELECT 'delete', segment_id, text FROM segment WHERE task_id = new.task_id
-        AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807);
-    UPDATE catalog_total SET segments = segments -
-        (SELECT count(*) FROM segment WHERE task_id = new.task_id
-         AND segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807));
-END;
-
-CREATE TRIGGER task_figure_insert AFTER INSERT ON task
-WHEN new.wanted AND NOT (new.state = 'pending' AND new.paused = 0 AND new.absent = 0 AND
-     (SELECT ifnull(state, iif(new.waits IS NULL, 'pending', '')) = 'pending' AND audio_done_ms = 0
-      FROM media WHERE media_id = new.media_id)) BEGIN
-    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
-END;
-
-CREATE TRIGGER task_figure_delete AFTER DELETE ON task WHEN old.wanted BEGIN
-    INSERT OR IGNORE INTO figure_due VALUES (old.media_id);
-END;
-
-CREATE TRIGGER task_source_done AFTER UPDATE OF state ON task
-WHEN new.state = 'done' AND old.state <> 'done'
-     AND EXISTS (SELECT 1 FROM stage WHERE source_id = new.stage_id) BEGIN
-    UPDATE task SET waits = NULL
-    WHERE media_id = new.media_id AND waits = 'source'
-      AND stage_id IN (SELECT stage_id FROM stage WHERE source_id = new.stage_id);
-END;
-
-CREATE TRIGGER speaker_due_current AFTER UPDATE OF current, state ON task
-WHEN (new.current <> old.current OR (new.state = 'done') <> (old.state = 'done'))
-     AND EXISTS (SELECT 1 FROM speaker WHERE task_id = new.task_id) BEGIN
-    INSERT OR IGNORE INTO speaker_due SELECT speaker_id FROM speaker WHERE task_id = new.task_id;
-END;
-
-CREATE TRIGGER task_job_insert AFTER INSERT ON task BEGIN
-    UPDATE job SET pending = pending + (new.state = 'pending'), done = done + (new.state = 'done'),
-                   failed = failed + (new.state = 'failed'),
-                   cancelled = cancelled + (new.state = 'cancelled' AND new.wanted)
-    WHERE job_id = new.job_id;
-END;
-
-CREATE TRIGGER task_job_delete AFTER DELETE ON task BEGIN
-    UPDATE job SET pending = pending - (old.state = 'pending'), done = done - (old.state = 'done'),
-                   failed = failed - (old.state = 'failed'),
-                   cancelled = cancelled - (old.state = 'cancelled' AND old.wanted)
-    WHERE job_id = old.job_id;
-END;
-
--- Nor another task of the recording.
-CREATE TRIGGER task_choice_update AFTER UPDATE OF state, asked, pinned, shards_done ON task
-WHEN ((new.state = 'done') <> (old.state = 'done') OR new.asked <> old.asked
-      OR new.pinned <> old.pinned OR (new.shards_done > 0) <> (old.shards_done > 0))
-     AND EXISTS (SELECT 1 FROM task o
-                 WHERE o.media_id = new.media_id AND o.task_id <> new.task_id
-                   AND (SELECT name FROM stage WHERE stage_id = o.stage_id) =
-                       (SELECT name FROM stage WHERE stage_id = new.stage_id)) BEGIN
-    INSERT INTO choice VALUES (new.media_id);
-END;
-
-CREATE TRIGGER task_job_moved AFTER UPDATE OF job_id ON task WHEN new.job_id <> old.job_id BEGIN
-    UPDATE job SET pending = pending - (old.state = 'pending'), done = done - (old.state = 'done'),
-                   failed = failed - (old.state = 'failed'),
-                   cancelled = cancelled - (old.state = 'cancelled' AND old.wanted)
-    WHERE job_id = old.job_id;
-    UPDATE job SET pending = pending + (new.state = 'pending'), done = done + (new.state = 'done'),
-                   failed = failed + (new.state = 'failed'),
-                   cancelled = cancelled + (new.state = 'cancelled' AND new.wanted)
-    WHERE job_id = new.job_id;
-END;
-
--- Whoever changes a task's sums changes its shards_done as well.
-CREATE TRIGGER task_insert AFTER INSERT ON task BEGIN
-    UPDATE stage_total SET
-        tasks = tasks + new.wanted,
-        superseded = superseded + (NOT new.wanted),
-        waiting = waiting + (new.wanted AND new.state = 'pending' AND NOT new.paused
-                             AND NOT new.absent AND new.waits IS 'source'),
-        paused = paused + (new.wanted AND new.state = 'pending' AND new.paused
-                           AND NOT new.absent),
-        absent = absent + (new.wanted AND new.state = 'pending' AND new.absent),
-        done = done + (new.wanted AND new.state = 'done'),
-        failed = failed + (new.wanted AND new.state = 'failed'),
-        cancelled = cancelled + (new.wanted AND new.state = 'cancelled'),
-        shards_done = shards_done + new.shards_done,
-        audio_done_ms = audio_done_ms + new.audio_done_ms * new.wanted,
-        audio_current_ms = audio_current_ms + new.audio_done_ms * new.current,
-        speech_ms = speech_ms + ifnull(new.speech_ms, 0) * new.current,
-        dropped_ms = dropped_ms + new.dropped_ms * new.current,
-        missing_ms = missing_ms + new.missing_ms * new.current,
-        (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
-            (SELECT pending + o.now,
-                    unknown + (m.counted_ms IS NULL) * o.now,
-                    bytes_pending + m.size_bytes * o.now,
-                    audio_known_ms + ifnull(m.counted_ms, 0) * new.wanted,
-                    audio_left_ms + max(ifnull(m.counted_ms, 0) - new.audio_done_ms, 0) * o.now
-             FROM (SELECT new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
-                         AND new.waits IS NOT 'source' AS now) AS o
-                 CROSS JOIN media m WHERE m.media_id = new.media_id)
-    WHERE stage_id = new.stage_id;
-END;
-
-CREATE TRIGGER task_delete AFTER DELETE ON task BEGIN
-    UPDATE stage_total SET
-        tasks = tasks - old.wanted,
-        superseded = superseded - (NOT old.wanted),
-        waiting = waiting - (old.wanted AND old.state = 'pending' AND NOT old.paused
-                             AND NOT old.absent AND old.waits IS 'source'),
-        paused = paused - (old.wanted AND old.state = 'pending' AND old.paused
-                           AND NOT old.absent),
-        absent = absent - (old.wanted AND old.state = 'pending' AND old.absent),
-        done = done - (old.wanted AND old.state = 'done'),
-        failed = failed - (old.wanted AND old.state = 'failed'),
-        cancelled = cancelled - (old.wanted AND old.state = 'cancelled'),
-        shards_done = shards_done - old.shards_done,
-        audio_done_ms = audio_done_ms - old.audio_done_ms * old.wanted,
-        audio_current_ms = audio_current_ms - old.audio_done_ms * old.current,
-        speech_ms = speech_ms - ifnull(old.speech_ms, 0) * old.current,
-        dropped_ms = dropped_ms - old.dropped_ms * old.current,
-        missing_ms = missing_ms - old.missing_ms * old.current,
-        (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
-            (SELECT pending - o.was,
-                    unknown - (m.counted_ms IS NULL) * o.was,
-                    bytes_pending - m.size_bytes * o.was,
-                    audio_known_ms - ifnull(m.counted_ms, 0) * old.wanted,
-                    audio_left_ms - max(ifnull(m.counted_ms, 0) - old.audio_done_ms, 0) * o.was
-             FROM (SELECT old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
-                         AND old.waits IS NOT 'source' AS was) AS o
-                 CROSS JOIN media m WHERE m.media_id = old.media_id)
-    WHERE stage_id = old.stage_id;
-END;
-
-CREATE TRIGGER task_update
-AFTER UPDATE OF state, paused, absent, waits, shards_done, audio_done_ms, wanted, current ON task
-BEGIN
-    UPDATE stage_total SET
-        tasks = tasks + new.wanted - old.wanted,
-        superseded = superseded - new.wanted + old.wanted,
-        waiting = waiting + (new.wanted AND new.state = 'pending' AND NOT new.paused
-                             AND NOT new.absent AND new.waits IS 'source')
-                          - (old.wanted AND old.state = 'pending' AND NOT old.paused
-                             AND NOT old.absent AND old.waits IS 'source'),
-        paused = paused + (new.wanted AND new.state = 'pending' AND new.paused
-                           AND NOT new.absent)
-                        - (old.wanted AND old.state = 'pending' AND old.paused
-                           AND NOT old.absent),
-        absent = absent + (new.wanted AND new.state = 'pending' AND new.absent)
-                        - (old.wanted AND old.state = 'pending' AND old.absent),
-        done = done + (new.wanted AND new.state = 'done') - (old.wanted AND old.state = 'done'),
-        failed = failed + (new.wanted AND new.state = 'failed')
-                        - (old.wanted AND old.state = 'failed'),
-        cancelled = cancelled + (new.wanted AND new.state = 'cancelled')
-                              - (old.wanted AND old.state = 'cancelled'),
-        shards_done = shards_done + new.shards_done - old.shards_done,
-        audio_done_ms = audio_done_ms + new.audio_done_ms * new.wanted
-                                      - old.audio_done_ms * old.wanted,
-        audio_current_ms = audio_current_ms + new.audio_done_ms * new.current
-                                            - old.audio_done_ms * old.current,
-        speech_ms = speech_ms + ifnull(new.speech_ms, 0) * new.current
-                              - ifnull(old.speech_ms, 0) * old.current,
-        dropped_ms = dropped_ms + new.dropped_ms * new.current - old.dropped_ms * old.current,
-        missing_ms = missing_ms + new.missing_ms * new.current - old.missing_ms * old.current,
-        (pending, unknown, bytes_pending, audio_known_ms, audio_left_ms) =
-            (SELECT pending + o.now - o.was,
-                    unknown + (m.counted_ms IS NULL) * (o.now - o.was),
-                    bytes_pending + m.size_bytes * (o.now - o.was),
-                    audio_known_ms + ifnull(m.counted_ms, 0) * (new.wanted - old.wanted),
-                    audio_left_ms
-                        + max(ifnull(m.counted_ms, 0) - new.audio_done_ms, 0) * o.now
-                        - max(ifnull(m.counted_ms, 0) - old.audio_done_ms, 0) * o.was
-             FROM (SELECT new.wanted AND new.state = 'pending' AND NOT new.paused AND NOT new.absent
-                         AND new.waits IS NOT 'source' AS now,
-                         old.wanted AND old.state = 'pending' AND NOT old.paused AND NOT old.absent
-                         AND old.waits IS NOT 'source' AS was) AS o
-                 CROSS JOIN media m WHERE m.media_id = new.media_id)
-    WHERE stage_id = new.stage_id;
-    -- One that comes to another job is counted by task_job_moved.
-    UPDATE job SET
-        pending = pending + (new.state = 'pending') - (old.state = 'pending'),
-        done = done + (new.state = 'done') - (old.state = 'done'),
-        failed = failed + (new.state = 'failed') - (old.state = 'failed'),
-        cancelled = cancelled + (new.state = 'cancelled' AND new.wanted)
-                              - (old.state = 'cancelled' AND old.wanted)
-    WHERE (new.state <> old.state OR new.wanted <> old.wanted) AND new.job_id = old.job_id
-      AND job_id = new.job_id;
-    INSERT OR IGNORE INTO figure_due VALUES (new.media_id);
-END;
-
-CREATE TRIGGER shard_dropped AFTER DELETE ON shard BEGIN
-    DELETE FROM dropped WHERE task_id = old.task_id AND seq = old.seq;
-END;
-
-CREATE TRIGGER shard_stages AFTER DELETE ON shard BEGIN
-    DELETE FROM voice WHERE task_id = old.task_id AND seq = old.seq;
-    DELETE FROM sound WHERE task_id = old.task_id AND seq = old.seq;
-    DELETE FROM embedding WHERE task_id = old.task_id AND seq = old.seq;
-    -- Turns are of all shards of a diarization together.
-    DELETE FROM speaker WHERE task_id = old.task_id;
-END;
-
--- With its last shard a task's speech is unknown again.
-CREATE TRIGGER shard_delete AFTER DELETE ON shard BEGIN
-    UPDATE task SET shards_done = shards_done - 1,
-                    audio_done_ms = audio_done_ms - (old.end_ms - old.start_ms),
-                    speech_ms = iif(shards_done = 1, NULL, speech_ms - ifnull(old.speech_ms, 0)),
-                    dropped_ms = dropped_ms - ifnull(old.dropped_ms, 0),
-                    missing_ms = missing_ms - ifnull(old.missing_ms, 0)
-    WHERE task_id = old.task_id;
-END;
-
-CREATE TRIGGER segment_words AFTER DELETE ON segment BEGIN
-    DELETE FROM word WHERE segment_id = old.segment_id;
-END;
-
--- Before, because what refers to a row goes before it.
-CREATE TRIGGER segment_corrected BEFORE DELETE ON segment BEGIN
-    DELETE FROM correction_at WHERE segment_id = old.segment_id;
-END;
-
--- FTS5 writes what it has gathered whenever a statement ends, so segments that are indexed one by
--- one take ten times as long.
-CREATE TRIGGER segment_insert AFTER INSERT ON segment
-WHEN new.segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807)
-     AND (SELECT current FROM task WHERE task_id = new.task_id) BEGIN
-    INSERT INTO segment_fts (rowid, text) VALUES (new.segment_id, new.text);
-    UPDATE catalog_total SET segments = segments + 1;
-END;
-
-CREATE TRIGGER segment_delete AFTER DELETE ON segment
-WHEN old.segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807)
-     AND (SELECT current FROM task WHERE task_id = old.task_id) BEGIN
-    INSERT INTO segment_fts (segment_fts, rowid, text)
-    VALUES ('delete', old.segment_id, old.text);
-    UPDATE catalog_total SET segments = segments - 1;
-END;
-
-CREATE TRIGGER segment_update AFTER UPDATE OF text ON segment
-WHEN new.segment_id <= ifnull((SELECT segments FROM batch), 9223372036854775807)
-     AND (SELECT current FROM task WHERE task_id = new.task_id) BEGIN
-    INSERT INTO segment_fts (segment_fts, rowid, text)
-    VALUES ('delete', old.segment_id, old.text);
-    INSERT INTO segment_fts (rowid, text) VALUES (new.segment_id, new.text);
-END;
-
-CREATE TRIGGER speaker_gone BEFORE DELETE ON speaker BEGIN
-    DELETE FROM turn WHERE speaker_id = old.speaker_id;
-    UPDATE word SET speaker_id = NULL
-    WHERE speaker_id = old.speaker_id AND segment_id IN
-        (SELECT g.segment_id FROM task t JOIN segment g ON g.task_id = t.task_id
-         WHERE t.media_id = old.media_id);
-    UPDATE segment SET speaker_id = NULL WHERE speaker_id = old.speaker_id;
-END;
+--
+-- For names and people alone, which may be written in sqlite3 too.
 
 CREATE TRIGGER speaker_due_named AFTER UPDATE OF name ON speaker WHEN new.name IS NOT old.name BEGIN
     INSERT OR IGNORE INTO speaker_due VALUES (new.speaker_id);
     -- Whoever has another name now is not that person.
     DELETE FROM person_voice WHERE speaker_id = new.speaker_id AND NOT denied AND person_id NOT IN
         (SELECT person_id FROM person WHERE name = new.name);
-END;
-
-CREATE TRIGGER speaker_gone_known BEFORE DELETE ON speaker BEGIN
-    UPDATE person_voice SET speaker_id = NULL WHERE speaker_id = old.speaker_id;
-    DELETE FROM person_like WHERE speaker_id = old.speaker_id;
-    -- A group of one is none.
-    INSERT OR IGNORE INTO speaker_due SELECT speaker_id FROM speaker
-    WHERE group_id = old.group_id AND speaker_id <> old.speaker_id
-      AND (SELECT count(*) FROM speaker WHERE group_id = old.group_id) = 2;
-END;
-
-CREATE TRIGGER embedding_insert AFTER INSERT ON embedding BEGIN
-    UPDATE catalog_total SET embeddings = embeddings + 1;
-END;
-
-CREATE TRIGGER embedding_delete AFTER DELETE ON embedding BEGIN
-    UPDATE catalog_total SET embeddings = embeddings - 1, embedding_edits = embedding_edits + 1;
-END;
-
-CREATE TRIGGER embedding_update AFTER UPDATE ON embedding BEGIN
-    UPDATE catalog_total SET embedding_edits = embedding_edits + 1;
 END;
 
 CREATE TRIGGER person_gone AFTER DELETE ON person BEGIN
@@ -1575,109 +1067,4 @@ CREATE TRIGGER person_due_gone AFTER DELETE ON person_voice BEGIN
     INSERT OR IGNORE INTO person_due VALUES (old.person_id);
     DELETE FROM person WHERE person_id = old.person_id AND NOT EXISTS
         (SELECT 1 FROM person_voice WHERE person_id = old.person_id AND NOT denied);
-END;
-
--- Without a join: SQLite would read all tasks for a Bloom filter of it.
-CREATE TRIGGER batch_segments AFTER DELETE ON batch
-WHEN old.segments < (SELECT max(segment_id) FROM segment) BEGIN
-    INSERT INTO segment_fts (rowid, text)
-    SELECT segment_id, text FROM segment g NOT INDEXED WHERE segment_id > old.segments
-        AND (SELECT current FROM task t WHERE t.task_id = g.task_id) ORDER BY segment_id;
-    UPDATE catalog_total SET segments = segments +
-        (SELECT count(*) FROM segment g NOT INDEXED WHERE segment_id > old.segments
-         AND (SELECT current FROM task t WHERE t.task_id = g.task_id));
-END;
-
--- All of a batch in one statement: a trigger's for each would open the table and its indexes anew.
--- IN, since of a join with figure_due SQLite would read all recordings and tasks, for Bloom filters.
-CREATE TRIGGER batch_figures AFTER DELETE ON batch BEGIN
-    UPDATE stage_total SET (unknown, audio_known_ms, audio_left_ms) =
-        (SELECT unknown + ifnull(sum(((m.duration_ms IS NULL) - (m.counted_ms IS NULL)) *
-                    (t.state = 'pending' AND NOT t.paused AND NOT t.absent
-                     AND t.waits IS NOT 'source')), 0),
-                audio_known_ms +
-                    ifnull(sum(ifnull(m.duration_ms, 0) - ifnull(m.counted_ms, 0)), 0),
-                audio_left_ms + ifnull(sum((max(ifnull(m.duration_ms, 0) - t.audio_done_ms, 0) -
-                                            max(ifnull(m.counted_ms, 0) - t.audio_done_ms, 0)) *
-                    (t.state = 'pending' AND NOT t.paused AND NOT t.absent
-                     AND t.waits IS NOT 'source')), 0)
-         FROM media m CROSS JOIN task t
-             ON t.media_id = m.media_id AND t.stage_id = stage_total.stage_id AND t.wanted
-         WHERE m.media_id IN (SELECT media_id FROM figure_due)
-           AND m.duration_ms IS NOT m.counted_ms)
-    WHERE EXISTS (SELECT 1 FROM media m WHERE m.media_id IN (SELECT media_id FROM figure_due)
-                  AND m.duration_ms IS NOT m.counted_ms);
-    UPDATE media SET counted_ms = duration_ms, (state, audio_done_ms) =
-        (SELECT CASE min(CASE WHEN t.state = 'pending' THEN
-                             CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
-                                  WHEN t.waits = 'source' THEN 7
-                                  WHEN t.shards_done > 0 THEN 3 ELSE 4 END
-                              WHEN t.state = 'failed' THEN 5
-                              WHEN t.state = 'cancelled' THEN 6 ELSE 8 END)
-                     WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started'
-                     WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'
-                     WHEN 7 THEN 'waiting' WHEN 8 THEN 'done' END,
-                -- Of a task that is done nothing is left, whatever its shards add up to; one that
-                -- works on another's text hears nothing.
-                ifnull(min(CASE WHEN s.source_id IS NOT NULL THEN NULL
-                                WHEN t.state = 'done' THEN ifnull(duration_ms, t.audio_done_ms)
-                                ELSE min(t.audio_done_ms, ifnull(duration_ms, t.audio_done_ms))
-                           END), 0)
-         FROM task t CROSS JOIN stage s ON s.stage_id = t.stage_id
-         WHERE t.media_id = media.media_id AND t.wanted)
-    WHERE media_id IN (SELECT media_id FROM figure_due);
-    DELETE FROM figure_due;
-END;
-
-CREATE TRIGGER figure_alone AFTER INSERT ON figure_due WHEN NOT EXISTS (SELECT 1 FROM batch) BEGIN
-    INSERT INTO batch SELECT 1, ifnull(max(segment_id), 0) FROM segment;
-    DELETE FROM batch;
-END;
-
-CREATE TRIGGER choice_made INSTEAD OF INSERT ON choice BEGIN
-    UPDATE task SET wanted = c.chosen
-    FROM (SELECT t.task_id AS id, row_number() OVER
-              (PARTITION BY s.name ORDER BY t.asked DESC, t.task_id DESC) = 1
-              AND NOT m.replaced AS chosen
-          FROM media m JOIN task t ON t.media_id = m.media_id
-          JOIN stage s ON s.stage_id = t.stage_id
-          WHERE m.media_id = new.media_id AND s.source_id IS NULL) AS c
-    WHERE task_id = c.id AND wanted <> c.chosen;
-    -- What nothing can be made of is not wanted, and stands behind what something can.
-    UPDATE task SET wanted = c.chosen
-    FROM (SELECT id, row_number() OVER
-              (PARTITION BY name ORDER BY has_source DESC, asked DESC, id DESC) = 1
-              AND NOT replaced AND (state = 'done' OR has_source) AS chosen
-          FROM (SELECT t.task_id AS id, s.name, t.asked, t.state, m.replaced,
-                       EXISTS (SELECT 1 FROM task o WHERE o.media_id = t.media_id
-                               AND o.stage_id = s.source_id AND (o.wanted OR o.state = 'done'))
-                           AS has_source
-                FROM media m JOIN task t ON t.media_id = m.media_id
-                JOIN stage s ON s.stage_id = t.stage_id
-                WHERE m.media_id = new.media_id AND s.source_id IS NOT NULL)) AS c
-    WHERE task_id = c.id AND wanted <> c.chosen;
-    UPDATE task SET current = c.chosen
-    FROM (SELECT t.task_id AS id, row_number() OVER
-              (PARTITION BY s.name
-               ORDER BY t.pinned AND t.state = 'done' DESC, t.state = 'done' DESC,
-                        t.shards_done > 0 DESC, t.asked DESC, t.task_id DESC) = 1
-              AND NOT m.replaced AS chosen
-          FROM media m JOIN task t ON t.media_id = m.media_id
-          JOIN stage s ON s.stage_id = t.stage_id
-          WHERE m.media_id = new.media_id AND s.source_id IS NULL) AS c
-    WHERE task_id = c.id AND current <> c.chosen;
-    -- What was made of a transcription goes with it: its own passages before another one's.
-    UPDATE task SET current = c.chosen
-    FROM (SELECT t.task_id AS id, row_number() OVER
-              (PARTITION BY s.name
-               ORDER BY t.pinned AND t.state = 'done' DESC, t.state = 'done' DESC,
-                        t.shards_done > 0 DESC,
-                        EXISTS (SELECT 1 FROM task o WHERE o.media_id = t.media_id
-                                AND o.stage_id = s.source_id AND o.current) DESC,
-                        t.asked DESC, t.task_id DESC) = 1
-              AND NOT m.replaced AS chosen
-          FROM media m JOIN task t ON t.media_id = m.media_id
-          JOIN stage s ON s.stage_id = t.stage_id
-          WHERE m.media_id = new.media_id AND s.source_id IS NOT NULL) AS c
-    WHERE task_id = c.id AND current <> c.chosen;
 END;

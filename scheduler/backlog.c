@@ -62,16 +62,6 @@ void backlog_rescan(struct run *run)
     run_touch(run);
 }
 
-int backlog_paused(struct run *run, bool *ret, struct err *err)
-{
-    struct store_totals t;
-    int rc = store_totals(run->st, &t, err);
-
-    if (rc == 0)
-        *ret = t.paused;
-    return rc;
-}
-
 /* Still pending and not paused? Of a task that has leases, so nothing else can have become of it.
  */
 static bool still_wanted(struct run *run, const struct store_task *of)

@@ -24,6 +24,5 @@ void backlog_free(struct run *run);
 /* Work that waits in the catalog and is not queued yet, in shards of full length: about. */
 double backlog_unread(const struct run *run);
 char *backlog_shown(const struct store_task *t); /* its name for people; owned; NULL: no memory */
-int backlog_paused(struct run *run, bool *ret, struct err *err);
 
 #endif

@@ -45,7 +45,7 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
             backlog_overtake(run);
         return 0;
     }
-    rc = backlog_paused(run, &paused, err);
+    rc = store_is_paused(run->st, &paused, err);
     if (rc == 0)
         rc = failure_next_retry(run, err);
     if (rc)

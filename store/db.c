@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "store/read/sums.h"
+#include "store/reading/text_index.h"
 
 static bool too_many_files(int errnum) { return errnum == EMFILE || errnum == ENFILE; }
 
@@ -382,9 +384,14 @@ int db_enter(struct store *st, struct err *err)
 /* The transaction is over. */
 static void count_completed(struct store *st, bool committed)
 {
-    if (committed)
-        st->completed += st->completing;
-    st->completing = 0;
+    if (committed) {
+        st->completed.tasks += st->completing.tasks;
+        st->completed.recordings += st->completing.recordings;
+    } else {
+        sums_forget(st);
+    }
+    st->adds = false;
+    st->completing = (struct store_completed){0};
 }
 
 static void undo(struct store *st)
@@ -394,9 +401,10 @@ static void undo(struct store *st)
     reset_all(st);
     if (sqlite3_get_autocommit(st->db))
         return;
-    if (!st->batch || !st->apart)
+    if (!st->batch || !st->apart) {
+        st->adds = false;
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
-    else if (db_exec(st, "ROLLBACK TO change; RELEASE change", &ignored) < 0)
+    } else if (db_exec(st, "ROLLBACK TO change; RELEASE change", &ignored) < 0)
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
@@ -408,6 +416,8 @@ int db_leave(struct store *st, int rc, struct err *err)
     if (rc >= 0 && !alone(st))
         return rc;
     reset_all(st);
+    if (rc >= 0 && !st->batch && (done = text_index_end(st, err)) < 0)
+        rc = done;
     if (rc >= 0) {
         done = db_run(st, err, st->batch ? "RELEASE change" : "COMMIT", "");
         if (done == 0) {
@@ -418,6 +428,7 @@ int db_leave(struct store *st, int rc, struct err *err)
         rc = done;
     }
     st->completing = st->completing_before;
+    sums_forget(st);
     undo(st);
     notice_loss(st, err);
     return rc;
@@ -452,15 +463,8 @@ static int begin(struct store *st, bool apart, struct err *err)
     if (st->batch)
         return err_set(err, ERR_USAGE, "catalog: store_begin twice");
     rc = db_run(st, err, "BEGIN IMMEDIATE", "");
-    if (rc < 0)
-        return rc;
-    st->batch = true;
+    st->batch = rc == 0;
     st->apart = apart;
-    rc =
-        db_run(st, err,
-               "INSERT OR IGNORE INTO batch SELECT 1, ifnull(max(segment_id), 0) FROM segment", "");
-    if (rc < 0)
-        store_rollback(st);
     return rc;
 }
 
@@ -478,7 +482,7 @@ int store_commit(struct store *st, struct err *err)
         rc = err->code;
     } else {
         reset_all(st);
-        rc = db_run(st, err, "DELETE FROM batch", ""); /* makes what is due */
+        rc = text_index_end(st, err);
         if (rc == 0)
             rc = db_run(st, err, "COMMIT", "");
     }
@@ -502,7 +506,7 @@ void store_rollback(struct store *st)
     st->lost.code = 0;
 }
 
-uint64_t store_completed(const struct store *st) { return st->completed; }
+struct store_completed store_completed(const struct store *st) { return st->completed; }
 
 void db_now(char out[CLOCK_ISO_LEN]) { clock_iso8601(clock_wall_ms(), out); }
 

@@ -24,6 +24,8 @@ struct db_cached {
     sqlite3_stmt *stmt;
 };
 
+struct sums;
+
 struct store {
     sqlite3 *db;
     char *path;
@@ -39,7 +41,10 @@ struct store {
     struct err lost; /* code != 0: SQLite rolled the batch back by itself, and why */
     /* Tasks that became done: committed; of the transaction that is open; of it when db_enter was
      * called. */
-    uint64_t completed, completing, completing_before;
+    struct store_completed completed, completing, completing_before;
+    struct sums *sums; /* read/sums.h; NULL: not counted */
+    bool adds;         /* the transaction adds segments ... */
+    int64_t indexed;   /* ... above this number (reading/text_index.h) */
 };
 
 /* Notes which files are open, for store/rescue.h. Right after they were opened. */

@@ -11,6 +11,7 @@
 #include "store/db.h"
 #include "store/lock.h"
 #include "store/migrate.h"
+#include "store/read/sums.h"
 
 #define BUSY_TIMEOUT_MS 10000
 
@@ -241,7 +242,8 @@ static bool is_large(struct store *st)
     struct err ignored = {0};
     bool ret;
 
-    if (db_first(st, &stmt, &ignored, "SELECT recordings >= 256 FROM catalog_total", "") != 1)
+    if (db_first(st, &stmt, &ignored, "SELECT count(*) >= 256 FROM (SELECT 1 FROM media LIMIT 256)",
+                 "") != 1)
         return false;
     ret = sqlite3_column_int(stmt, 0);
     sqlite3_reset(stmt);
@@ -264,6 +266,7 @@ void store_close(struct store *st)
     for (size_t i = 0; i < st->cached_count; i++)
         sqlite3_finalize(st->cached[i].stmt);
     sqlite3_close(st->db);
+    sums_forget(st);
     free(st->path);
     free(st);
 }

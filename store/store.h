@@ -214,8 +214,12 @@ int store_begin(struct store *st, struct err *err);
 int store_begin_apart(struct store *st, struct err *err);
 int store_commit(struct store *st, struct err *err);
 void store_rollback(struct store *st);
-/* How many tasks became done through this connection since it was opened: committed ones. */
-uint64_t store_completed(const struct store *st);
+/* How many tasks became done through this connection since it was opened, and how many recordings
+ * with them, of which nothing is to be done any more: committed ones. */
+struct store_completed {
+    uint64_t tasks, recordings;
+};
+struct store_completed store_completed(const struct store *st);
 
 /* Segments, their words, what was dropped, and the 'done' mark together. A shard that is done
  * already is left as it is (a worker that was given up for dead may still deliver), and so is a
@@ -385,8 +389,11 @@ struct store_totals {
     struct result_account account;
 };
 int store_totals(struct store *st, struct store_totals *ret, struct err *err);
-/* The archive's `done` alone. */
-int store_recordings_done(struct store *st, uint64_t *ret, struct err *err);
+/* Does the whole catalog rest? */
+int store_is_paused(struct store *st, bool *ret, struct err *err);
+/* Is anything pending that is not paused, absent or waiting, now or after a retry's wait, or to be
+ * settled? */
+int store_is_pending(struct store *st, bool *ret, struct err *err);
 uint64_t store_archive_all(const struct store_archive *a); /* recordings; pure */
 /* Recordings of which every place has vanished. */
 int store_gone(struct store *st, uint64_t *ret, struct err *err);

@@ -198,8 +198,10 @@ static void refresh(struct run *run, int64_t now)
 
 bool figures_all_done(struct run *run)
 {
-    refresh(run, clock_mono_ms());
-    return run->figures.totals.tasks_pending == 0;
+    struct err none = {0};
+    bool pending = true;
+
+    return store_is_pending(run->st, &pending, &none) == 0 && !pending;
 }
 
 /* ------------------------------------------------------------------------------------ the end */

@@ -10,7 +10,7 @@ void figures_totals(struct run *run);  /* read again */
 void figures_stale(struct figures *f); /* they are not as they were: read again when next wanted */
 /* What the ledger held is written: with it so many tasks are done, and recordings as a whole. */
 void figures_written(struct figures *f, uint64_t tasks, uint64_t recordings);
-/* Is nothing left that could be done, now or later? As of some tenths of a second ago. */
+/* Is nothing left that could be done, now or later? */
 bool figures_all_done(struct run *run);
 void figures_tick(struct run *run, int64_t now_ms);
 /* ret->work is valid until the next turn of the loop. */

@@ -133,7 +133,8 @@ bool run_is_aside(const struct run *run, int64_t stage)
 bool run_flush(struct run *run)
 {
     struct run_commit *c = &run->commit;
-    uint64_t completed = store_completed(run->st), whole, whole_before;
+    const struct store_completed before = store_completed(run->st);
+    struct store_completed now;
     struct err err = {0};
     int rc;
 
@@ -141,15 +142,12 @@ bool run_flush(struct run *run)
         return true;
     if (c->trouble_since_ms && clock_mono_ms() < c->trouble_next_ms)
         return false;
-    rc = store_recordings_done(run->st, &whole_before, &err);
-    if (rc == 0)
-        rc = ledger_flush(run->ledger, &err);
-    if (rc == 0 && store_recordings_done(run->st, &whole, &err))
-        whole = whole_before;
+    rc = ledger_flush(run->ledger, &err);
     if (rc == 0) {
         /* The catalog alone knows: the last shard of a task may be anybody's. */
-        figures_written(&run->figures, store_completed(run->st) - completed,
-                        whole > whole_before ? whole - whole_before : 0);
+        now = store_completed(run->st);
+        figures_written(&run->figures, now.tasks - before.tasks,
+                        now.recordings - before.recordings);
         idmap_free(&c->unwritten);
         if (c->trouble_since_ms)
             report_event(run, LOG_INFO, "the catalog can be written again; going on");

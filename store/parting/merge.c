@@ -396,7 +396,7 @@ static int merge_all(struct merge *m, struct err *err)
 int parting_merge(struct store *to, struct store *part, struct parting_merged *ret, struct err *err)
 {
     struct merge m = {.to = to, .part = part, .ret = ret, .room = shard_held_new()};
-    uint64_t before = store_completed(to);
+    uint64_t before = store_completed(to).tasks;
     bool held = false;
     int rc = m.room ? check_origin(&m, err) : no_memory(err);
 
@@ -417,6 +417,6 @@ int parting_merge(struct store *to, struct store *part, struct parting_merged *r
     ret->shards = m.results.shards;
     ret->known = m.results.known;
     ret->segments = m.results.segments;
-    ret->tasks = store_completed(to) - before;
+    ret->tasks = store_completed(to).tasks - before;
     return rc < 0 ? err_prefix(err, "merging '%s'", part->path) : 0;
 }

@@ -9,6 +9,8 @@
 #include "store/parting/parting.h"
 #include "store/parting/share.h"
 #include "store/parting/task_results.h"
+#include "store/requests/main_place.h"
+#include "store/results/choice.h"
 
 static int copy_row(struct store *to, const char *insert, sqlite3_stmt *row, struct err *err)
 {
@@ -62,6 +64,28 @@ static int copy_stages(struct store *from, struct store *to, struct err *err)
                    : rc;
 }
 
+#define PLACE_COLUMNS                                                                \
+    "place_id, media_id, path, path_raw, member, member_raw, nth, file_size_bytes, " \
+    "mtime_ns, inode, device, state, job_id, seen_job"
+#define PLACE_INSERT \
+    "INSERT INTO place (" PLACE_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+static const char sql_places[] =
+    "SELECT " PLACE_COLUMNS " FROM place WHERE media_id = ? AND state = 'present' "
+    "ORDER BY place_id";
+
+static int copy_places(struct store *from, struct store *to, int64_t media_id, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_again(&rows, from, err, db_cached(from, sql_places, err), "i", media_id);
+    while (db_rows_next(&rows)) {
+        rows.rc = copy_row(to, PLACE_INSERT, rows.stmt, err);
+        if (rows.rc == 0)
+            rows.rc = main_place_came(to, media_id, sqlite3_column_int64(rows.stmt, 0), err);
+    }
+    return db_rows_end(&rows);
+}
+
 static int copy_recording(struct store *from, struct store *to, int64_t media_id, struct err *err)
 {
     int rc = COPY(from, to, "media",
@@ -69,14 +93,7 @@ static int copy_recording(struct store *from, struct store *to, int64_t media_id
                   "channels, container, codec, title, damage, created_at, decoded_at, audio_tracks",
                   "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?", "media_id = ?1", media_id, err);
 
-    return rc == 0 ? COPY(from, to, "place",
-                          "place_id, media_id, path, path_raw, member, member_raw, nth, "
-                          "file_size_bytes, mtime_ns, inode, device, state, job_id, seen_job",
-                          "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?",
-                          "media_id = ?1 AND state = 'present' ORDER BY place_id <> (SELECT "
-                          "m.place_id FROM media m WHERE m.media_id = ?1), place_id",
-                          media_id, err)
-                   : rc;
+    return rc == 0 ? copy_places(from, to, media_id, err) : rc;
 }
 
 /* What is done is asked of its results, which follow. */
@@ -123,6 +140,8 @@ static int copy_task(struct store *from, struct store *to, const struct parting_
     int64_t task = sqlite3_column_int64(row, 0);
     int rc = copy_row(to, TASK_INSERT, row, err);
 
+    if (rc == 0)
+        rc = choice_apply(to, s->media_id, err);
     if (rc == 0 && s->cut)
         rc = share_put(to, task, s->first, s->end, err);
     if (rc == 0)

@@ -211,14 +211,15 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
     sqlite3_stmt *stmt = NULL;
     struct store_stage_row s;
     int rc = db_first(st, &stmt, err,
+                      "WITH heard AS (SELECT s.stage_id, s.model_hash, sum(t.audio_done_ms) AS ms "
+                      " FROM stage s CROSS JOIN task t ON t.stage_id = s.stage_id "
+                      " WHERE s.name = ?1 AND t.current GROUP BY s.stage_id) "
                       "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
-                      "ifnull(s.source_id, 0) FROM stage s JOIN stage_total n USING (stage_id) "
-                      "JOIN (SELECT o.model_hash, sum(k.audio_current_ms) AS ms FROM stage o "
-                      " JOIN stage_total k USING (stage_id) WHERE o.name = ?1 "
-                      " GROUP BY o.model_hash ORDER BY 2 DESC, max(o.stage_id) DESC LIMIT 1) most "
+                      "ifnull(s.source_id, 0) FROM stage s JOIN heard h USING (stage_id) "
+                      "JOIN (SELECT model_hash, sum(ms) AS ms FROM heard GROUP BY model_hash "
+                      " ORDER BY 2 DESC, max(stage_id) DESC LIMIT 1) most "
                       "ON most.model_hash = s.model_hash "
-                      "WHERE s.name = ?1 AND n.audio_current_ms > 0 "
-                      "ORDER BY s.stage_id DESC LIMIT 1",
+                      "WHERE h.ms > 0 ORDER BY s.stage_id DESC LIMIT 1",
                       "t", name);
 
     if (rc < 0)
@@ -242,14 +243,10 @@ int find_other_vectors(struct store *st, const struct store_stage_row *stage, co
 
     if (rc < 0)
         return rc;
-    if (path) /* else the sums are there */
-        buf_printf(&sql,
-                   "SELECT ifnull(sum(t.audio_done_ms), 0) FROM task t JOIN stage s "
-                   "ON s.stage_id = t.stage_id WHERE t.current AND t.media_id IN (%s)",
-                   filter_path_sql(&below, 3));
-    else
-        buf_printf(&sql, "SELECT ifnull(sum(n.audio_current_ms), 0) FROM stage s "
-                         "JOIN stage_total n ON n.stage_id = s.stage_id WHERE 1");
+    buf_printf(&sql, "SELECT ifnull(sum(t.audio_done_ms), 0) FROM task t JOIN stage s "
+                     "ON s.stage_id = t.stage_id WHERE t.current");
+    if (path)
+        buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&below, 3));
     buf_printf(&sql, " AND s.name = ?1 AND s.model_hash <> ?2");
     db_rows_open(&rows, st, err, buf_cstr(&sql), "tt", stage->name, stage->model_hash);
     if (path)

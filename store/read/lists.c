@@ -1,6 +1,7 @@
 /* The lists for people: failures, events, jobs, progress (store/read/read.h). */
 #include "store/db.h"
 #include "store/read/read.h"
+#include "store/read/sums.h"
 
 #define U64(stmt, column) ((uint64_t)sqlite3_column_int64(stmt, column))
 
@@ -56,80 +57,99 @@ int read_events(struct store *st, int64_t after, uint64_t last, read_event_fn fn
 
 static const char sql_jobs[] =
     "SELECT j.job_id, j.created_at, j.ended_at, j.command, s.name, s.model, j.language, j.seen, "
-    "j.added, j.places, j.changed, j.unchanged, j.vanished, j.tasks, "
-    "j.pending, j.done, j.failed, j.cancelled, ifnull(j.priority, -2), "
-    "sum(j.ended_at IS NULL OR j.pending + j.done + j.failed + j.cancelled > 0) OVER () "
+    "j.added, j.places, j.changed, j.unchanged, j.vanished, j.tasks, ifnull(j.priority, -2) "
     "FROM job j JOIN stage s ON s.stage_id = j.stage_id ORDER BY j.job_id";
+
+static struct read_job job_row(sqlite3_stmt *stmt, const struct sums *sums)
+{
+    const struct sums_job *n = sums_of_job(sums, sqlite3_column_int64(stmt, 0));
+
+    return (struct read_job){.job_id = sqlite3_column_int64(stmt, 0),
+                             .created_at = db_text(stmt, 1),
+                             .ended_at = db_text(stmt, 2),
+                             .command = db_text(stmt, 3),
+                             .stage = db_text(stmt, 4),
+                             .model = db_text(stmt, 5),
+                             .language = db_text(stmt, 6),
+                             .counts = {.seen = U64(stmt, 7),
+                                        .added = U64(stmt, 8),
+                                        .places = U64(stmt, 9),
+                                        .changed = U64(stmt, 10),
+                                        .unchanged = U64(stmt, 11),
+                                        .vanished = U64(stmt, 12),
+                                        .tasks = U64(stmt, 13)},
+                             .priority = store_priority_name(sqlite3_column_int(stmt, 14)),
+                             .tasks_pending = n->pending,
+                             .tasks_done = n->done,
+                             .tasks_failed = n->failed,
+                             .tasks_cancelled = n->cancelled,
+                             .with_tasks = sums->shown};
+}
 
 int read_jobs(struct store *st, read_job_fn fn, void *arg, struct err *err)
 {
+    const struct sums *sums = NULL;
     struct db_rows rows;
 
     db_rows_open(&rows, st, err, sql_jobs, "");
     while (db_rows_next(&rows)) {
-        struct read_job row = {.job_id = sqlite3_column_int64(rows.stmt, 0),
-                               .created_at = db_text(rows.stmt, 1),
-                               .ended_at = db_text(rows.stmt, 2),
-                               .command = db_text(rows.stmt, 3),
-                               .stage = db_text(rows.stmt, 4),
-                               .model = db_text(rows.stmt, 5),
-                               .language = db_text(rows.stmt, 6),
-                               .counts = {.seen = U64(rows.stmt, 7),
-                                          .added = U64(rows.stmt, 8),
-                                          .places = U64(rows.stmt, 9),
-                                          .changed = U64(rows.stmt, 10),
-                                          .unchanged = U64(rows.stmt, 11),
-                                          .vanished = U64(rows.stmt, 12),
-                                          .tasks = U64(rows.stmt, 13)},
-                               .tasks_pending = U64(rows.stmt, 14),
-                               .tasks_done = U64(rows.stmt, 15),
-                               .tasks_failed = U64(rows.stmt, 16),
-                               .tasks_cancelled = U64(rows.stmt, 17),
-                               .priority = store_priority_name(sqlite3_column_int(rows.stmt, 18)),
-                               .with_tasks = U64(rows.stmt, 19)};
-        rows.rc = fn(arg, &row);
+        rows.rc = sums_read(st, &sums, err); /* fn may have read them anew */
+        if (rows.rc == 0) {
+            const struct read_job row = job_row(rows.stmt, sums);
+
+            rows.rc = fn(arg, &row);
+        }
     }
     return db_rows_end(&rows);
 }
 
+static const char sql_progress[] =
+    "SELECT s.stage_id, ifnull(s.source_id, 0), s.name, s.model, s.model_dir, s.model_hash, "
+    "s.params, (SELECT count(*) FROM task t INDEXED BY task_unsettled "
+    " WHERE t.stage_id = s.stage_id AND t.state = 'pending' AND t.paused = 0 "
+    " AND t.waits = 'settling') FROM stage s ORDER BY s.stage_id";
+
+static struct read_progress progress_row(sqlite3_stmt *stmt, const struct sums *sums)
+{
+    const struct sums_stage *n = sums_of_stage(sums, sqlite3_column_int64(stmt, 0));
+
+    return (struct read_progress){.stage_id = sqlite3_column_int64(stmt, 0),
+                                  .source_id = sqlite3_column_int64(stmt, 1),
+                                  .stage = db_text(stmt, 2),
+                                  .model = db_text(stmt, 3),
+                                  .model_dir = db_text(stmt, 4),
+                                  .model_hash = db_text(stmt, 5),
+                                  .params_json = db_text(stmt, 6),
+                                  .settling = U64(stmt, 7),
+                                  .tasks = n->tasks,
+                                  .pending = n->pending,
+                                  .done = n->done,
+                                  .failed = n->failed,
+                                  .cancelled = n->cancelled,
+                                  .paused = n->paused,
+                                  .absent = n->absent,
+                                  .waiting = n->waiting,
+                                  .unknown = n->unknown,
+                                  .superseded = n->superseded,
+                                  .audio_known_ms = n->audio_known_ms,
+                                  .audio_done_ms = n->audio_done_ms,
+                                  .audio_left_ms = n->audio_left_ms,
+                                  .bytes_pending = n->bytes_pending};
+}
+
 int read_progress(struct store *st, read_progress_fn fn, void *arg, struct err *err)
 {
+    const struct sums *sums = NULL;
     struct db_rows rows;
 
-    db_rows_open(
-        &rows, st, err,
-        "SELECT s.stage_id, s.name, s.model, n.tasks, n.pending, n.done, n.failed, n.cancelled, "
-        "n.paused, n.absent, n.unknown, n.audio_known_ms, n.audio_done_ms, n.audio_left_ms, "
-        "n.bytes_pending, n.waiting, s.model_dir, s.model_hash, s.params, "
-        "(SELECT count(*) FROM task t INDEXED BY task_unsettled WHERE t.stage_id = s.stage_id "
-        " AND t.state = 'pending' AND t.paused = 0 AND t.waits = 'settling'), "
-        "ifnull(s.source_id, 0), n.superseded "
-        "FROM stage s JOIN stage_total n ON n.stage_id = s.stage_id ORDER BY s.stage_id",
-        "");
+    db_rows_open(&rows, st, err, sql_progress, "");
     while (db_rows_next(&rows)) {
-        struct read_progress row = {.stage_id = sqlite3_column_int64(rows.stmt, 0),
-                                    .stage = db_text(rows.stmt, 1),
-                                    .model = db_text(rows.stmt, 2),
-                                    .tasks = U64(rows.stmt, 3),
-                                    .pending = U64(rows.stmt, 4),
-                                    .done = U64(rows.stmt, 5),
-                                    .failed = U64(rows.stmt, 6),
-                                    .cancelled = U64(rows.stmt, 7),
-                                    .paused = U64(rows.stmt, 8),
-                                    .absent = U64(rows.stmt, 9),
-                                    .unknown = U64(rows.stmt, 10),
-                                    .audio_known_ms = sqlite3_column_int64(rows.stmt, 11),
-                                    .audio_done_ms = sqlite3_column_int64(rows.stmt, 12),
-                                    .audio_left_ms = sqlite3_column_int64(rows.stmt, 13),
-                                    .bytes_pending = U64(rows.stmt, 14),
-                                    .waiting = U64(rows.stmt, 15),
-                                    .model_dir = db_text(rows.stmt, 16),
-                                    .model_hash = db_text(rows.stmt, 17),
-                                    .params_json = db_text(rows.stmt, 18),
-                                    .settling = U64(rows.stmt, 19),
-                                    .source_id = sqlite3_column_int64(rows.stmt, 20),
-                                    .superseded = U64(rows.stmt, 21)};
-        rows.rc = fn(arg, &row);
+        rows.rc = sums_read(st, &sums, err); /* fn may have read them anew */
+        if (rows.rc == 0) {
+            const struct read_progress row = progress_row(rows.stmt, sums);
+
+            rows.rc = fn(arg, &row);
+        }
     }
     return db_rows_end(&rows);
 }

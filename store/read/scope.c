@@ -66,7 +66,7 @@ int scope_part(struct store *st, const struct scope *scope, double *ret, struct 
 
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT count(*), (SELECT recordings FROM catalog_total) FROM media m "
+    buf_printf(&sql, "SELECT count(*), (SELECT count(*) FROM media) FROM media m "
                      "WHERE 1");
     scope_filter_put(&f, &sql, "m.media_id", 1);
     db_rows_open(&rows, st, err, buf_cstr(&sql), "");

@@ -1,86 +1,67 @@
 #include "store/db.h"
+#include "store/read/sums.h"
 
-/* From the sums that triggers keep (migrations/): the cost does not grow with the catalog. */
-static const char sql_totals[] =
-    "SELECT c.recordings, c.places, c.vanished, c.damaged, ifnull(sum(s.shards_done), 0), "
-    "c.segments, "
-    "ifnull(sum(s.pending), 0), ifnull(sum(s.done), 0), ifnull(sum(s.failed), 0), "
-    "ifnull(sum(s.cancelled), 0), ifnull(sum(s.paused), 0), ifnull(sum(s.absent), 0), "
-    "ifnull(sum(s.audio_known_ms), 0), ifnull(sum(s.audio_done_ms), 0), "
-    "ifnull(sum(s.audio_left_ms), 0), ifnull(sum(s.unknown), 0), ifnull(sum(s.bytes_pending), 0), "
-    "ifnull(sum(s.waiting), 0), "
-    "c.pending, c.waiting, c.paused, c.absent, c.done, c.failed, c.cancelled, c.unknown, "
-    "c.bytes_unknown, c.bytes_known, c.audio_known_ms, c.audio_done_ms, c.audio_left_ms, "
-    "EXISTS (SELECT 1 FROM setting WHERE name = 'paused'), (SELECT count(*) FROM trouble), "
-    "ifnull(sum(s.speech_ms), 0), ifnull(sum(s.dropped_ms), 0), ifnull(sum(s.missing_ms), 0) "
-    "FROM catalog_total c LEFT JOIN stage_total s ON true";
+/* The text index has what is current. */
+static const char sql_counts[] =
+    "SELECT (SELECT count(*) FROM place WHERE state = 'present'), "
+    "(SELECT count(*) FROM place WHERE state = 'vanished'), "
+    "(SELECT count(*) FROM segment) - (SELECT count(*) FROM task t INDEXED BY task_superseded "
+    " CROSS JOIN segment g ON g.task_id = t.task_id WHERE t.current = 0), "
+    "EXISTS (SELECT 1 FROM setting WHERE name = 'paused'), (SELECT count(*) FROM trouble)";
+
+static int read_counts(struct store *st, struct store_totals *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, sql_counts, "");
+
+    if (rc != 1)
+        return rc;
+    ret->places = (uint64_t)sqlite3_column_int64(stmt, 0);
+    ret->vanished = (uint64_t)sqlite3_column_int64(stmt, 1);
+    ret->segments = (uint64_t)sqlite3_column_int64(stmt, 2);
+    ret->paused = sqlite3_column_int(stmt, 3);
+    ret->troubles = (uint64_t)sqlite3_column_int64(stmt, 4);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+static void add_stage(struct store_totals *t, const struct sums_stage *g)
+{
+    t->shards_done += g->shards_done;
+    t->tasks_pending += g->pending;
+    t->tasks_waiting += g->waiting;
+    t->tasks_paused += g->paused;
+    t->tasks_absent += g->absent;
+    t->tasks_done += g->done;
+    t->tasks_failed += g->failed;
+    t->tasks_cancelled += g->cancelled;
+    t->tasks_unknown += g->unknown;
+    t->bytes_pending += g->bytes_pending;
+    t->audio_known_ms += g->audio_known_ms;
+    t->audio_done_ms += g->audio_done_ms;
+    t->audio_left_ms += g->audio_left_ms;
+    t->account.speech_ms += g->account.speech_ms;
+    t->account.dropped_ms += g->account.dropped_ms;
+    t->account.missing_ms += g->account.missing_ms;
+}
 
 int store_totals(struct store *st, struct store_totals *ret, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int column = 0, rc = db_first(st, &stmt, err, sql_totals, "");
+    const struct sums *s = NULL;
+    int rc = sums_read(st, &s, err);
 
     if (rc < 0)
         return rc;
-    if (rc == 0)
-        return err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", st->path);
-#define NEXT sqlite3_column_int64(stmt, column++)
-    ret->recordings = (uint64_t)NEXT;
-    ret->places = (uint64_t)NEXT;
-    ret->vanished = (uint64_t)NEXT;
-    ret->damaged = (uint64_t)NEXT;
-    ret->shards_done = (uint64_t)NEXT;
-    ret->segments = (uint64_t)NEXT;
-    ret->tasks_pending = (uint64_t)NEXT;
-    ret->tasks_done = (uint64_t)NEXT;
-    ret->tasks_failed = (uint64_t)NEXT;
-    ret->tasks_cancelled = (uint64_t)NEXT;
-    ret->tasks_paused = (uint64_t)NEXT;
-    ret->tasks_absent = (uint64_t)NEXT;
-    ret->audio_known_ms = NEXT;
-    ret->audio_done_ms = NEXT;
-    ret->audio_left_ms = NEXT;
-    ret->tasks_unknown = (uint64_t)NEXT;
-    ret->bytes_pending = (uint64_t)NEXT;
-    ret->tasks_waiting = (uint64_t)NEXT;
-    ret->archive.pending = (uint64_t)NEXT;
-    ret->archive.waiting = (uint64_t)NEXT;
-    ret->archive.paused = (uint64_t)NEXT;
-    ret->archive.absent = (uint64_t)NEXT;
-    ret->archive.done = (uint64_t)NEXT;
-    ret->archive.failed = (uint64_t)NEXT;
-    ret->archive.cancelled = (uint64_t)NEXT;
-    ret->archive.unknown = (uint64_t)NEXT;
-    ret->archive.bytes_unknown = (uint64_t)NEXT;
-    ret->archive.bytes_known = (uint64_t)NEXT;
-    ret->archive.audio_known_ms = NEXT;
-    ret->archive.audio_done_ms = NEXT;
-    ret->archive.audio_left_ms = NEXT;
-    ret->paused = NEXT != 0;
-    ret->troubles = (uint64_t)NEXT;
-    ret->account.speech_ms = NEXT;
-    ret->account.dropped_ms = NEXT;
-    ret->account.missing_ms = NEXT;
-#undef NEXT
-    sqlite3_reset(stmt);
-    return 0;
+    *ret = (struct store_totals){
+        .recordings = s->recordings, .damaged = s->damaged, .archive = s->archive};
+    for (size_t i = 0; i < s->stage_count; i++)
+        add_stage(ret, &s->stages[i]);
+    return read_counts(st, ret, err);
 }
 
 uint64_t store_archive_all(const struct store_archive *a)
 {
     return a->pending + a->waiting + a->paused + a->absent + a->done + a->failed + a->cancelled;
-}
-
-int store_recordings_done(struct store *st, uint64_t *ret, struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err, "SELECT done FROM catalog_total", "");
-
-    if (rc != 1)
-        return rc < 0 ? rc : err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", st->path);
-    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
-    return 0;
 }
 
 static int count_of(struct store *st, const char *sql, uint64_t *ret, struct err *err)
@@ -93,6 +74,30 @@ static int count_of(struct store *st, const char *sql, uint64_t *ret, struct err
     *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
     sqlite3_reset(stmt);
     return 0;
+}
+
+static int is_any(struct store *st, const char *sql, bool *ret, struct err *err)
+{
+    uint64_t n = 0;
+    int rc = count_of(st, sql, &n, err);
+
+    *ret = n > 0;
+    return rc;
+}
+
+int store_is_paused(struct store *st, bool *ret, struct err *err)
+{
+    return is_any(st, "SELECT EXISTS (SELECT 1 FROM setting WHERE name = 'paused')", ret, err);
+}
+
+int store_is_pending(struct store *st, bool *ret, struct err *err)
+{
+    return is_any(st,
+                  "SELECT EXISTS (SELECT 1 FROM task INDEXED BY task_runnable WHERE "
+                  "state = 'pending' AND paused = 0 AND absent = 0 AND waits IS NULL) "
+                  "OR EXISTS (SELECT 1 FROM task INDEXED BY task_unsettled WHERE "
+                  "state = 'pending' AND paused = 0 AND waits = 'settling' AND absent = 0)",
+                  ret, err);
 }
 
 /* A file that holds something else now has not vanished, and neither has what it held before. */

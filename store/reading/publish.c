@@ -6,6 +6,7 @@
 
 #include "base/list.h"
 #include "store/reading/place.h"
+#include "store/reading/text_index.h"
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
 
@@ -191,17 +192,22 @@ static int insert(struct store *st, int64_t task_id, struct heard_segment *g,
                   const struct to_read *t, struct err *err)
 {
     const struct result_segment *s = g->of;
-    int rc = db_run(
-        st, err,
-        "INSERT INTO segment (task_id, seq, idx, part, start_ms, end_ms, text, heard, language, "
-        "reason, speaker_id, avg_logprob, no_speech_prob, compression_ratio, temperature, "
-        "attempts, speech_prob, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, ?, "
-        "?, ?, nullif(?, 0), ?, ?)",
-        "iiiiiittttiddddidi", task_id, (int64_t)g->seq, g->idx, g->part, g->machine.start_ms,
-        g->machine.end_ms, t->text, t->heard, s->language ? s->language : "",
-        s->reason ? s->reason : "", g->machine.speaker_id, g->machine.avg_logprob,
-        s->no_speech_prob, s->compression_ratio, s->temperature, (int64_t)s->attempts,
-        speech_prob(s), (int64_t)s->source);
+    int rc = text_index_begin(st, err);
+
+    if (rc == 0)
+        rc = db_run(
+            st, err,
+            "INSERT INTO segment (task_id, seq, idx, part, start_ms, end_ms, text, heard, "
+            "language, "
+            "reason, speaker_id, avg_logprob, no_speech_prob, compression_ratio, temperature, "
+            "attempts, speech_prob, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, "
+            "?, "
+            "?, ?, nullif(?, 0), ?, ?)",
+            "iiiiiittttiddddidi", task_id, (int64_t)g->seq, g->idx, g->part, g->machine.start_ms,
+            g->machine.end_ms, t->text, t->heard, s->language ? s->language : "",
+            s->reason ? s->reason : "", g->machine.speaker_id, g->machine.avg_logprob,
+            s->no_speech_prob, s->compression_ratio, s->temperature, (int64_t)s->attempts,
+            speech_prob(s), (int64_t)s->source);
 
     if (rc < 0)
         return rc;
@@ -215,7 +221,24 @@ static int insert(struct store *st, int64_t task_id, struct heard_segment *g,
     "compression_ratio, temperature, attempts, speech_prob"
 #define SAID_NOW "?2, ?3, ?4, ?5, ?6, ?7, nullif(?8, 0), ?9, ?10, ?11, ?12, nullif(?13, 0), ?14"
 
-/* The text index follows a text that is written, so it is only where it differs. */
+static int update_text(struct store *st, int64_t segment_id, const char *text, struct err *err)
+{
+    int rc = text_index_take(st, segment_id, err);
+
+    if (rc == 0)
+        rc = db_run(st, err, "UPDATE segment SET text = ?2 WHERE segment_id = ?1", "it", segment_id,
+                    text);
+    return rc < 0 ? rc : text_index_put(st, segment_id, err);
+}
+
+static int remove_segment(struct store *st, int64_t segment_id, struct err *err)
+{
+    int rc = text_index_take(st, segment_id, err);
+
+    return rc < 0 ? rc
+                  : db_run(st, err, "DELETE FROM segment WHERE segment_id = ?", "i", segment_id);
+}
+
 static int update(struct store *st, const struct row *row, const struct heard_segment *g,
                   const struct to_read *t, struct err *err)
 {
@@ -230,8 +253,7 @@ static int update(struct store *st, const struct row *row, const struct heard_se
                     (int64_t)s->attempts, speech_prob(s));
 
     if (rc == 0 && strcmp(row->text, t->text) != 0)
-        rc = db_run(st, err, "UPDATE segment SET text = ?2 WHERE segment_id = ?1", "it",
-                    row->segment_id, t->text);
+        rc = update_text(st, row->segment_id, t->text, err);
     return rc < 0 ? rc : write_words(st, row->segment_id, t->rows, err);
 }
 
@@ -272,8 +294,7 @@ static int clear_rows(struct shard *s, struct err *err)
 
     for (size_t k = 0; k < s->rows.count && rc == 0; k++)
         if (!s->rows.list[k].stays)
-            rc = db_run(s->st, err, "DELETE FROM segment WHERE segment_id = ?", "i",
-                        s->rows.list[k].segment_id);
+            rc = remove_segment(s->st, s->rows.list[k].segment_id, err);
     return rc < 0
                ? rc
                : db_run(s->st, err, "UPDATE segment SET idx = ~idx WHERE task_id = ? AND seq = ?",
@@ -467,10 +488,16 @@ struct publishing {
 /* Of shards that have no texts. */
 static int remove_strays(struct store *st, int64_t task_id, struct err *err)
 {
-    return db_run(st, err,
-                  "DELETE FROM segment WHERE task_id = ?1 AND NOT EXISTS (SELECT 1 FROM shard h "
-                  "WHERE h.task_id = ?1 AND h.seq = segment.seq AND h.result IS NOT NULL)",
-                  "i", task_id);
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT segment_id FROM segment WHERE task_id = ?1 AND NOT EXISTS "
+                 "(SELECT 1 FROM shard h WHERE h.task_id = ?1 AND h.seq = segment.seq "
+                 "AND h.result IS NOT NULL) ORDER BY segment_id",
+                 "i", task_id);
+    while (db_rows_next(&rows))
+        rows.rc = remove_segment(st, sqlite3_column_int64(rows.stmt, 0), err);
+    return db_rows_end(&rows);
 }
 
 static int publish_task(struct publishing *p, int64_t task_id, bool current, struct err *err)

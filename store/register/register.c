@@ -97,3 +97,15 @@ int register_deny(struct store *st, int64_t speaker_id, const char *name, struct
                     "it", speaker_id, name);
     return rc;
 }
+
+int register_drop(struct store *st, int64_t task_id, struct err *err)
+{
+    int rc = db_run(st, err,
+                    "INSERT OR IGNORE INTO speaker_due SELECT speaker_id FROM speaker "
+                    "WHERE task_id <> ?1 AND group_id IN (SELECT group_id FROM speaker "
+                    "WHERE task_id = ?1 AND group_id IS NOT NULL) "
+                    "GROUP BY group_id HAVING count(*) = 1",
+                    "i", task_id);
+
+    return rc < 0 ? rc : db_run(st, err, "DELETE FROM speaker WHERE task_id = ?", "i", task_id);
+}

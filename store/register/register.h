@@ -20,4 +20,8 @@ int register_deny(struct store *st, int64_t speaker_id, const char *name, struct
 int register_say(struct store *st, int64_t speaker_id, int64_t person_id, bool denied,
                  struct err *err);
 
+/* Deletes a diarization's speakers and turns. What was said of their voices stays, as voices of
+ * nobody; a group of one is none, so who is left of one is looked at again. */
+int register_drop(struct store *st, int64_t task_id, struct err *err);
+
 #endif

@@ -8,7 +8,12 @@
 
 #include "base/buf.h"
 #include "store/read/filter.h"
+#include "store/reading/publish.h"
+#include "store/reading/text_index.h"
+#include "store/register/register.h"
 #include "store/requests/request_apply.h"
+#include "store/results/choice.h"
+#include "store/results/found.h"
 #include "store/results/naming.h"
 #include "store/vectors/vectors.h"
 
@@ -178,25 +183,29 @@ static const char sql_going[] =
     "SELECT 1 FROM task WHERE task_id = ?1 AND NOT (wanted AND state = 'pending') "
     "AND (?2 OR (current = 0 AND wanted = 0))";
 
-static int remove_task(struct request_work *w, int64_t task_id, struct err *err)
+static int remove_task(struct request_work *w, int64_t media_id, int64_t task_id, struct err *err)
 {
-    static const char *const parts[] = {"DELETE FROM segment WHERE task_id = ?",
-                                        "DELETE FROM shard WHERE task_id = ?",
-                                        "DELETE FROM speaker WHERE task_id = ?"};
+    struct store *st = w->st;
     sqlite3_stmt *stmt = NULL;
     int64_t any = w->rq->stage_id != 0;
-    int rc = db_first(w->st, &stmt, err, sql_going, "ii", task_id, any);
+    int rc = db_first(st, &stmt, err, sql_going, "ii", task_id, any);
 
     if (rc != 1)
         return rc;
     sqlite3_reset(stmt);
-    rc = 0;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && rc == 0; i++)
-        rc = db_run(w->st, err, parts[i], "i", task_id);
+    rc = text_index_take_task(st, task_id, err);
     if (rc == 0)
-        rc = db_run(w->st, err, "DELETE FROM task WHERE task_id = ?", "i", task_id);
+        rc = db_run(st, err, "DELETE FROM segment WHERE task_id = ?", "i", task_id);
     if (rc == 0)
-        w->reply.affected++;
+        rc = found_drop(st, task_id, err);
+    if (rc == 0)
+        rc = register_drop(st, task_id, err);
+    if (rc == 0)
+        rc = db_run(st, err, "DELETE FROM task WHERE task_id = ?", "i", task_id);
+    /* Corrections and speakers stood in what was current. */
+    if (rc == 0)
+        rc = reading_due(st, media_id, err);
+    w->reply.affected += rc == 0;
     return rc;
 }
 
@@ -230,7 +239,10 @@ static int change(struct request_work *w, int64_t task_id, struct err *err)
         return rc;
     rc = naming_before(w->st, media_id, &speakers, err);
     if (rc == 0)
-        rc = w->rq->type == REQUEST_PIN ? pin_task(w, task_id, err) : remove_task(w, task_id, err);
+        rc = w->rq->type == REQUEST_PIN ? pin_task(w, task_id, err)
+                                        : remove_task(w, media_id, task_id, err);
+    if (rc == 0)
+        rc = choice_apply(w->st, media_id, err);
     return naming_after(w->st, &speakers, rc, err);
 }
 
@@ -239,7 +251,9 @@ static int remove_indexes(struct store *st, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
-                      "SELECT stage_id FROM stage_total WHERE tasks + superseded = 0", "");
+                      "SELECT stage_id FROM stage s WHERE NOT EXISTS "
+                      "(SELECT 1 FROM task t WHERE t.stage_id = s.stage_id)",
+                      "");
 
     while (rc == 1) {
         char *path = vectors_path(st, sqlite3_column_int64(stmt, 0));

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "store/requests/main_place.h"
 #include "store/requests/request_apply.h"
+#include "store/results/choice.h"
 #include "store/results/complete.h"
 #include "store/results/naming.h"
 
@@ -251,7 +253,7 @@ static int place_insert(struct store *st, const struct store_found *f, const str
                     f->mtime_ns, (int64_t)f->inode, (int64_t)f->device, job->job_id);
     free(path);
     free(member);
-    return rc;
+    return rc < 0 ? rc : main_place_came(st, media_id, sqlite3_last_insert_rowid(st->db), err);
 }
 
 static int place_seen(struct store *st, const struct store_found *f, const struct job *job,
@@ -271,8 +273,9 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
 {
     sqlite3_stmt *stmt = NULL;
     int64_t place_id, old_media;
+    bool was_present;
     int rc = db_first(st, &stmt, err,
-                      "SELECT place_id, media_id FROM place "
+                      "SELECT place_id, media_id, state = 'present' FROM place "
                       "WHERE path_raw = ? AND member_raw = ? AND nth = ? AND state <> 'replaced'",
                       "bbi", f->path, f->path_len, f->member, f->member_len, (int64_t)f->nth);
 
@@ -289,14 +292,18 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     }
     place_id = sqlite3_column_int64(stmt, 0);
     old_media = sqlite3_column_int64(stmt, 1);
+    was_present = sqlite3_column_int(stmt, 2);
     sqlite3_reset(stmt);
     if (old_media == media_id) {
         c->unchanged++;
-        return place_seen(st, f, job, place_id, err);
+        rc = place_seen(st, f, job, place_id, err);
+        return rc == 0 && !was_present ? main_place_came(st, media_id, place_id, err) : rc;
     }
     c->changed++;
     rc = db_run(st, err, "UPDATE place SET state = 'replaced', gone_at = ? WHERE place_id = ?",
                 "ti", job->now, place_id);
+    if (rc == 0)
+        rc = main_place_went(st, old_media, place_id, was_present, err);
     return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
 }
 
@@ -319,7 +326,7 @@ static int count_again(struct store *st, int64_t task_id, struct request_reply *
 }
 
 /* A stage that the recording has is what is wanted of it again, in place of another one of its
- * kind; the catalog's triggers choose which is current then. */
+ * kind; which is current then is chosen anew. */
 static int task_ask(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
                     struct request_reply *ret, struct err *err)
 {
@@ -338,6 +345,8 @@ static int task_ask(struct store *st, const struct job *job, int64_t stage_id, i
         task_id = sqlite3_column_int64(stmt, 0);
         rc = db_next(st, stmt, err);
     }
+    if (rc == 0 && task_id)
+        rc = choice_apply(st, media_id, err);
     /* Its last shard may have come after it was withdrawn. */
     if (rc == 0 && task_id)
         rc = complete_check(st, task_id, job->now, err);
@@ -350,18 +359,22 @@ static int task_ask(struct store *st, const struct job *job, int64_t stage_id, i
 static int task_make(struct store *st, const struct job *job, int64_t stage_id, int64_t media_id,
                      struct request_reply *ret, bool *made, struct err *err)
 {
-    int rc =
-        db_run(st, err,
-               "INSERT INTO task (task_id, media_id, stage_id, job_id, language, asked, priority) "
-               "VALUES ((SELECT CAST(value AS INTEGER) + 1 FROM setting "
-               " WHERE name = 'highest_task' AND CAST(value AS INTEGER) >= "
-               " ifnull((SELECT max(task_id) FROM task), 0)), ?1, ?2, ?3, ?4, ?3, ?5) "
-               "ON CONFLICT (media_id, stage_id) DO NOTHING",
-               "iiiti", media_id, stage_id, job->job_id, job->language, job->priority);
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, "SELECT 1 FROM task WHERE media_id = ? AND stage_id = ?",
+                      "ii", media_id, stage_id);
 
-    *made = rc == 0 && sqlite3_changes64(st->db) > 0;
-    ret->counts.tasks += *made;
-    return rc < 0 || *made ? rc : task_ask(st, job, stage_id, media_id, ret, err);
+    *made = rc == 0;
+    if (rc == 1) {
+        sqlite3_reset(stmt);
+        return task_ask(st, job, stage_id, media_id, ret, err);
+    }
+    if (rc == 0)
+        rc = db_run(st, err,
+                    "INSERT INTO task (media_id, stage_id, job_id, language, asked, priority) "
+                    "VALUES (?1, ?2, ?3, ?4, ?3, ?5)",
+                    "iiiti", media_id, stage_id, job->job_id, job->language, job->priority);
+    ret->counts.tasks += rc == 0;
+    return rc < 0 ? rc : choice_apply(st, media_id, err);
 }
 
 /* A task that failed for where the file was, not for what is in it, gets another chance when the
@@ -530,18 +543,25 @@ int enqueue_same(struct store *st, const struct request *rq, struct request_repl
 
     for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
         int64_t media_id;
+        bool was_present;
 
         rc = db_first(st, &stmt, err,
-                      "UPDATE place SET state = 'present', gone_at = NULL, "
-                      "seen_job = max(seen_job, ?2) "
-                      "WHERE place_id = ?1 AND state <> 'replaced' RETURNING media_id",
-                      "ii", rq->place_ids[i], job.job_id);
+                      "SELECT media_id, state = 'present' FROM place "
+                      "WHERE place_id = ?1 AND state <> 'replaced'",
+                      "i", rq->place_ids[i]);
         if (rc < 0)
             break;
         if (rc == 0) /* replaced meanwhile by another enqueue: that one has seen it */
             continue;
         media_id = sqlite3_column_int64(stmt, 0);
-        rc = db_next(st, stmt, err);
+        was_present = sqlite3_column_int(stmt, 1);
+        sqlite3_reset(stmt);
+        rc = db_run(st, err,
+                    "UPDATE place SET state = 'present', gone_at = NULL, "
+                    "seen_job = max(seen_job, ?2) WHERE place_id = ?1",
+                    "ii", rq->place_ids[i], job.job_id);
+        if (rc == 0 && !was_present)
+            rc = main_place_came(st, media_id, rq->place_ids[i], err);
         ret->counts.seen++;
         ret->counts.unchanged++;
         if (rc == 0)

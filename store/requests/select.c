@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "store/read/filter.h"
+#include "store/read/sums.h"
 #include "store/requests/request_apply.h"
 #include "store/results/complete.h"
 
@@ -73,35 +74,22 @@ static const struct rule *rule_of(const struct request *rq)
     }
 }
 
-static int all_paused(struct store *st, bool *ret, struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err, "SELECT 1 FROM setting WHERE name = 'paused'", "");
-
-    if (rc == 1)
-        sqlite3_reset(stmt);
-    *ret = rc == 1;
-    return rc < 0 ? rc : 0;
-}
-
 /* But for those that are paused by themselves. */
 static int count_pending(struct store *st, uint64_t *ret, struct err *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err, "SELECT pending + waiting FROM catalog_total", "");
+    const struct sums *sums = NULL;
+    int rc = sums_read(st, &sums, err);
 
-    if (rc == 1) {
-        *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
-        sqlite3_reset(stmt);
-    }
-    return rc < 0 ? rc : 0;
+    if (rc == 0)
+        *ret = sums->archive.pending + sums->archive.waiting;
+    return rc;
 }
 
 /* Without a selection the whole catalog rests, also what is enqueued later. */
 static int pause_all(struct store *st, struct request_reply *ret, struct err *err)
 {
     bool already = false;
-    int rc = all_paused(st, &already, err);
+    int rc = store_is_paused(st, &already, err);
 
     if (rc < 0 || already)
         return rc;

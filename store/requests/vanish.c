@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/requests/main_place.h"
 #include "store/requests/request_apply.h"
 
 struct span {
@@ -166,18 +167,23 @@ static int find(struct request_work *w, struct err *err)
 static int vanish_one(struct request_work *w, int64_t place_id, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = db_run(w->st, err,
-                    "UPDATE place SET state = 'vanished', gone_at = ?1 "
-                    "WHERE place_id = ?2 AND state = 'present' AND seen_job < ?3",
-                    "tii", w->now, place_id, w->rq->job_id);
+    int64_t media_id;
+    int rc = db_first(w->st, &stmt, err,
+                      "UPDATE place SET state = 'vanished', gone_at = ?1 "
+                      "WHERE place_id = ?2 AND state = 'present' AND seen_job < ?3 "
+                      "RETURNING media_id",
+                      "tii", w->now, place_id, w->rq->job_id);
 
-    if (rc < 0 || sqlite3_changes64(w->st->db) == 0)
+    if (rc != 1)
         return rc;
+    media_id = sqlite3_column_int64(stmt, 0);
     w->reply.counts.vanished++;
-    rc = db_first(w->st, &stmt, err,
-                  "SELECT m.places = 0 FROM place p JOIN media m ON m.media_id = p.media_id "
-                  "WHERE p.place_id = ?",
-                  "i", place_id);
+    rc = db_next(w->st, stmt, err);
+    if (rc == 0)
+        rc = main_place_went(w->st, media_id, place_id, true, err);
+    if (rc == 0)
+        rc = db_first(w->st, &stmt, err, "SELECT places = 0 FROM media WHERE media_id = ?", "i",
+                      media_id);
     if (rc == 1) {
         w->reply.counts.gone += (uint64_t)sqlite3_column_int(stmt, 0);
         sqlite3_reset(stmt);

@@ -8,7 +8,9 @@
 
 #include "store/reading/publish.h"
 #include "store/parting/share.h"
+#include "store/register/register.h"
 #include "store/register/voices.h"
+#include "store/results/choice.h"
 #include "store/results/found.h"
 #include "store/results/naming.h"
 
@@ -58,6 +60,22 @@ static bool may_end(const struct complete_task *t, int64_t done)
     "speech_ms = iif(" speech " < 0, speech_ms, ifnull(speech_ms, 0) + " speech "), " \
     "dropped_ms = dropped_ms + " dropped ", missing_ms = missing_ms + " missing
 
+/* The task is done now; so may be all that is wanted of its recording. */
+static int count_done(struct store *st, int64_t task_id, int64_t media_id, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM task WHERE task_id = ?1 AND wanted AND NOT EXISTS "
+                      "(SELECT 1 FROM task WHERE media_id = ?2 AND wanted AND state <> 'done')",
+                      "ii", task_id, media_id);
+
+    st->completing.tasks++;
+    st->completing.recordings += rc == 1;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : choice_apply(st, media_id, err);
+}
+
 /* One that settles waits for that. more: shards beside those counted, of so much audio and with
  * this account. 1: it was so. */
 static int end(struct store *st, const struct complete_task *t, int64_t more, int64_t audio_ms,
@@ -79,8 +97,11 @@ static int end(struct store *st, const struct complete_task *t, int64_t more, in
                a->speech_ms, a->dropped_ms, a->missing_ms);
     bool ended = rc == 0 && sqlite3_changes(st->db) > 0;
 
-    st->completing += ended && !t->settles;
-    return ended ? 1 : rc;
+    if (ended && t->settles && t->done == 0)
+        rc = choice_apply(st, t->media_id, err);
+    else if (ended && !t->settles)
+        rc = count_done(st, t->task_id, t->media_id, err);
+    return rc == 0 && ended ? 1 : rc;
 }
 
 /* ended: as end() has it. */
@@ -95,6 +116,7 @@ int complete_shard(struct store *st, const struct complete_task *t, int64_t audi
                    const struct result_account *a, const char *now, struct err *err)
 {
     int rc = may_end(t, t->done + 1) ? end(st, t, 1, audio_ms, a, now, err) : 0;
+    bool begins = rc == 0 && t->done == 0;
 
     if (rc == 0)
         rc = db_run(
@@ -103,6 +125,8 @@ int complete_shard(struct store *st, const struct complete_task *t, int64_t audi
             "audio_done_ms = audio_done_ms + ?2, shards_total = nullif(?3, 0), " ADD_ACCOUNT(
                 "?4", "?5", "?6") " WHERE task_id = ?1",
             "iiiiii", t->task_id, audio_ms, t->total, a->speech_ms, a->dropped_ms, a->missing_ms);
+    if (rc == 0 && begins)
+        rc = choice_apply(st, t->media_id, err);
     return after(st, t, rc, err);
 }
 
@@ -156,10 +180,16 @@ static int next_cancelled(struct store *st, int64_t *task_id, struct err *err)
 
 static int drop_cancelled(struct store *st, int64_t task_id, struct err *err)
 {
-    int rc = naming_drop_shards(st, task_id, err);
+    struct complete_task t = {0};
+    int rc = complete_read(st, task_id, &t, err);
 
+    if (rc != 1)
+        return rc;
+    rc = naming_drop_shards(st, task_id, err);
     if (rc == 0)
         rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", task_id);
+    if (rc == 0)
+        rc = choice_apply(st, t.media_id, err);
     if (rc >= 0)
         rc = reading_publish_due(st, err);
     return rc < 0 ? rc : voices_settle(st, err);
@@ -275,7 +305,7 @@ static int put_all(struct store *st, const struct settling *of, const struct res
     if (rc == 0)
         rc = naming_read(st, of->media_id, &names, err);
     if (rc == 0)
-        rc = db_run(st, err, "DELETE FROM speaker WHERE task_id = ?", "i", of->task_id);
+        rc = register_drop(st, of->task_id, err);
     if (rc == 0)
         rc = put_speakers(st, of, people, ids, err);
     if (rc == 0)
@@ -308,7 +338,9 @@ static int settled(struct store *st, int64_t task_id, const struct result_people
                     "retry_at = NULL, error_code = NULL, error = NULL WHERE task_id = ?1",
                     "it", task_id, now);
     if (rc == 0)
-        st->completing += (uint64_t)sqlite3_changes(st->db);
+        rc = count_done(st, task_id, of.media_id, err);
+    if (rc == 0)
+        rc = choice_voices_changed(st, of.media_id, task_id, err);
     if (rc >= 0)
         rc = reading_publish_due(st, err);
     return rc < 0 ? rc : voices_settle(st, err);

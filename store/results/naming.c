@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "store/reading/heard.h"
 #include "store/register/register.h"
+#include "store/results/found.h"
 
 /* Speakers of a diarization: the time that each shares with each is kept in a table. No recording
  * in which more are told apart has names that somebody could miss. */
@@ -346,26 +347,29 @@ int naming_after(struct store *st, struct naming_change *of, int rc, struct err 
 
 /* ------------------------------------------------------------------------ while there is none */
 
-/* With a shard the speakers of its task go. Those of no task do not: that must be true again only
- * when all is written. */
+/* Was anything said of any of them? */
+static int is_said(struct store *st, int64_t task_id, bool *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM speaker k WHERE task_id = ?1 AND (name IS NOT NULL OR EXISTS "
+                      "(SELECT 1 FROM person_voice v WHERE v.speaker_id = k.speaker_id))",
+                      "i", task_id);
+
+    *ret = rc == 1;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
 int naming_drop_shards(struct store *st, int64_t task_id, struct err *err)
 {
-    int rc = db_exec(st, "PRAGMA defer_foreign_keys = ON", err);
+    bool said = false;
+    int rc = is_said(st, task_id, &said, err);
 
-    if (rc == 0)
-        rc = db_run(st, err,
-                    "UPDATE speaker SET task_id = -task_id WHERE task_id = ?1 AND EXISTS "
-                    "(SELECT 1 FROM speaker k WHERE task_id = ?1 AND (name IS NOT NULL OR EXISTS "
-                    "(SELECT 1 FROM person_voice v WHERE v.speaker_id = k.speaker_id)))",
-                    "i", task_id);
-    if (rc == 0)
-        rc = db_run(st, err, "DELETE FROM shard WHERE task_id = ?", "i", task_id);
-    if (rc == 0)
-        rc = db_run(st, err, "UPDATE speaker SET task_id = -task_id WHERE task_id = -?1", "i",
-                    task_id);
-    if (rc == 0)
-        rc = db_exec(st, "PRAGMA defer_foreign_keys = OFF", err);
-    return rc;
+    if (rc == 0 && !said)
+        rc = register_drop(st, task_id, err);
+    return rc < 0 ? rc : found_drop(st, task_id, err);
 }
 
 int naming_set(struct store *st, int64_t speaker_id, const char *name, struct err *err)

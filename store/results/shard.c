@@ -6,6 +6,7 @@
 #include "store/register/voices.h"
 #include "store/facts/result.h"
 #include "store/results/channels.h"
+#include "store/results/choice.h"
 #include "store/results/found.h"
 #include "store/results/texts.h"
 #include "store/results/complete.h"
@@ -122,7 +123,9 @@ static int total_grew(struct store *st, int64_t task_id, uint32_t shards, const 
                       struct err *err)
 {
     struct naming_change speakers;
-    int forgot = complete_forget(st, task_id, shards, &speakers, err);
+    struct complete_task was = {0};
+    int found = complete_read(st, task_id, &was, err);
+    int forgot = found < 0 ? found : complete_forget(st, task_id, shards, &speakers, err);
     int rc = forgot < 0 ? forgot : set_total(st, task_id, shards, err);
 
     if (rc == 0)
@@ -132,6 +135,11 @@ static int total_grew(struct store *st, int64_t task_id, uint32_t shards, const 
                     "state = iif(state = 'done', 'pending', state) "
                     "WHERE task_id = ?1 AND shards_done < shards_total",
                     "i", task_id);
+    if (rc == 0)
+        rc = was.is_done ? choice_undone(st, was.media_id, task_id, err)
+                         : choice_apply(st, was.media_id, err);
+    if (rc == 0 && forgot == 1)
+        rc = choice_voices_changed(st, was.media_id, task_id, err);
     if (rc == 0)
         rc = complete_check(st, task_id, now, err);
     return forgot == 1 ? naming_after(st, &speakers, rc, err) : rc;

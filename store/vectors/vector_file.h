@@ -12,7 +12,7 @@
  * Little-endian. Every block has room for VECTOR_ROWS rows; all but the last are full. A value is
  * scale * i8; `error` is the Euclidean length of what that leaves out. The header says which
  * catalog (setting 'identity') and stage it is of, and which state of it: the highest embedding_id
- * it has seen, and catalog_total.embedding_edits, which changes whenever one was changed or
+ * it has seen, and the setting 'embedding_edits', which changes whenever one was
  * deleted.
  *
  * Nothing in it is trusted: sizes are compared with the file's, header and blocks with their sums.

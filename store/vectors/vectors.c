@@ -202,13 +202,11 @@ static int state_now(struct search *s, struct vector_state *ret, struct err *err
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(s->st, &stmt, err,
                       "SELECT (SELECT value FROM setting WHERE name = 'identity'), "
-                      "embedding_edits, ifnull((SELECT max(embedding_id) FROM embedding), 0) "
-                      "FROM catalog_total",
+                      "(SELECT value FROM setting WHERE name = 'embedding_edits'), "
+                      "ifnull((SELECT max(embedding_id) FROM embedding), 0)",
                       "");
 
-    if (rc == 0)
-        rc = err_set(err, ERR_CORRUPT, "catalog '%s': its sums are gone", store_path(s->st));
-    if (rc < 0)
+    if (rc != 1)
         return rc;
     *ret = (struct vector_state){.stage_id = s->stage_id, .size = s->q->size};
     memcpy(ret->identity, db_text(stmt, 0), strnlen(db_text(stmt, 0), VECTOR_IDENTITY));
@@ -382,9 +380,9 @@ static int next_stage(struct search *s, struct err *err)
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(s->st, &stmt, err,
                       "SELECT s.stage_id FROM stage o JOIN stage s ON s.name = o.name "
-                      "AND s.model_hash = o.model_hash JOIN stage_total n "
-                      "ON n.stage_id = s.stage_id WHERE o.stage_id = ?1 AND s.stage_id > ?2 "
-                      "AND n.audio_current_ms > 0 ORDER BY s.stage_id LIMIT 1",
+                      "AND s.model_hash = o.model_hash WHERE o.stage_id = ?1 AND s.stage_id > ?2 "
+                      "AND EXISTS (SELECT 1 FROM task t WHERE t.stage_id = s.stage_id "
+                      "AND t.current AND t.audio_done_ms > 0) ORDER BY s.stage_id LIMIT 1",
                       "ii", s->q->stage_id, s->stage_id);
 
     if (rc != 1)

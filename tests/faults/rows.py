@@ -12,14 +12,15 @@ import tempfile
 # its own).
 TABLES_LEFT_OUT = {"event", "job", "run", "run_sample", "tuning", "sqlite_stat1",
                    "segment_fts", "segment_fts_data", "segment_fts_idx", "segment_fts_docsize",
-                   "segment_fts_config"}
+                   "segment_fts_config", "sqlite_sequence"}
 COLUMNS_LEFT_OUT = {
     ("shard", "wall_ms"), ("task", "attempts"), ("task", "suspect"), ("task", "asked"),
-    ("place", "seen_job"), ("catalog_total", "embedding_edits"),
+    ("place", "seen_job"),
     # The last failure of a try, which stays with the task when another try was good.
     ("task", "error"), ("task", "error_code"),
 }
-SETTINGS_LEFT_OUT = ("identity", "failed:")  # who it is, and when a stage failed last
+# Who it is, when a stage failed last, and how often vectors went.
+SETTINGS_LEFT_OUT = ("identity", "failed:", "embedding_edits")
 LEFT_OUT_ANYWHERE = {"at", "job_id", "trouble_id", "event_id"}  # and whatever ends with _at
 
 # What a number stands for: the row's own columns, numbers among them resolved in turn.

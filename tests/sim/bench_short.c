@@ -137,7 +137,7 @@ static void watch(pid_t pid, const char *program)
 
     own_open();
     assert_int_equal(
-        sqlite3_prepare_v2(own_db, "SELECT sum(shards_done) FROM stage_total", -1, &stmt, NULL),
+        sqlite3_prepare_v2(own_db, "SELECT sum(shards_done) FROM task", -1, &stmt, NULL),
         SQLITE_OK);
     look(pid, stmt, &first);
     last = first;

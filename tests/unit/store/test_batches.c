@@ -1,13 +1,13 @@
-/* What follows from many rows is made at the end of their transaction: the index of new segments,
- * recordings' states and their sums. That each sum equals a count, and the index its table, is
- * looked at wherever a catalog is closed (catalog_audit, fts_check). */
+/* New segments are indexed at the end of their transaction. That the index equals its table is
+ * looked at wherever a catalog is closed (fts_check). */
 #include "store/read/read.h"
 #include "tests/common/random.h"
 #include "tests/unit/store/stages.h"
 
 #define MATCHES(word) \
     count_of("SELECT count(*) FROM segment_fts WHERE segment_fts MATCH '" word "'")
-#define SEGMENTS count_of("SELECT segments FROM catalog_total")
+#define SEGMENTS \
+    count_of("SELECT count(*) FROM segment g JOIN task t USING (task_id) WHERE t.current")
 
 static void begin(struct store *st)
 {
@@ -47,13 +47,12 @@ TEST(a_commit_makes_what_is_due)
     begin(st);
     shard_put(st, 1, 0, (const char *const[]){"harbour", "market"}, 2);
     total(st, 1, 1);
-    assert_int_equal(count_of("SELECT done FROM catalog_total"), 0);
+    assert_int_equal(count_of("SELECT done FROM archive"), 0);
     commit(st);
     assert_int_equal(MATCHES("market"), 1);
     assert_int_equal(SEGMENTS, 2);
-    assert_int_equal(count_of("SELECT done FROM catalog_total"), 1);
-    assert_string_equal(text_of("SELECT state FROM media WHERE media_id = 1"), "done");
-    assert_int_equal(count_of("SELECT done FROM job"), 1);
+    assert_int_equal(count_of("SELECT done FROM archive"), 1);
+    assert_string_equal(text_of("SELECT state FROM recordings WHERE media_id = 1"), "done");
     catalog_close(st);
 }
 
@@ -70,71 +69,6 @@ TEST(nothing_is_due_after_a_rollback)
     commit(st);
     assert_int_equal(MATCHES("market"), 1);
     assert_int_equal(SEGMENTS, 1);
-    catalog_close(st);
-}
-
-/* Segments of before and of the batch, whose text changes, which go, and of which others become
- * current, all before the batch ends. */
-TEST(segments_change_within_a_batch)
-{
-    struct store *st = two_recordings();
-    struct err e = {0};
-    sqlite3 *db;
-
-    shard_put(st, 1, 0, (const char *const[]){"harbour", "bridge", "river"}, 3);
-    total(st, 1, 1);
-    store_close(st);
-    assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db,
-                     "BEGIN; INSERT INTO batch SELECT 1, max(segment_id) FROM segment;"
-                     "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
-                     "VALUES (1, 0, 3, 0, 9, 'market', 'en'), (1, 0, 4, 0, 9, 'square', 'en');"
-                     "UPDATE segment SET text = 'port' WHERE text = 'harbour';"
-                     "UPDATE segment SET text = 'fair' WHERE text = 'market';"
-                     "DELETE FROM segment WHERE text IN ('square', 'river');"
-                     "UPDATE task SET current = 0 WHERE task_id = 1;"
-                     "UPDATE task SET current = 1 WHERE task_id = 1;"
-                     "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
-                     "VALUES (1, 0, 5, 0, 9, 'quay', 'en');"
-                     "DELETE FROM batch; COMMIT",
-                     NULL, NULL, &(char *){NULL}),
-        SQLITE_OK);
-    sqlite3_close(db);
-    assert_int_equal(MATCHES("harbour OR market OR square OR river"), 0);
-    assert_int_equal(MATCHES("port OR bridge OR fair OR quay"), 4);
-    assert_int_equal(SEGMENTS, 4);
-    assert_ok(store_open(CATALOG, STORE_WRITE, &st, &e), e);
-    catalog_close_by_hand(st);
-}
-
-/* By hand, without a batch: at once. */
-TEST(other_writers_need_no_batch)
-{
-    struct store *st = two_recordings();
-
-    shard_put(st, 1, 0, (const char *const[]){"harbour"}, 1);
-    run_sql("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
-            "VALUES (1, 0, 1, 0, 9, 'market', 'en')");
-    assert_int_equal(MATCHES("market"), 1);
-    assert_int_equal(SEGMENTS, 2);
-    run_sql("UPDATE task SET state = 'failed', error_code = 'input' WHERE task_id = 1");
-    assert_string_equal(text_of("SELECT state FROM media WHERE media_id = 1"), "failed");
-    assert_int_equal(count_of("SELECT failed FROM catalog_total"), 1);
-    assert_int_equal(count_of("SELECT failed FROM job"), 1);
-    catalog_close_by_hand(st);
-}
-
-TEST(a_batch_that_was_left_is_ended)
-{
-    struct store *st = two_recordings();
-
-    run_sql("INSERT INTO batch SELECT 1, ifnull(max(segment_id), 0) FROM segment");
-    shard_put(st, 1, 0, (const char *const[]){"harbour"}, 1);
-    begin(st);
-    shard_put(st, 2, 0, (const char *const[]){"market"}, 1);
-    commit(st);
-    assert_int_equal(MATCHES("harbour OR market"), 2);
     catalog_close(st);
 }
 
@@ -276,7 +210,8 @@ static void say_all(uint64_t seed, bool at_once, char *tasks_said, char *media_s
                 "attempts || ifnull(error, '') AS concat FROM task ORDER BY task_id)"));
     snprintf(
         media_said, cap, "%s",
-        text_of("SELECT group_concat(state || audio_done_ms || ifnull(duration_ms, '?') || "
+        text_of("SELECT group_concat((SELECT r.state FROM recordings r "
+                "WHERE r.media_id = media.media_id) || ifnull(duration_ms, '?') || "
                 "ifnull(sample_rate_hz, '?') || (decoded_at IS NULL) || ifnull(damage, '-') || "
                 "ifnull(hex(content_hash), '-')) || (SELECT count(*) FROM event) FROM media"));
     catalog_close(st);

@@ -419,7 +419,7 @@ TEST(many_are_forgotten)
     assert_int_equal(count_of("SELECT count(*) FROM transcript_all"), 48);
     assert_int_equal(count_of("SELECT count(*) FROM word"), 96);
     assert_int_equal(access(CATALOG ".vectors-1", F_OK), -1);
-    assert_int_equal(count_of("SELECT sum(superseded) FROM stage_total"), 0);
+    assert_int_equal(count_of("SELECT sum(superseded) FROM progress"), 0);
     /* A number is not given twice: a late result must not find another task. */
     for (int again = 0; again < 2; again++) {
         apply_ok(st, &(struct request){.type = REQUEST_FORGET, .stage_id = 2});

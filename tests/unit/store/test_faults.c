@@ -506,7 +506,9 @@ TEST(a_close_waits_for_the_disk_twice)
 
         assert_ok(steps[i](&w, &e), e);
     }
-    run_sql("UPDATE catalog_total SET recordings = 256"); /* of fewer it takes none */
+    run_sql("WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 256) "
+            "INSERT INTO media (size_bytes, fingerprint, created_at) "
+            "SELECT n, randomblob(16), '' FROM n"); /* of fewer it takes none */
     fault_arm(FAULT_SYNC, 3, true);
     store_close(w.st);
     assert_false(fault_disarm());

@@ -128,16 +128,15 @@ TEST(failures_can_be_dismissed)
     assert_int_equal(archive(st).cancelled, 2);
     assert_int_equal(count_of("SELECT count(*) FROM failures"), 0);
     assert_int_equal(count_of("SELECT sum(failed) = 0 AND sum(cancelled) = 3 AND sum(waiting) = 0 "
-                              "FROM stage_total"),
+                              "FROM progress"),
                      1);
-    assert_int_equal(count_of("SELECT sum(failed) = 0 AND sum(cancelled) = 3 FROM job"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM job WHERE cancelled_at IS NOT NULL"), 0);
     assert_string_equal(text_of("SELECT error FROM task WHERE task_id = 2"), "no audio");
     assert_int_equal(apply_ok(st, &(struct request){.type = REQUEST_RETRY}).affected, 0);
     assert_int_equal(
         apply_ok(st, &(struct request){.type = REQUEST_RETRY, .select_path = "/"}).affected, 2);
     assert_int_equal(archive(st).pending, 3);
-    assert_int_equal(count_of("SELECT sum(waiting) FROM stage_total"), 1);
+    assert_int_equal(count_of("SELECT sum(waiting) FROM progress"), 1);
     catalog_close(st);
 }
 

@@ -23,6 +23,8 @@ static const char sql_fill[] =
     "INSERT INTO place (media_id, path, path_raw, member, member_raw, file_size_bytes, mtime_ns, "
     "inode, device, state, job_id, seen_job) SELECT i, p, CAST(p AS BLOB), '', x'', i, 1, i, 1, "
     "'present', 1, 1 FROM (SELECT i, printf('/%d/%03d.wav', i % 3, i * 7 % 151) AS p FROM m);"
+    "UPDATE media SET places = 1, place_id = (SELECT place_id FROM place p "
+    "WHERE p.media_id = media.media_id);"
     "INSERT INTO task (task_id, media_id, stage_id, job_id, language, state, shards_total) "
     "SELECT i, i, 1, 1, '', 'done', 1 FROM m UNION ALL SELECT 1000 + i, i, 2, 1, '', 'done', 1 "
     "FROM m;"
@@ -39,7 +41,8 @@ static const char sql_fill[] =
     "iif(r / 3 % 5 = 0, 'Bett ', '') || iif(r / 11 % 6 = 0, 'c b ', '') || "
     "iif(r / 13 % 7 = 0, 'd a ', '') || iif(r / 17 % 900 = 0, 'rare ', '') || "
     "substr('x y z w v u t s ', 1, 2 * (r / 19 % 8)) || 'e'), "
-    "iif(r % 3, 'en', 'es'), m * 5 + r % 5 FROM g ORDER BY m, k; COMMIT;";
+    "iif(r % 3, 'en', 'es'), m * 5 + r % 5 FROM g ORDER BY m, k;"
+    "INSERT INTO segment_fts (segment_fts) VALUES ('rebuild'); COMMIT;";
 
 static struct store *filled(void)
 {

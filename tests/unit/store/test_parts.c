@@ -170,7 +170,7 @@ TEST(a_segment_is_parted_where_the_speaker_changes)
     assert_string_equal(text_of("SELECT group_concat(idx || word, ' ') FROM (SELECT * FROM words "
                                 "WHERE start_ms >= 2000 AND end_ms <= 4000 ORDER BY start_ms)"),
                         "0yes 1I 2will 3come 4gladly");
-    assert_int_equal(count_of("SELECT segments FROM catalog_total"), 5);
+    assert_int_equal(count_of("SELECT count(*) FROM transcript"), 5);
     assert_int_equal(count_of("SELECT count(*) FROM doubts"), 5);
     assert_string_equal(text_of("SELECT group_concat(text) FROM segment_fts "
                                 "WHERE segment_fts MATCH 'gladly'"),

@@ -204,14 +204,18 @@ TEST(it_follows_the_catalog)
     assert_int_equal(index_inode(), first);
     assert_int_equal(sqlite3_open(CATALOG, &db), SQLITE_OK);
     assert_int_equal(
-        sqlite3_exec(db, "DELETE FROM embedding WHERE embedding_id % 3 = 0", NULL, NULL, NULL),
+        sqlite3_exec(db,
+                     "DELETE FROM embedding WHERE embedding_id % 3 = 0;"
+                     "INSERT INTO setting (name, value) VALUES ('embedding_edits', '1')",
+                     NULL, NULL, NULL),
         SQLITE_OK);
     check(st, &q, "t.stage_id = 2");
     assert_int_not_equal(index_inode(), first);
     first = index_inode();
     assert_int_equal(sqlite3_exec(db,
                                   "UPDATE embedding SET vector = zeroblob(192) "
-                                  "WHERE embedding_id = 77 + 1",
+                                  "WHERE embedding_id = 77 + 1;"
+                                  "UPDATE setting SET value = 2 WHERE name = 'embedding_edits'",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     assert_int_equal(

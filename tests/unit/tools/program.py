@@ -59,6 +59,12 @@ def keep_results(connection):
         segments = [(*row[1:], connection.execute("SELECT start_ms, end_ms, text, probability FROM word WHERE segment_id = ? "
                                                   "ORDER BY idx", row[:1]).fetchall()) for row in rows]
         connection.execute("UPDATE shard SET result = ? WHERE task_id = ? AND seq = ?", (_packed(segments), task, seq))
+    index_texts(connection)
+
+
+def index_texts(connection):
+    """After segments were written by hand, or which are current: the program keeps the index."""
+    connection.execute("INSERT INTO segment_fts (segment_fts) VALUES ('rebuild')")
 
 
 class ProgramTest(unittest.TestCase):

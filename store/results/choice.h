@@ -1,0 +1,39 @@
+/* store/results/choice.h - which of a recording's tasks are wanted, and which results are current.
+ *
+ * Of each kind of stage one task is wanted: the one that was asked for last. Of each kind one
+ * task's results are current: those that somebody pinned, else what is done, else what was begun;
+ * of equals what was asked for last. A stage that works on another one's results waits until these
+ * are done, is not wanted where they are not, and its own results go when they are undone.
+ *
+ * Internal to store/; within db_enter / db_leave. */
+#ifndef NIGHTSHIFT_STORE_RESULTS_CHOICE_H
+#define NIGHTSHIFT_STORE_RESULTS_CHOICE_H
+
+#include "store/db.h"
+
+struct choice_task {
+    int64_t task_id, stage_id, source_id; /* source: the stage it works on; 0: none */
+    int64_t kind;                         /* the same for all stages of a name */
+    int64_t asked;                        /* the job that asked for it last */
+    bool is_done, is_pending;             /* neither: it failed or was cancelled ... */
+    bool is_withdrawn;                    /* ... since another one was asked for */
+    bool is_pinned, has_shards;
+    bool waits; /* for its source */
+    bool wanted, current;
+};
+
+/* Decides wanted, current, waits, is_pending and is_withdrawn of a recording's tasks from the
+ * others. replaced: nothing is where it was. Pure; at rest after one call. */
+void choice_make(struct choice_task *list, size_t n, bool replaced);
+
+/* After a task of the recording came, went, was asked for, pinned, begun, done or undone, or the
+ * recording was replaced: decides, and writes what changes. */
+int choice_apply(struct store *st, int64_t media_id, struct err *err);
+/* The same after a task that was done is so no more: what was made of its results goes, and is to be
+ * made again. */
+int choice_undone(struct store *st, int64_t media_id, int64_t task_id, struct err *err);
+/* A diarization counts, or does not any more: whose voices are alike, and who said what, is to be
+ * found anew. */
+int choice_voices_changed(struct store *st, int64_t media_id, int64_t task_id, struct err *err);
+
+#endif
