@@ -270,6 +270,8 @@ int store_settled_there(struct store *st, int64_t task_id, const struct result_p
  * the catalog. *media_id 0 then: there is none. ERR_INPUT: a result is damaged, of the recording
  * *media_id. */
 int store_publish_next(struct store *st, int64_t *media_id, bool *changed, struct err *err);
+/* Indexes every text anew: whoever changed one by hand has left the index behind. */
+int store_index_texts(struct store *st, struct err *err);
 /* Drops what was heard for tasks that were cancelled before they were settled, shards and all, so
  * that who retries them has them heard again: one commit each. No run may have them in hand. */
 int store_drop_cancelled(struct store *st, struct err *err);

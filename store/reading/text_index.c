@@ -65,3 +65,14 @@ int text_index_end(struct store *st, struct err *err)
     st->adds = false;
     return rc;
 }
+
+int store_index_texts(struct store *st, struct err *err)
+{
+    int rc = db_enter(st, err);
+
+    if (rc == 0)
+        rc = db_leave(
+            st, db_run(st, err, "INSERT INTO segment_fts (segment_fts) VALUES ('rebuild')", ""),
+            err);
+    return rc;
+}

@@ -29,8 +29,8 @@ void choice_make(struct choice_task *list, size_t n, bool replaced);
 /* After a task of the recording came, went, was asked for, pinned, begun, done or undone, or the
  * recording was replaced: decides, and writes what changes. */
 int choice_apply(struct store *st, int64_t media_id, struct err *err);
-/* The same after a task that was done is so no more: what was made of its results goes, and is to be
- * made again. */
+/* The same after a task that was done is so no more: what was made of its results goes, and is to
+ * be made again. */
 int choice_undone(struct store *st, int64_t media_id, int64_t task_id, struct err *err);
 /* A diarization counts, or does not any more: whose voices are alike, and who said what, is to be
  * found anew. */

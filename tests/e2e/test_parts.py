@@ -25,7 +25,7 @@ TASKS = ("SELECT p.path, p.member, s.name, t.state, t.shards_total, t.shards_don
          "t.attempts FROM task t JOIN stage s USING (stage_id) JOIN media m USING (media_id) "
          "JOIN place p ON p.place_id = m.place_id ORDER BY 1, 2, 3")
 MEDIA = ("SELECT size_bytes, fingerprint, content_hash, duration_ms, sample_rate_hz, channels, container, "
-         "codec, title, damage, state, audio_done_ms, audio_tracks FROM media ORDER BY fingerprint")
+         "codec, title, damage, audio_tracks FROM media ORDER BY fingerprint")
 TAGS = "SELECT path, member, key, value, source, seq FROM tags ORDER BY 1, 2, 3, 5, 6"
 TURNS = "SELECT path, member, start_ms, end_ms, label FROM turns ORDER BY 1, 2, 3, 4, 5"
 

@@ -56,6 +56,9 @@ class Verify(night.Night):
         self.assertEqual(before, self.sql("SELECT start_ms, end_ms, text, language FROM transcript ORDER BY path, start_ms"))
         self.assertEqual('{"recordings": 3, "repaired": 0, "damaged": 0}\n', self.verify("--reading", "--json"))
         with sqlite3.connect(self.catalog) as catalog:
+            catalog.execute("INSERT INTO segment_fts (segment_fts, rank) VALUES ('integrity-check', 1)")
+        catalog.close()
+        with sqlite3.connect(self.catalog) as catalog:
             catalog.execute("UPDATE shard SET result = x'01ff' WHERE task_id = 1")
         catalog.close()
         self.assertIn("a result is impossible", self.verify("--reading", status=night.DATA))
@@ -99,7 +102,7 @@ class Verify(night.Night):
         os.utime(path, ns=(1, os.stat(path).st_mtime_ns + 5_000_000_000))
 
     def of(self, name):
-        return self.sql("SELECT m.media_id, m.state FROM place p JOIN media m USING (media_id) "
+        return self.sql("SELECT m.media_id, m.state FROM place p JOIN recordings m USING (media_id) "
                         "WHERE p.state = 'present' AND p.path LIKE ?", "%/" + name)[0]
 
     def test_what_was_edited_where_no_fingerprint_looks(self):

@@ -457,6 +457,8 @@ static int verify_reading(struct cli *cli, bool operands)
     r.st = w ? writer_store(w) : NULL;
     while (rc == 0)
         rc = check_next(&r, &err);
+    if (rc == 1 && r.repaired) /* what was changed by hand is not indexed */
+        rc = store_index_texts(r.st, &err);
     writer_close(w);
     if (rc < 0)
         return cli_fail("check what people read", &err, NULL);

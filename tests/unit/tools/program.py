@@ -62,6 +62,13 @@ def keep_results(connection):
     index_texts(connection)
 
 
+def choose_newest(connection):
+    """After tasks were written by hand: the newest of a recording's of a kind is its only one, as the program chooses."""
+    connection.execute("UPDATE task SET (wanted, current) = (SELECT n.newest, n.newest FROM (SELECT t.task_id AS id, t.task_id = "
+                       "max(t.task_id) OVER (PARTITION BY t.media_id, s.name) AS newest FROM task t JOIN stage s USING (stage_id)) n "
+                       "WHERE n.id = task.task_id)")
+
+
 def index_texts(connection):
     """After segments were written by hand, or which are current: the program keeps the index."""
     connection.execute("INSERT INTO segment_fts (segment_fts) VALUES ('rebuild')")

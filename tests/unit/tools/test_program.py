@@ -23,7 +23,7 @@ import time
 import unittest
 import zipfile
 
-from program import PROGRAM, ProgramTest, count_shards, wav
+from program import PROGRAM, ProgramTest, count_shards, index_texts, wav
 
 SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
 PAGE = os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "tools/nightshift.1")
@@ -1317,6 +1317,7 @@ class Output(Program):
                 "confirms, made_by, made_at, source, state) SELECT media_id, 0, 9, ?, ?, '', '', 0, "
                 "'ana', '2026-01-01T00:00:00.000Z', '', ? FROM transcript WHERE segment_id = ?",
                 (said, meant, state, segments[0]))
+        index_texts(connection)
         connection.commit()
         connection.close()
         status = " ".join(self.run_it("status", status=0).out.split())

@@ -12,7 +12,7 @@ import struct
 import sys
 import unittest
 
-from program import ProgramTest, count_shards, keep_results, wav
+from program import ProgramTest, count_shards, index_texts, keep_results, wav
 
 ENCODER = sys.argv.pop(1) if len(sys.argv) > 1 and os.path.isabs(sys.argv[1]) else None
 
@@ -154,6 +154,7 @@ class Crowd(Searching):
             connection.executemany("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, "
                                    "speaker_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             connection.execute("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,))
+        index_texts(connection)
 
     def shards(self, connection, task):
         """Of five minutes, in which fifteen passages begin."""
@@ -612,6 +613,7 @@ class Meaning(Searching):
                                "WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 1599) "
                                "SELECT task_id, seq, i, 30000 + i, 30000 + i, 'zeppelin', language "
                                "FROM (SELECT * FROM segment WHERE text LIKE '%interest rates%'), n")
+            index_texts(connection)
         self.write(crowd)
         query = "the central bank raised interest rates"
         self.assertEqual([("childhood.wav", 1)], self.places("--semantic", query, "--speaker", "SPEAKER_01"))

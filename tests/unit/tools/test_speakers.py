@@ -8,7 +8,7 @@ import sqlite3
 import struct
 import unittest
 
-from program import ProgramTest, wav
+from program import ProgramTest, choose_newest, index_texts, wav
 
 
 class Speakers(ProgramTest):
@@ -74,6 +74,8 @@ class Speakers(ProgramTest):
             "VALUES (1, ?, ?, ?, ?, ?, ?)",
             [(0, 0, 700, " Good", 0.9, ids[0]), (1, 700, 1500, " morning.", 0.5, ids[1])])
         connection.execute("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,))
+        choose_newest(connection)
+        index_texts(connection)
         connection.commit()
         connection.close()
 

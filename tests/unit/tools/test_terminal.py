@@ -9,7 +9,7 @@ import subprocess
 import unittest
 import zipfile
 
-from program import PROGRAM, ProgramTest, wav
+from program import PROGRAM, ProgramTest, index_texts, wav
 
 
 class Terminal(ProgramTest):
@@ -35,6 +35,7 @@ class Terminal(ProgramTest):
                     "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, avg_logprob, reason, speaker_id) "
                     "VALUES (?, 0, ?, ?, ?, ?, 'en', ?, '', ?)", (task, i, i * 5250, i * 5250 + 3000, text, sure, own[i % 2]))
         connection.execute("UPDATE task SET state = 'done', shards_total = 1")
+        index_texts(connection)
         connection.commit()
         connection.close()
         self.bin = os.path.join(self.dir, "bin")
