@@ -174,6 +174,7 @@ void figures_totals(struct run *run)
         f->totals = t;
         f->totals_done = f->tasks_done;
         f->totals_failed = f->tasks_failed;
+        f->totals_recordings = f->recordings_done;
         f->stages_left_count = 0;
         f->turn_done = 0;
         if (read_progress(run->st, note_turn, run, &err) != 0)
@@ -276,6 +277,8 @@ void figures_view(struct run *run, struct progress *p)
     refresh(run, now);
     unknown = archive_backlog(a);
     *p = archive_progress(a);
+    /* A large archive is not counted often. */
+    p->done += f->recordings_done - f->totals_recordings;
     p->speed = rate_speed(&f->rate, now);
     p->workers = run->devices.count;
     p->workers_ready = run_ready_workers(run);

@@ -36,7 +36,8 @@ struct figures {
     uint64_t shown_mark;
     struct store_totals totals;
     int64_t totals_at_ms, totals_cost_ms; /* at 0: they are to be read again */
-    uint64_t totals_done, totals_failed;  /* tasks_done, _failed when totals were read */
+    uint64_t totals_done, totals_failed;  /* tasks_done, _failed when totals were read ... */
+    uint64_t totals_recordings;           /* ... and recordings_done */
 };
 
 #endif
