@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "store/read/sums.h"
-#include "store/reading/text_index.h"
 
 static bool too_many_files(int errnum) { return errnum == EMFILE || errnum == ENFILE; }
 
@@ -381,6 +379,14 @@ int db_enter(struct store *st, struct err *err)
     return rc;
 }
 
+static int finish(struct store *st, struct err *err)
+{
+    int rc = st->before_commit ? st->before_commit(st, err) : 0;
+
+    st->before_commit = NULL;
+    return rc;
+}
+
 /* The transaction is over. */
 static void count_completed(struct store *st, bool committed)
 {
@@ -388,9 +394,9 @@ static void count_completed(struct store *st, bool committed)
         st->completed.tasks += st->completing.tasks;
         st->completed.recordings += st->completing.recordings;
     } else {
-        sums_forget(st);
+        st->undone++;
     }
-    st->adds = false;
+    st->before_commit = NULL;
     st->completing = (struct store_completed){0};
 }
 
@@ -402,7 +408,7 @@ static void undo(struct store *st)
     if (sqlite3_get_autocommit(st->db))
         return;
     if (!st->batch || !st->apart) {
-        st->adds = false;
+        st->before_commit = NULL;
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
     } else if (db_exec(st, "ROLLBACK TO change; RELEASE change", &ignored) < 0)
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
@@ -416,7 +422,7 @@ int db_leave(struct store *st, int rc, struct err *err)
     if (rc >= 0 && !alone(st))
         return rc;
     reset_all(st);
-    if (rc >= 0 && !st->batch && (done = text_index_end(st, err)) < 0)
+    if (rc >= 0 && !st->batch && (done = finish(st, err)) < 0)
         rc = done;
     if (rc >= 0) {
         done = db_run(st, err, st->batch ? "RELEASE change" : "COMMIT", "");
@@ -428,7 +434,7 @@ int db_leave(struct store *st, int rc, struct err *err)
         rc = done;
     }
     st->completing = st->completing_before;
-    sums_forget(st);
+    st->undone++;
     undo(st);
     notice_loss(st, err);
     return rc;
@@ -482,7 +488,7 @@ int store_commit(struct store *st, struct err *err)
         rc = err->code;
     } else {
         reset_all(st);
-        rc = text_index_end(st, err);
+        rc = finish(st, err);
         if (rc == 0)
             rc = db_run(st, err, "COMMIT", "");
     }

@@ -42,9 +42,13 @@ struct store {
     /* Tasks that became done: committed; of the transaction that is open; of it when db_enter was
      * called. */
     struct store_completed completed, completing, completing_before;
+    uint64_t undone;   /* so many changes were rolled back */
     struct sums *sums; /* read/sums.h; NULL: not counted */
-    bool adds;         /* the transaction adds segments ... */
-    int64_t indexed;   /* ... above this number (reading/text_index.h) */
+    void (*sums_free)(struct sums *);
+    /* Before a commit, once: what is due of the whole transaction. Forgotten when that is undone.
+     */
+    int (*before_commit)(struct store *st, struct err *err);
+    int64_t indexed; /* segments above this number are new (reading/text_index.h) */
 };
 
 /* Notes which files are open, for store/rescue.h. Right after they were opened. */

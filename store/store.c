@@ -11,7 +11,6 @@
 #include "store/db.h"
 #include "store/lock.h"
 #include "store/migrate.h"
-#include "store/read/sums.h"
 
 #define BUSY_TIMEOUT_MS 10000
 
@@ -266,7 +265,8 @@ void store_close(struct store *st)
     for (size_t i = 0; i < st->cached_count; i++)
         sqlite3_finalize(st->cached[i].stmt);
     sqlite3_close(st->db);
-    sums_forget(st);
+    if (st->sums)
+        st->sums_free(st->sums);
     free(st->path);
     free(st);
 }

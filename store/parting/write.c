@@ -9,8 +9,8 @@
 #include "store/parting/parting.h"
 #include "store/parting/share.h"
 #include "store/parting/task_results.h"
-#include "store/requests/main_place.h"
-#include "store/results/choice.h"
+#include "store/choice/main_place.h"
+#include "store/choice/choice.h"
 
 static int copy_row(struct store *to, const char *insert, sqlite3_stmt *row, struct err *err)
 {

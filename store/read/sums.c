@@ -291,12 +291,6 @@ static int version_of(struct store *st, int64_t *ret, struct err *err)
     return 0;
 }
 
-void sums_forget(struct store *st)
-{
-    sums_free(st->sums);
-    st->sums = NULL;
-}
-
 int sums_read(struct store *st, const struct sums **ret, struct err *err)
 {
     int64_t version = 0;
@@ -313,6 +307,8 @@ int sums_read(struct store *st, const struct sums **ret, struct err *err)
             return rc;
         st->sums->version = version;
         st->sums->changes = sqlite3_total_changes64(st->db);
+        st->sums->undone = st->undone;
+        st->sums_free = sums_free;
     }
     *ret = st->sums;
     return 0;

@@ -31,12 +31,11 @@ struct sums {
     size_t stage_count, job_count;
     uint64_t shown;           /* jobs that have tasks, or walk */
     int64_t version, changes; /* of the catalog, when it was counted */
+    uint64_t undone;
 };
 
 /* *ret is the store's, until the next call that reads or writes. */
 int sums_read(struct store *st, const struct sums **ret, struct err *err);
-/* What was counted does not hold any more: a change was undone. */
-void sums_forget(struct store *st);
 
 const struct sums_stage *sums_of_stage(const struct sums *s, int64_t stage_id); /* never NULL */
 const struct sums_job *sums_of_job(const struct sums *s, int64_t job_id);       /* never NULL */

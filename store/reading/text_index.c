@@ -1,22 +1,9 @@
 #include "store/reading/text_index.h"
 
 /* Segments above this number are of the transaction, and not indexed yet. */
-static int64_t indexed(const struct store *st) { return st->adds ? st->indexed : INT64_MAX; }
-
-int text_index_begin(struct store *st, struct err *err)
+static int64_t indexed(const struct store *st)
 {
-    sqlite3_stmt *stmt = NULL;
-    int rc;
-
-    if (st->adds)
-        return 0;
-    rc = db_first(st, &stmt, err, "SELECT ifnull(max(segment_id), 0) FROM segment", "");
-    if (rc != 1)
-        return rc;
-    st->indexed = sqlite3_column_int64(stmt, 0);
-    st->adds = true;
-    sqlite3_reset(stmt);
-    return 0;
+    return st->before_commit ? st->indexed : INT64_MAX;
 }
 
 #define IS_CURRENT "(SELECT current FROM task t WHERE t.task_id = g.task_id)"
@@ -54,16 +41,27 @@ int text_index_current(struct store *st, int64_t task_id, bool current, struct e
 }
 
 /* Without a join: SQLite would read all tasks for a Bloom filter of it. */
-int text_index_end(struct store *st, struct err *err)
+static int index_new(struct store *st, struct err *err)
 {
-    int rc = 0;
+    return db_run(st, err,
+                  PUT "NOT INDEXED WHERE segment_id > ? AND " IS_CURRENT " ORDER BY segment_id",
+                  "i", st->indexed);
+}
 
-    if (st->adds)
-        rc = db_run(st, err,
-                    PUT "NOT INDEXED WHERE segment_id > ? AND " IS_CURRENT " ORDER BY segment_id",
-                    "i", st->indexed);
-    st->adds = false;
-    return rc;
+int text_index_begin(struct store *st, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc;
+
+    if (st->before_commit)
+        return 0;
+    rc = db_first(st, &stmt, err, "SELECT ifnull(max(segment_id), 0) FROM segment", "");
+    if (rc != 1)
+        return rc;
+    st->indexed = sqlite3_column_int64(stmt, 0);
+    st->before_commit = index_new;
+    sqlite3_reset(stmt);
+    return 0;
 }
 
 int store_index_texts(struct store *st, struct err *err)

@@ -8,7 +8,7 @@
 
 #include "store/db.h"
 
-/* Segments will be added. */
+/* Segments will be added: they are indexed before the commit. */
 int text_index_begin(struct store *st, struct err *err);
 /* Before the segment's text changes, or it goes; and behind the change. */
 int text_index_take(struct store *st, int64_t segment_id, struct err *err);
@@ -17,7 +17,5 @@ int text_index_put(struct store *st, int64_t segment_id, struct err *err);
 int text_index_take_task(struct store *st, int64_t task_id, struct err *err);
 /* The task became current, or is not any more; task.current says which already. */
 int text_index_current(struct store *st, int64_t task_id, bool current, struct err *err);
-/* Before a transaction is committed: indexes what was added. */
-int text_index_end(struct store *st, struct err *err);
 
 #endif

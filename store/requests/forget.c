@@ -12,8 +12,8 @@
 #include "store/reading/text_index.h"
 #include "store/register/register.h"
 #include "store/requests/request_apply.h"
-#include "store/results/choice.h"
-#include "store/results/found.h"
+#include "store/choice/choice.h"
+#include "store/choice/drop.h"
 #include "store/results/naming.h"
 #include "store/vectors/vectors.h"
 
@@ -197,7 +197,7 @@ static int remove_task(struct request_work *w, int64_t media_id, int64_t task_id
     if (rc == 0)
         rc = db_run(st, err, "DELETE FROM segment WHERE task_id = ?", "i", task_id);
     if (rc == 0)
-        rc = found_drop(st, task_id, err);
+        rc = drop_found(st, task_id, err);
     if (rc == 0)
         rc = register_drop(st, task_id, err);
     if (rc == 0)

@@ -11,9 +11,6 @@
 int found_check(const struct store_shard_result *r, struct err *err);
 /* Within db_enter / db_leave, behind the shard's row. */
 int found_put(struct store *st, const struct store_shard_result *r, struct err *err);
-/* Deletes a task's shards and what was found with them; segments must have gone before, speakers
- * stay. */
-int found_drop(struct store *st, int64_t task_id, struct err *err);
 /* Is every value a finite number? */
 bool found_finite(const float *values, size_t n);
 

@@ -6,7 +6,7 @@
 #include "base/list.h"
 #include "store/reading/heard.h"
 #include "store/register/register.h"
-#include "store/results/found.h"
+#include "store/choice/drop.h"
 
 /* Speakers of a diarization: the time that each shares with each is kept in a table. No recording
  * in which more are told apart has names that somebody could miss. */
@@ -369,7 +369,7 @@ int naming_drop_shards(struct store *st, int64_t task_id, struct err *err)
 
     if (rc == 0 && !said)
         rc = register_drop(st, task_id, err);
-    return rc < 0 ? rc : found_drop(st, task_id, err);
+    return rc < 0 ? rc : drop_found(st, task_id, err);
 }
 
 int naming_set(struct store *st, int64_t speaker_id, const char *name, struct err *err)

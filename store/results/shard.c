@@ -6,7 +6,7 @@
 #include "store/register/voices.h"
 #include "store/facts/result.h"
 #include "store/results/channels.h"
-#include "store/results/choice.h"
+#include "store/choice/choice.h"
 #include "store/results/found.h"
 #include "store/results/texts.h"
 #include "store/results/complete.h"

@@ -1,12 +1,12 @@
-#include "store/results/choice.h"
+#include "store/choice/choice.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/list.h"
+#include "store/choice/drop.h"
 #include "store/reading/publish.h"
 #include "store/reading/text_index.h"
-#include "store/results/found.h"
 
 /* ---------------------------------------------------------------------------------- decided */
 
@@ -266,7 +266,7 @@ int choice_undone(struct store *st, int64_t media_id, int64_t task_id, struct er
     while (db_rows_next(&rows)) {
         int64_t made = sqlite3_column_int64(rows.stmt, 0);
 
-        rows.rc = found_drop(st, made, err);
+        rows.rc = drop_found(st, made, err);
         if (rows.rc == 0)
             rows.rc = db_run(st, err,
                              "UPDATE task SET state = 'pending', settled_at = NULL "

@@ -1,6 +1,6 @@
-#include "store/requests/main_place.h"
+#include "store/choice/main_place.h"
 
-#include "store/results/choice.h"
+#include "store/choice/choice.h"
 
 struct stand {
     bool absent, replaced;

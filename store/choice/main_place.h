@@ -1,4 +1,4 @@
-/* store/requests/main_place.h - a recording's main place, and how many are present.
+/* store/choice/main_place.h - a recording's main place, and how many are present.
  *
  * What is present comes before what is not, a file before a member of an archive, then the oldest.
  * Where the main one goes, one in its folder comes before others; where none is present, the one
@@ -6,8 +6,8 @@
  * one whose places all hold something else now is replaced: nothing is wanted of it any more.
  *
  * Internal to store/; within db_enter / db_leave. */
-#ifndef NIGHTSHIFT_STORE_REQUESTS_MAIN_PLACE_H
-#define NIGHTSHIFT_STORE_REQUESTS_MAIN_PLACE_H
+#ifndef NIGHTSHIFT_STORE_CHOICE_MAIN_PLACE_H
+#define NIGHTSHIFT_STORE_CHOICE_MAIN_PLACE_H
 
 #include "store/db.h"
 

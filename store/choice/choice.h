@@ -1,4 +1,4 @@
-/* store/results/choice.h - which of a recording's tasks are wanted, and which results are current.
+/* store/choice/choice.h - which of a recording's tasks are wanted, and which results are current.
  *
  * Of each kind of stage one task is wanted: the one that was asked for last. Of each kind one
  * task's results are current: those that somebody pinned, else what is done, else what was begun;
@@ -6,8 +6,8 @@
  * are done, is not wanted where they are not, and its own results go when they are undone.
  *
  * Internal to store/; within db_enter / db_leave. */
-#ifndef NIGHTSHIFT_STORE_RESULTS_CHOICE_H
-#define NIGHTSHIFT_STORE_RESULTS_CHOICE_H
+#ifndef NIGHTSHIFT_STORE_CHOICE_CHOICE_H
+#define NIGHTSHIFT_STORE_CHOICE_CHOICE_H
 
 #include "store/db.h"
 
