@@ -299,8 +299,11 @@ int sums_read(struct store *st, const struct sums **ret, struct err *err)
     if (rc < 0)
         return rc;
     if (st->sums &&
-        (st->sums->version != version || st->sums->changes != sqlite3_total_changes64(st->db)))
-        sums_forget(st);
+        (st->sums->version != version || st->sums->changes != sqlite3_total_changes64(st->db) ||
+         st->sums->undone != st->undone)) {
+        sums_free(st->sums);
+        st->sums = NULL;
+    }
     if (!st->sums) {
         rc = count(st, &st->sums, err);
         if (rc < 0)
