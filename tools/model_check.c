@@ -10,6 +10,7 @@
 #include "workers/models/silero/silero.h"
 #include "workers/models/silero/silero_weights.h"
 #include "workers/models/files/weights.h"
+#include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
@@ -76,7 +77,7 @@ static int check_whisper(struct model_check *c, struct err *err)
     int rc = model_dir_hash(c->path, c->hash, err);
 
     if (rc == 0)
-        rc = vocabulary_load(c->path, &v, err);
+        rc = whisper_vocabulary(c->path, &v, err);
     if (rc == 0)
         rc = backend_open_host(0, &be, err);
     if (rc == 0)

@@ -243,7 +243,7 @@ static void find_whisper(const struct plan *p, struct plan_stage *s)
         struct err unknown = {0};
 
         (void)whisper_preset(name, c, &unknown);
-    } else if (plan_model_read(s->dir, c, &s->no_model) != 0) {
+    } else if (whisper_read_sizes(s->dir, c, &s->no_model) != 0) {
         memset(c, 0, sizeof(*c));
     } else if (!s->size.hash[0] && p->tuning_count) {
         char hash[MODEL_HASH_LEN];

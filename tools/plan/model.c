@@ -1,31 +1,8 @@
 /* What a Whisper model takes and does, from its dimensions alone. */
 #include "gpu/backend.h"
 #include "tools/plan/plan.h"
-#include "workers/models/files/weight_layout.h"
-#include "workers/models/files/weights.h"
-#include "workers/models/whisper/whisper_net.h"
+#include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/text/tokenizer/vocabulary.h"
-
-/* OpenAI's checkpoints say their dimensions themselves. */
-static int read_checkpoint(const char *dir, struct whisper_config *c, struct err *err)
-{
-    struct weights *w = NULL;
-    int rc = weights_open(dir, &w, err);
-
-    if (rc != 0)
-        return rc;
-    rc = weights_openai(w)
-             ? whisper_openai_config(weights_openai(w), c, err)
-             : err_set(err, ERR_MODEL, "its files changed while they were read: try again");
-    weights_close(w);
-    return rc;
-}
-
-int plan_model_read(const char *dir, struct whisper_config *c, struct err *err)
-{
-    return weight_layout_is_openai(dir) ? read_checkpoint(dir, c, err)
-                                        : whisper_read_config(dir, c, err);
-}
 
 static uint64_t bytes_of(const void *arg, const struct device *d, enum precision p, uint32_t slots,
                          uint32_t windows)
@@ -44,7 +21,7 @@ static void read_shape(struct plan_model *m, const char *dir)
     struct err err = {0};
 
     if (dir && m->params.word_timestamps)
-        (void)vocabulary_load(dir, &vocab, &err);
+        (void)whisper_vocabulary(dir, &vocab, &err);
     m->footprint = (struct footprint){.config = &m->config, .voice = m->params.vad_model[0] != 0};
     transcribe_shape(&m->params, &m->config, vocab, &m->footprint.shape);
     transcribe_decoding(&m->params, m->decoding);

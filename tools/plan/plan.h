@@ -34,9 +34,6 @@ struct plan_model { /* what placement needs to know of a Whisper model */
     struct footprint footprint;
     struct placement_model placement; /* points into this: do not move it while it is used */
 };
-/* From config.json of a model's directory, or from the dims of OpenAI's checkpoint: nothing else is
- * read. ERR_MODEL, or the system's codes. */
-int plan_model_read(const char *dir, struct whisper_config *ret, struct err *err);
 /* Fills m->placement from m->config, m->hash and m->params. name is borrowed; dir: the model's,
  * NULL where it is not here. */
 void plan_model_ready(struct plan_model *m, const char *name, const char *dir);

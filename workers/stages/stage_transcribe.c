@@ -5,10 +5,8 @@
 
 #include "gpu/backend.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/files/weight_layout.h"
-#include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper.h"
-#include "workers/models/whisper/whisper_net.h"
+#include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/stages/drill.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
@@ -44,7 +42,7 @@ static void *read_vocabulary(void *arg)
 {
     struct reading *r = arg;
 
-    vocabulary_load(r->dir, &r->vocab, &r->err);
+    whisper_vocabulary(r->dir, &r->vocab, &r->err);
     return NULL;
 }
 
@@ -185,24 +183,6 @@ static uint64_t transcription_footprint(const void *self, const struct backend *
                            transcription_windows(t));
 }
 
-/* OpenAI's checkpoints say their dimensions themselves. */
-static int read_config(const char *dir, struct whisper_config *ret, struct err *err)
-{
-    struct weights *w = NULL;
-    int rc;
-
-    if (!weight_layout_is_openai(dir))
-        return whisper_read_config(dir, ret, err);
-    rc = weights_open(dir, &w, err);
-    if (rc != 0)
-        return rc;
-    rc = weights_openai(w)
-             ? whisper_openai_config(weights_openai(w), ret, err)
-             : err_set(err, ERR_MODEL, "its files changed while they were read: try again");
-    weights_close(w);
-    return rc;
-}
-
 /* Without the vocabulary: of a model that names no heads for the words' times. */
 static int transcription_predict(const struct stage_setup *setup, bool gpu, uint64_t *ret,
                                  struct err *err)
@@ -215,7 +195,7 @@ static int transcription_predict(const struct stage_setup *setup, bool gpu, uint
     int rc = transcribe_params_from_json(setup->params, &params, err);
 
     if (rc == 0)
-        rc = read_config(setup->dir, &config, err);
+        rc = whisper_read_sizes(setup->dir, &config, err);
     if (rc != 0)
         return rc;
     transcribe_shape(&params, &config, NULL, &f.shape);

@@ -10,87 +10,16 @@
 
 #include "gpu/backend.h"
 #include "tests/common/files.h"
+#include "tests/unit/models/nano_answer.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/files/weight_layout.h"
+#include "workers/models/files/weight_names.h"
 #include "workers/models/files/weights.h"
-#include "workers/models/whisper/whisper.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
-#define STEPS 24
 #define MADE "checkpoints"
 
 /* ---- the same model from every layout */
-
-struct answer {
-    struct whisper_config config;
-    int32_t tokens[STEPS];
-    float logits[4096]; /* of the last step */
-};
-
-static int32_t best_of(const float *v, uint32_t n)
-{
-    uint32_t best = 0;
-
-    for (uint32_t i = 1; i < n; i++)
-        if (v[i] > v[best])
-            best = i;
-    return (int32_t)best;
-}
-
-/* The samples of a short recording of speech: 16 kHz, mono, 16 bits. */
-static float *read_speech(size_t *n)
-{
-    static uint8_t bytes[2 * WHISPER_WINDOW_SAMPLES];
-    FILE *f = fopen(test_source_path("tests/samples/01_en_short.wav"), "rb");
-    const uint8_t *data;
-    int16_t sample;
-    size_t len;
-    float *pcm;
-
-    assert_non_null(f);
-    len = fread(bytes, 1, sizeof(bytes), f);
-    fclose(f);
-    data = memmem(bytes, len, "data", 4);
-    assert_non_null(data);
-    data += 8;
-    *n = (len - (size_t)(data - bytes)) / 2;
-    pcm = malloc(*n * sizeof(*pcm));
-    assert_non_null(pcm);
-    for (size_t i = 0; i < *n; i++) {
-        memcpy(&sample, data + 2 * i, 2);
-        pcm[i] = (float)sample / 32768.0f;
-    }
-    return pcm;
-}
-
-/* Greedy tokens of the recording behind <|startoftranscript|><|en|><|transcribe|><|notimestamps|>.
- */
-static void decode(const char *dir, struct backend *be, struct answer *ret)
-{
-    static const int32_t prompt[] = {641, 642, 645, 649};
-    struct whisper_session *s = NULL;
-    struct whisper_window window = {0};
-    struct whisper *w = NULL;
-    struct err e = {0};
-    float *pcm = read_speech(&window.n);
-
-    window.pcm = pcm;
-    assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
-    ret->config = *whisper_config(w);
-    assert_true(ret->config.vocab_size <= 4096);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e), e);
-    assert_ok(whisper_encode(s, &window, 1, &e), e);
-    for (uint32_t i = 0; i < 3 + STEPS; i++) {
-        struct whisper_row row = {0, 0, i, i < 4 ? prompt[i] : ret->tokens[i - 4]};
-
-        assert_ok(whisper_step(s, &row, 1, ret->logits, &e), e);
-        if (i >= 3)
-            ret->tokens[i - 3] = best_of(ret->logits, ret->config.vocab_size);
-    }
-    whisper_session_free(s);
-    whisper_free(w);
-    free(pcm);
-}
 
 TEST(same_from_every_layout)
 {
@@ -102,14 +31,14 @@ TEST(same_from_every_layout)
 
     assert_ok(backend_open_host(1, &be, &e), e);
     snprintf(nano, sizeof(nano), "%s", test_source_path("workers/models/whisper-nano"));
-    decode(nano, be, &want);
+    nano_answer(nano, be, &want);
     assert_int_not_equal(want.tokens[0], want.tokens[1]); /* words, not one token for ever */
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         char dir[64];
 
         snprintf(dir, sizeof(dir), MADE "/%s", layouts[i]);
         memset(&got, 0, sizeof(got));
-        decode(dir, be, &got);
+        nano_answer(dir, be, &got);
         print_message("  %s: tokens %d %d %d ...\n", layouts[i], got.tokens[0], got.tokens[1],
                       got.tokens[2]);
         assert_memory_equal(&got.config, &want.config, sizeof(want.config));
@@ -439,15 +368,18 @@ TEST(names_of_openai)
         {"model.decoder.layers.3.unknown.weight", ""}, /* none */
         {"proj_out.weight", ""},
     };
-    char out[200];
+    struct weight_alias out;
+    char endless[400];
 
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        bool known = weights_openai_name(pairs[i][0], out, sizeof(out));
+        bool known = weight_name_openai(pairs[i][0], &out);
 
         assert_int_equal(known, pairs[i][1][0] != 0);
-        assert_string_equal(known ? out : "", pairs[i][1]);
+        assert_string_equal(known ? out.name : "", pairs[i][1]);
     }
-    assert_false(weights_openai_name("model.encoder.conv1.weight", out, 20));
+    snprintf(endless, sizeof(endless), "model.encoder.conv1.%0300d", 0);
+    assert_false(weight_name_openai(endless, &out));
+    assert_false(weight_name_ct2(endless, &out));
 }
 
 TEST_MAIN(NULL, NULL)

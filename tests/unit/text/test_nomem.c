@@ -83,8 +83,10 @@ static int parse_vocabulary(void *arg, struct err *err)
         "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}}";
     /* clang-format on */
     static const char generation[] = "{\"suppress_tokens\":[1],\"alignment_heads\":[[0,0]]}";
-    struct vocabulary_source s = {
-        tokenizer, generation, NULL, sizeof(tokenizer) - 1, sizeof(generation) - 1, 0};
+    struct vocabulary_source s = {.tokenizer = tokenizer,
+                                  .generation = generation,
+                                  .tokenizer_len = sizeof(tokenizer) - 1,
+                                  .generation_len = sizeof(generation) - 1};
     struct vocabulary *v = NULL;
     int rc = vocabulary_parse(&s, &v, err);
 
@@ -94,6 +96,41 @@ static int parse_vocabulary(void *arg, struct err *err)
         rc = use_vocabulary(v, err);
     vocabulary_free(v);
     return rc;
+}
+
+/* The same from a list. */
+static int parse_tokens(void *arg, struct err *err)
+{
+    static const struct vocabulary_token tokens[] = {
+        {"a", 1},
+        {"b", 1},
+        {"ab", 2},
+        {"<|endoftext|>", 13},
+        {"<|startoftranscript|>", 21},
+        {"<|en|>", 6},
+        {"<|transcribe|>", 14},
+        {"<|notimestamps|>", 16},
+    };
+    const struct vocabulary_source s = {.tokens = tokens,
+                                        .token_count = sizeof(tokens) / sizeof(tokens[0]),
+                                        .text_count = 3,
+                                        .spelled = arg};
+    struct vocabulary *v = NULL;
+    int rc = vocabulary_parse(&s, &v, err);
+
+    assert_true(rc == 0 || !v);
+    if (rc == 0)
+        rc = use_vocabulary(v, err);
+    vocabulary_free(v);
+    return rc;
+}
+
+TEST(list_of_tokens)
+{
+    static char spelled[] = "spelled";
+
+    assert_true(nomem_each(parse_tokens, NULL) > 20);
+    assert_true(nomem_each(parse_tokens, spelled) > 20);
 }
 
 TEST(vocabulary) { assert_true(nomem_each(parse_vocabulary, NULL) > 20); }

@@ -205,12 +205,12 @@ TEST(test_words)
 
 static struct vocabulary *parse(const char *tokenizer, const char *generation, const char *config)
 {
-    struct vocabulary_source s = {tokenizer,
-                                  generation,
-                                  config,
-                                  strlen(tokenizer),
-                                  generation ? strlen(generation) : 0,
-                                  config ? strlen(config) : 0};
+    struct vocabulary_source s = {.tokenizer = tokenizer,
+                                  .generation = generation,
+                                  .config = config,
+                                  .tokenizer_len = strlen(tokenizer),
+                                  .generation_len = generation ? strlen(generation) : 0,
+                                  .config_len = config ? strlen(config) : 0};
     struct vocabulary *v = NULL;
     struct err e;
 

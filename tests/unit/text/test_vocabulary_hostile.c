@@ -16,12 +16,12 @@
 static int parse(const char *tokenizer, size_t len, const char *generation, const char *config,
                  struct err *e)
 {
-    struct vocabulary_source s = {tokenizer,
-                                  generation,
-                                  config,
-                                  len,
-                                  generation ? strlen(generation) : 0,
-                                  config ? strlen(config) : 0};
+    struct vocabulary_source s = {.tokenizer = tokenizer,
+                                  .generation = generation,
+                                  .config = config,
+                                  .tokenizer_len = len,
+                                  .generation_len = generation ? strlen(generation) : 0,
+                                  .config_len = config ? strlen(config) : 0};
     struct vocabulary *v = NULL;
     int rc = vocabulary_parse(&s, &v, e);
 

@@ -8,6 +8,7 @@
 #include "workers/audio/speech.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/files/weights.h"
+#include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/stages/transcribe/decode/prompt.h"
 #include "workers/text/tokenizer/vocabulary.h"
 #include "workers/stages/stage_kind.h"
@@ -134,7 +135,7 @@ static int check_model(const char *dir, struct transcribe_params *p, bool *engli
     struct vocabulary *v = NULL;
     struct weights *weights = NULL;
     uint64_t positions = 0;
-    int rc = vocabulary_load(dir, &v, err);
+    int rc = whisper_vocabulary(dir, &v, err);
 
     if (rc == 0)
         rc = check_language(v, p, err);

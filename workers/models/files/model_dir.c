@@ -138,7 +138,8 @@ static bool has_networks(const char *dir)
 /* A folder that is a model, or was meant to be one. */
 static bool is_model(const char *dir)
 {
-    return has_config(dir) || has_networks(dir) || weight_layout_is_openai(dir);
+    return has_config(dir) || has_networks(dir) ||
+           weight_layout_format(dir) == WEIGHT_FORMAT_OPENAI;
 }
 
 static bool is_checkpoint_file(const char *path)

@@ -27,9 +27,9 @@ int model_dir_find_file(const char *name, const char *file, bool here, char **re
 /* XXH3-128 over names, sizes and bytes of the files that decide results (config.json,
  * generation_config.json, preprocessor_config.json, tokenizer.json, of a sentence encoder also
  * modules.json, 1_Pooling/config.json, sentence_bert_config.json and
- * config_sentence_transformers.json, and the weights in whichever layout they are:
- * weight_layout.h), hex. Reads the whole weights: about a second per 3 GB. Also
- * checks that the files are there: ERR_MODEL. */
+ * config_sentence_transformers.json, of CTranslate2's the lists of tokens, and the weights in
+ * whichever layout they are: weight_layout.h), hex. Reads the whole weights: about a second per 3
+ * GB. Also checks that the files are there: ERR_MODEL. */
 int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err);
 
 /* The same of other files, in this order; with `weights` those of weight_layout.h after them. An

@@ -90,28 +90,54 @@ static int hash_weights(struct hasher *h)
     return rc;
 }
 
+/* What a checkpoint of OpenAI's and a folder of CTranslate2's may do without. */
+static bool may_lack(enum weight_format format, const char *name)
+{
+    return (format == WEIGHT_FORMAT_OPENAI && strcmp(name, "config.json") == 0) ||
+           (format == WEIGHT_FORMAT_CT2 && strcmp(name, "tokenizer.json") == 0);
+}
+
+static int not_there(const struct hasher *h, enum weight_format format, const char *name)
+{
+    if (format == WEIGHT_FORMAT_OPENAI)
+        return err_set(h->err, ERR_MODEL,
+                       "%s holds a checkpoint of OpenAI's but no %s, which such a checkpoint "
+                       "lacks: it must lie beside it, from the same model's Hugging Face "
+                       "folder (openai/whisper-...)",
+                       h->dir, name);
+    return err_set(h->err, ERR_MODEL, "%s has no %s; fetch the model's files again", h->dir, name);
+}
+
+/* The lists of tokens that CTranslate2's folders have, and which others may hold unread. */
+static int hash_lists(struct hasher *h)
+{
+    static const char *const names[] = {"vocabulary.json", "vocabulary.txt"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        int rc = hash_file(h, names[i]);
+
+        if (rc && rc != ERR_MISSING)
+            return rc;
+    }
+    return 0;
+}
+
 static int hash_all(struct hasher *h, const struct model_file *files, size_t n, bool weights)
 {
-    bool openai = weights && weight_layout_is_openai(h->dir);
+    enum weight_format format = weights ? weight_layout_format(h->dir) : WEIGHT_FORMAT_NONE;
+    int rc = 0;
 
     for (size_t i = 0; i < n; i++) {
-        int rc = hash_file(h, files[i].name);
-        if (rc == ERR_MISSING &&
-            (files[i].optional || (openai && strcmp(files[i].name, "config.json") == 0)))
+        rc = hash_file(h, files[i].name);
+        if (rc == ERR_MISSING && (files[i].optional || may_lack(format, files[i].name)))
             continue;
-        if (rc == ERR_MISSING && openai)
-            return err_set(h->err, ERR_MODEL,
-                           "%s holds a checkpoint of OpenAI's but no %s, which such a checkpoint "
-                           "lacks: it must lie beside it, from the same model's Hugging Face "
-                           "folder (openai/whisper-...)",
-                           h->dir, files[i].name);
         if (rc == ERR_MISSING)
-            return err_set(h->err, ERR_MODEL, "%s has no %s; fetch the model's files again", h->dir,
-                           files[i].name);
+            return not_there(h, format, files[i].name);
         if (rc)
             return rc;
     }
-    return weights ? hash_weights(h) : 0;
+    rc = format == WEIGHT_FORMAT_CT2 ? hash_lists(h) : 0;
+    return rc == 0 && weights ? hash_weights(h) : rc;
 }
 
 /* A file that is not there, or not for us, makes the model one that cannot be used. */

@@ -1,6 +1,6 @@
 #include "workers/models/files/weight.h"
 
-#include <stdbool.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -31,7 +31,17 @@ static bool is_contiguous(const struct weight *w)
 
 static size_t size_of(enum weight_type type)
 {
-    return type == WEIGHT_F64 ? 8 : type == WEIGHT_F32 ? 4 : 2;
+    return type == WEIGHT_F64 ? 8 : type == WEIGHT_F32 ? 4 : type == WEIGHT_I8 ? 1 : 2;
+}
+
+void weight_rows(const struct weight *w, uint64_t first, uint64_t n, struct weight *ret)
+{
+    *ret = *w;
+    ret->dim[0] = n;
+    ret->count = w->dim[0] ? w->count / w->dim[0] * n : 0;
+    ret->data = (const uint8_t *)w->data + (size_t)(first * w->stride[0]) * size_of(w->type);
+    if (w->scale_rows)
+        ret->scale = (const uint8_t *)w->scale + (size_t)first * size_of(w->scale_type);
 }
 
 /* n elements, `stride` apart. */
@@ -89,6 +99,28 @@ static void gather(const struct weight *w, float *out)
     }
 }
 
+/* Rows of integers, each divided by its scale. */
+static int read_scaled(const struct weight *w, float *out, struct err *err)
+{
+    uint64_t rows = w->scale_rows ? w->dim[0] : 1, run = w->count / rows;
+    const uint8_t *p = w->data, *scales = w->scale;
+    int16_t wide;
+    float scale;
+
+    for (uint64_t r = 0; r < rows; r++) {
+        read_run(w->scale_type, scales + r * size_of(w->scale_type), 1, 1, &scale);
+        if (!isfinite(scale) || scale == 0.0f)
+            return err_set(err, ERR_MODEL, "tensor '%.200s' has a scale that is no scale", w->name);
+        for (uint64_t i = 0; i < run; i++, p += size_of(w->type)) {
+            wide = (int8_t)*p;
+            if (w->type == WEIGHT_I16)
+                memcpy(&wide, p, 2);
+            *out++ = (float)wide / scale;
+        }
+    }
+    return 0;
+}
+
 int weight_read(const struct weight *w, float *out, struct err *err)
 {
     if (w->type == WEIGHT_OTHER)
@@ -96,6 +128,8 @@ int weight_read(const struct weight *w, float *out, struct err *err)
                        w->name, w->type_name);
     if (w->count == 0)
         return 0;
+    if (w->scale)
+        return read_scaled(w, out, err);
     if (is_contiguous(w))
         read_run(w->type, w->data, 1, w->count, out);
     else

@@ -4,13 +4,22 @@
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
 #define WEIGHT_MAX_RANK 8
 
-enum weight_type { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, WEIGHT_F64, WEIGHT_OTHER };
+enum weight_type {
+    WEIGHT_F32,
+    WEIGHT_F16,
+    WEIGHT_BF16,
+    WEIGHT_F64,
+    WEIGHT_I8, /* integers to be divided by a scale */
+    WEIGHT_I16,
+    WEIGHT_OTHER, /* not read here */
+};
 
 struct weight {
     const char *name; /* as the file has it */
@@ -21,13 +30,22 @@ struct weight {
     uint64_t stride[WEIGHT_MAX_RANK]; /* elements from one index to the next */
     uint64_t count;                   /* elements: the product of dim */
     const void *data;                 /* the first element; not aligned */
+    /* Of I8 and I16, which lie in order: F32, F16 or BF16, not aligned; one for each index of the
+     * first dimension, or one for all. */
+    const void *scale;
+    enum weight_type scale_type;
+    bool scale_rows;
 };
 
 /* The strides of a tensor whose elements lie in order, last dimension first. */
 void weight_set_contiguous(struct weight *w);
 
+/* The part of `n` indices of the first dimension from `first` on, which are there. */
+void weight_rows(const struct weight *w, uint64_t first, uint64_t n, struct weight *ret);
+
 /* All `count` values in order as float32, gathered where the tensor is a view of another (a
- * transposed one, say). ERR_MODEL when they are no floating-point numbers. */
+ * transposed one, say). ERR_MODEL when they are no floating-point numbers, or integers
+ * with a scale that is none. */
 int weight_read(const struct weight *w, float *out, struct err *err);
 
 #endif

@@ -263,10 +263,11 @@ static int openai(const char *dir, struct weight_layout *ret, struct err *err)
                      "its own",
                      dir, n, names[0]->d_name, names[1]->d_name);
     else
-        rc = err_set(err, ERR_MISSING,
-                     "%.300s has no model.safetensors, pytorch_model.bin or .pt checkpoint; fetch "
-                     "the model's files again",
-                     dir);
+        rc = err_set(
+            err, ERR_MISSING,
+            "%.300s has no model.safetensors, pytorch_model.bin, model.bin or .pt checkpoint; "
+            "fetch the model's files again",
+            dir);
     if (rc != 0)
         utf8_display_err(err);
     for (int i = 0; i < n; i++)
@@ -275,36 +276,47 @@ static int openai(const char *dir, struct weight_layout *ret, struct err *err)
     return rc;
 }
 
+/* In the order in which they are looked for; an OpenAI checkpoint, of any name, comes last. */
+static const struct {
+    const char *name;
+    enum weight_format format;
+    bool index;
+} known[] = {
+    {"model.safetensors", WEIGHT_FORMAT_SAFETENSORS, false},
+    {safetensors_index, WEIGHT_FORMAT_SAFETENSORS, true},
+    {"pytorch_model.bin", WEIGHT_FORMAT_TORCH, false},
+    {torch_index, WEIGHT_FORMAT_TORCH, true},
+    {"model.bin", WEIGHT_FORMAT_CT2, false},
+};
+
+#define KNOWN (sizeof(known) / sizeof(known[0]))
+
 int weight_layout_find(const char *dir, struct weight_layout *ret, struct err *err)
 {
-    if (exists(dir, "model.safetensors"))
-        return single(WEIGHT_FORMAT_SAFETENSORS, "model.safetensors", ret, err);
-    if (exists(dir, safetensors_index))
-        return sharded(dir, WEIGHT_FORMAT_SAFETENSORS, safetensors_index, ret, err);
-    if (exists(dir, "pytorch_model.bin"))
-        return single(WEIGHT_FORMAT_TORCH, "pytorch_model.bin", ret, err);
-    if (exists(dir, torch_index))
-        return sharded(dir, WEIGHT_FORMAT_TORCH, torch_index, ret, err);
+    for (size_t i = 0; i < KNOWN; i++)
+        if (exists(dir, known[i].name))
+            return known[i].index ? sharded(dir, known[i].format, known[i].name, ret, err)
+                                  : single(known[i].format, known[i].name, ret, err);
     return openai(dir, ret, err);
 }
 
-/* By names alone, as weight_layout_find: it may not fail, so it allocates nothing of its own. */
-bool weight_layout_is_openai(const char *dir)
+/* It may not fail, so it allocates nothing of its own. */
+enum weight_format weight_layout_format(const char *dir)
 {
-    static const char *const others[] = {"model.safetensors", safetensors_index,
-                                         "pytorch_model.bin", torch_index};
     struct dirent **names = NULL;
     int n;
 
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (exists(dir, others[i]))
-            return false;
+    for (size_t i = 0; i < KNOWN; i++)
+        if (exists(dir, known[i].name))
+            return known[i].format;
     n = scandir(dir, &names, is_checkpoint, NULL);
     for (int i = 0; i < n; i++)
         free(names[i]);
     free(names);
-    return n == 1;
+    return n == 1 ? WEIGHT_FORMAT_OPENAI : WEIGHT_FORMAT_NONE;
 }
+
+bool weight_format_has_sizes(enum weight_format format) { return format >= WEIGHT_FORMAT_CT2; }
 
 void weight_layout_free(struct weight_layout *l)
 {

@@ -5,6 +5,7 @@
  *   model.safetensors.index.json and the shards (model-00001-of-00003.safetensors ...) it names
  *   pytorch_model.bin
  *   pytorch_model.bin.index.json and its shards
+ *   model.bin: CTranslate2's
  *   NAME.pt, the only file of such a name: OpenAI's own checkpoint
  * Only names are looked at here; of the weights themselves nothing is read. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_LAYOUT_H
@@ -20,7 +21,13 @@
 #define WEIGHT_INDEX_MAX_TENSORS 100000
 #define WEIGHT_INDEX_MAX_FILES 1000
 
-enum weight_format { WEIGHT_FORMAT_SAFETENSORS, WEIGHT_FORMAT_TORCH, WEIGHT_FORMAT_OPENAI };
+enum weight_format {
+    WEIGHT_FORMAT_NONE,
+    WEIGHT_FORMAT_SAFETENSORS,
+    WEIGHT_FORMAT_TORCH,
+    WEIGHT_FORMAT_CT2,
+    WEIGHT_FORMAT_OPENAI,
+};
 
 struct weight_place {
     const char *tensor;
@@ -49,7 +56,9 @@ void weight_layout_free(struct weight_layout *l);
 /* The place of a tensor in an index; NULL when it names none. */
 const struct weight_place *weight_layout_place(const struct weight_layout *l, const char *tensor);
 
-/* Whether a folder's weights are an OpenAI checkpoint, which needs no config.json. */
-bool weight_layout_is_openai(const char *dir);
+/* The format that weight_layout_find would find, by names alone; NONE: it would find none. */
+enum weight_format weight_layout_format(const char *dir);
+/* Whether weights of this format say the sizes of a Whisper network themselves. */
+bool weight_format_has_sizes(enum weight_format format);
 
 #endif

@@ -9,16 +9,15 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "gpu/safetensors.h"
 #include "workers/models/files/checkpoint.h"
+#include "workers/models/files/ct2_whisper.h"
 #include "workers/models/files/weight_layout.h"
+#include "workers/models/files/weight_names.h"
+#include "workers/models/files/weight_reader.h"
 
-_Static_assert(SAFETENSORS_MAX_RANK == WEIGHT_MAX_RANK, "a safetensor's shape fits a weight");
-
-/* One file: one of the two. */
 struct weight_file {
-    struct safetensors *st;
-    struct checkpoint *ck;
+    const struct weight_reader *reader;
+    void *of; /* the reader's; NULL: not open */
 };
 
 struct weights {
@@ -29,47 +28,9 @@ struct weights {
 
 /* ---- one file */
 
-static void of_safetensor(const struct safetensor *t, struct weight *ret)
-{
-    static const enum weight_type types[] = {
-        [SAFETENSOR_F32] = WEIGHT_F32,
-        [SAFETENSOR_F16] = WEIGHT_F16,
-        [SAFETENSOR_BF16] = WEIGHT_BF16,
-        [SAFETENSOR_OTHER] = WEIGHT_OTHER,
-    };
-
-    *ret = (struct weight){.name = t->name,
-                           .type = types[t->type],
-                           .type_name = t->type_name,
-                           .rank = t->rank,
-                           .count = t->count,
-                           .data = t->data};
-    if (t->type == SAFETENSOR_OTHER && strcmp(t->type_name, "F64") == 0)
-        ret->type = WEIGHT_F64;
-    memcpy(ret->dim, t->dim, sizeof(ret->dim));
-    weight_set_contiguous(ret);
-}
-
-static size_t file_count(const struct weight_file *f)
-{
-    return f->st ? safetensors_count(f->st) : checkpoint_count(f->ck);
-}
-
-static const char *file_name_at(const struct weight_file *f, size_t i)
-{
-    return f->st ? safetensors_at(f->st, i)->name : checkpoint_at(f->ck, i)->name;
-}
-
 static bool file_find(const struct weight_file *f, const char *name, struct weight *ret)
 {
-    const struct safetensor *t = f->st ? safetensors_find(f->st, name) : NULL;
-    const struct weight *w = f->ck ? checkpoint_find(f->ck, name) : NULL;
-
-    if (t)
-        of_safetensor(t, ret);
-    else if (w)
-        *ret = *w;
-    return t || w;
+    return f->reader->find(f->of, name, ret);
 }
 
 static int file_open(struct weights *w, const char *dir, uint32_t i, struct err *err)
@@ -78,9 +39,8 @@ static int file_open(struct weights *w, const char *dir, uint32_t i, struct err 
 
     if (snprintf(path, sizeof(path), "%s/%s", dir, w->layout.file[i]) >= (int)sizeof(path))
         return err_set(err, ERR_MODEL, "the model's path is too long");
-    if (w->layout.format == WEIGHT_FORMAT_SAFETENSORS)
-        return safetensors_open(path, &w->file[i].st, err);
-    return checkpoint_open(path, &w->file[i].ck, err);
+    w->file[i].reader = weight_reader(w->layout.format);
+    return w->file[i].reader->open(path, &w->file[i].of, err);
 }
 
 /* ---- shards */
@@ -105,8 +65,10 @@ static int check_twice(const struct weights *w, struct err *err)
     const struct weight_layout *l = &w->layout;
 
     for (uint32_t f = 0; f < l->file_count; f++) {
-        for (size_t i = 0; i < file_count(&w->file[f]); i++) {
-            const char *name = file_name_at(&w->file[f], i);
+        const struct weight_file *file = &w->file[f];
+
+        for (size_t i = 0; i < file->reader->count(file->of); i++) {
+            const char *name = file->reader->name_at(file->of, i);
             const struct weight_place *place = weight_layout_place(l, name);
 
             if (place && place->file != f)
@@ -128,10 +90,13 @@ static int check_shards(const struct weights *w, struct err *err)
     return rc;
 }
 
-/* A .pt is nothing but OpenAI's; and OpenAI's names are understood wherever they are. */
+/* Of a .bin of CTranslate2, that it computes what is computed here. A .pt is nothing but OpenAI's;
+ * and OpenAI's names are understood wherever they are. */
 static int check_format(const struct weights *w, struct err *err)
 {
-    if (w->layout.format != WEIGHT_FORMAT_OPENAI || checkpoint_is_openai(w->file[0].ck))
+    if (weights_ct2(w))
+        return ct2_whisper_check(weights_ct2(w), err);
+    if (w->layout.format != WEIGHT_FORMAT_OPENAI || weights_openai(w))
         return 0;
     return err_set(err, ERR_MODEL,
                    "%.150s is no Whisper model of OpenAI's (it has no dims and model_state_dict)",
@@ -196,10 +161,11 @@ int weights_open_file(const char *path, struct weights **ret, struct err *err)
     }
     if (!w || !w->file)
         rc = err_set(err, ERR_NOMEM, "out of memory for a model's weights");
-    else if (is_safetensors(path))
-        rc = safetensors_open(path, &w->file[0].st, err);
-    else
-        rc = checkpoint_open_training(path, &w->file[0].ck, err);
+    else {
+        w->file[0].reader = is_safetensors(path) ? weight_reader(WEIGHT_FORMAT_SAFETENSORS)
+                                                 : &weight_reader_training;
+        rc = w->file[0].reader->open(path, &w->file[0].of, err);
+    }
     if (rc == ERR_MISSING || rc == ERR_DENIED) /* of a model, that is no file to be skipped */
         rc = err->code = ERR_MODEL;
     if (rc != 0)
@@ -213,10 +179,9 @@ void weights_close(struct weights *w)
 {
     if (!w)
         return;
-    for (uint32_t i = 0; w->file && i < w->files; i++) {
-        safetensors_close(w->file[i].st);
-        checkpoint_close(w->file[i].ck);
-    }
+    for (uint32_t i = 0; w->file && i < w->files; i++)
+        if (w->file[i].of)
+            w->file[i].reader->close(w->file[i].of);
     free(w->file);
     weight_layout_free(&w->layout);
     free(w);
@@ -226,77 +191,49 @@ void weights_close(struct weights *w)
 
 const struct checkpoint *weights_openai(const struct weights *w)
 {
-    const struct checkpoint *ck = w->file[0].ck;
+    const struct checkpoint *ck =
+        w->file[0].reader == weight_reader(WEIGHT_FORMAT_TORCH) ? w->file[0].of : NULL;
 
     return ck && !w->layout.index && checkpoint_is_openai(ck) ? ck : NULL;
 }
 
-/* Of the two networks, outside of their layers. */
-static const char *const whole[][2] = {
-    {"model.encoder.conv1.", "encoder.conv1."},
-    {"model.encoder.conv2.", "encoder.conv2."},
-    {"model.encoder.embed_positions.weight", "encoder.positional_embedding"},
-    {"model.encoder.layer_norm.", "encoder.ln_post."},
-    {"model.decoder.embed_tokens.weight", "decoder.token_embedding.weight"},
-    {"model.decoder.embed_positions.weight", "decoder.positional_embedding"},
-    {"model.decoder.layer_norm.", "decoder.ln."},
-};
-
-/* Of a layer, behind "model.encoder.layers.3.": up to "weight" or "bias". */
-static const char *const layer[][2] = {
-    {"self_attn_layer_norm.", "attn_ln."},
-    {"self_attn.q_proj.", "attn.query."},
-    {"self_attn.k_proj.", "attn.key."},
-    {"self_attn.v_proj.", "attn.value."},
-    {"self_attn.out_proj.", "attn.out."},
-    {"encoder_attn_layer_norm.", "cross_attn_ln."},
-    {"encoder_attn.q_proj.", "cross_attn.query."},
-    {"encoder_attn.k_proj.", "cross_attn.key."},
-    {"encoder_attn.v_proj.", "cross_attn.value."},
-    {"encoder_attn.out_proj.", "cross_attn.out."},
-    {"fc1.", "mlp.0."},
-    {"fc2.", "mlp.2."},
-    {"final_layer_norm.", "mlp_ln."},
-};
-
-/* `before`, and what stands behind the pair's first text in `name`, with its second. */
-static bool exchange(const char *const (*pairs)[2], size_t n, const char *before, const char *name,
-                     char *out, size_t cap)
+const struct ct2_file *weights_ct2(const struct weights *w)
 {
-    for (size_t i = 0; i < n; i++) {
-        size_t len = strlen(pairs[i][0]);
-
-        if (strncmp(name, pairs[i][0], len) == 0)
-            return snprintf(out, cap, "%s%s%s", before, pairs[i][1], name + len) < (int)cap;
-    }
-    return false;
+    return w->layout.format == WEIGHT_FORMAT_CT2 ? w->file[0].of : NULL;
 }
 
-bool weights_openai_name(const char *name, char *out, size_t cap)
+/* Our part of another layout's tensor, whose first dimension has room for all of them. */
+static bool find_alias(const struct weight_file *f, const struct weight_alias *alias,
+                       struct weight *ret)
 {
-    char network[8], before[64];
-    unsigned number;
-    int len = 0;
+    struct weight whole;
+    uint64_t rows;
 
-    if (sscanf(name, "model.%7[a-z].layers.%4u.%n", network, &number, &len) == 2 && len > 0) {
-        snprintf(before, sizeof(before), "%s.blocks.%u.", network, number);
-        return exchange(layer, sizeof(layer) / sizeof(layer[0]), before, name + len, out, cap);
-    }
-    return exchange(whole, sizeof(whole) / sizeof(whole[0]), "", name, out, cap);
+    if (!file_find(f, alias->name, &whole))
+        return false;
+    rows = whole.rank ? whole.dim[0] / alias->parts : 0;
+    if (alias->parts == 1)
+        *ret = whole;
+    else if (rows * alias->parts == whole.dim[0] && whole.type != WEIGHT_OTHER && whole.rank)
+        weight_rows(&whole, alias->part * rows, rows, ret);
+    else
+        return false;
+    return true;
 }
 
 bool weights_find(const struct weights *w, const char *name, struct weight *ret)
 {
     const struct weight_place *place;
-    char other[200];
+    struct weight_alias alias;
 
     if (w->layout.index) {
         place = weight_layout_place(&w->layout, name);
         return place && file_find(&w->file[place->file], name, ret);
     }
     if (weights_openai(w))
-        return weights_openai_name(name, other, sizeof(other)) &&
-               file_find(&w->file[0], other, ret);
+        return weight_name_openai(name, &alias) && find_alias(&w->file[0], &alias, ret);
+    if (weights_ct2(w))
+        return weight_name_ct2(name, &alias) && find_alias(&w->file[0], &alias, ret);
     return file_find(&w->file[0], name, ret);
 }
 

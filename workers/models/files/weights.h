@@ -1,7 +1,8 @@
 /* workers/models/files/weights.h - a model's tensors, in whichever layout its folder holds them.
  *
- * One file or shards with an index, safetensors or PyTorch's, Hugging Face's names or OpenAI's (see
- * weight_layout.h): tensors are found by Hugging Face's names and read as float32. Files are
+ * One file or shards with an index, safetensors, PyTorch's or CTranslate2's, with Hugging Face's
+ * names, OpenAI's or CTranslate2's (see weight_layout.h and weight_names.h): tensors are found by
+ * Hugging Face's names and read as float32. Files are
  * mapped; nothing is copied. Immutable after opening: any thread may read. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHTS_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHTS_H
@@ -13,6 +14,7 @@
 #include "workers/models/files/weight.h"
 
 struct checkpoint;
+struct ct2_file;
 struct weights;
 
 /* Opens every file and checks what each claims; with an index also that each tensor is in the shard
@@ -35,7 +37,7 @@ int weights_values(const struct weights *w, const char *name, uint32_t rank, con
 /* The checkpoint when it is one of OpenAI's, which also says the model's dimensions; else NULL. */
 const struct checkpoint *weights_openai(const struct weights *w);
 
-/* OpenAI's name of a tensor of Hugging Face's; false when it has none (or cap is too small). */
-bool weights_openai_name(const char *name, char *out, size_t cap);
+/* CTranslate2's file when it is one, which says them by its variables' shapes; else NULL. */
+const struct ct2_file *weights_ct2(const struct weights *w);
 
 #endif

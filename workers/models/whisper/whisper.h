@@ -41,6 +41,9 @@ int whisper_preset(const char *name, struct whisper_config *ret, struct err *err
 /* The i-th one's name; NULL past the last. */
 const char *whisper_preset_name(uint32_t i);
 
+/* Of a model that is not loaded: from its weights' headers or its config.json. ERR_MODEL. */
+int whisper_read_sizes(const char *dir, struct whisper_config *ret, struct err *err);
+
 struct whisper;
 struct whisper_session;
 

@@ -1,10 +1,14 @@
-/* A Whisper model's dimensions, from config.json or from OpenAI's checkpoint. */
+/* A Whisper model's dimensions, from config.json or from weights that say them. */
+#include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "gpu/backend.h"
 #include "workers/models/files/checkpoint.h"
+#include "workers/models/files/ct2_file.h"
+#include "workers/models/files/weight_layout.h"
+#include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_net.h"
 #include "workers/text/json_file.h"
 
@@ -79,7 +83,7 @@ static int parse_config(const json_t *j, struct whisper_config *c, struct err *e
     return whisper_check_config(c, err);
 }
 
-int whisper_read_config(const char *dir, struct whisper_config *c, struct err *err)
+static int read_json(const char *dir, struct whisper_config *c, struct err *err)
 {
     json_t *j;
     int rc = json_file_need(dir, "config.json", &j, err);
@@ -92,7 +96,7 @@ int whisper_read_config(const char *dir, struct whisper_config *c, struct err *e
 }
 
 /* OpenAI's checkpoints say their dimensions themselves, under names of their own. */
-int whisper_openai_config(const struct checkpoint *ck, struct whisper_config *c, struct err *err)
+static int openai_config(const struct checkpoint *ck, struct whisper_config *c, struct err *err)
 {
     uint32_t text_state = 0;
     const struct {
@@ -122,6 +126,90 @@ int whisper_openai_config(const struct checkpoint *ck, struct whisper_config *c,
                        c->d_model, text_state);
     c->encoder_ffn = c->decoder_ffn = 4 * c->d_model; /* as OpenAI's model code has it */
     return whisper_check_config(c, err);
+}
+
+/* ---- CTranslate2's, by the shapes of its variables ---- */
+
+/* Layers are numbered from 0. */
+static uint32_t count_layers(const struct ct2_file *ct2, const char *network)
+{
+    struct weight w;
+    char name[64];
+    uint32_t n = 0;
+
+    do
+        snprintf(name, sizeof(name), "%s/layer_%u/ffn/linear_0/weight", network, n);
+    while (ct2_file_find(ct2, name, &w) && ++n <= WHISPER_MAX_LAYERS);
+    return n;
+}
+
+static int ct2_heads(const struct ct2_file *ct2, const char *name, uint32_t *ret, struct err *err)
+{
+    int64_t n;
+
+    if (!ct2_file_number(ct2, name, &n) || n < 1 || n > 256)
+        return err_set(err, ERR_MODEL, "model.bin has no %s from 1 to 256", name);
+    *ret = (uint32_t)n;
+    return 0;
+}
+
+static int ct2_config(const struct ct2_file *ct2, struct whisper_config *c, struct err *err)
+{
+    const struct {
+        const char *name;
+        uint32_t at, max, *ret;
+    } sizes[] = {
+        {"decoder/embeddings/weight", 0, 1u << 20, &c->vocab_size},
+        {"decoder/embeddings/weight", 1, 16384, &c->d_model},
+        {"encoder/conv1/weight", 1, 256, &c->mel_bins},
+        {"encoder/layer_0/ffn/linear_0/weight", 0, 65536, &c->encoder_ffn},
+        {"decoder/layer_0/ffn/linear_0/weight", 0, 65536, &c->decoder_ffn},
+        {"encoder/position_encodings/encodings", 0, 1u << 20, &c->max_source_positions},
+        {"decoder/position_encodings/encodings", 0, BACKEND_MAX_KEYS, &c->max_target_positions},
+    };
+    struct weight w;
+    int rc;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (!ct2_file_find(ct2, sizes[i].name, &w))
+            return err_set(err, ERR_MODEL, "variable '%s' is missing from model.bin",
+                           sizes[i].name);
+        if (w.rank < 2 || !w.dim[sizes[i].at] || w.dim[sizes[i].at] > sizes[i].max)
+            return err_set(err, ERR_MODEL, "variable '%s' of model.bin has no size from 1 to %u",
+                           sizes[i].name, sizes[i].max);
+        *sizes[i].ret = (uint32_t)w.dim[sizes[i].at];
+    }
+    c->encoder_layers = count_layers(ct2, "encoder");
+    c->decoder_layers = count_layers(ct2, "decoder");
+    rc = ct2_heads(ct2, "encoder/num_heads", &c->encoder_heads, err);
+    if (rc == 0)
+        rc = ct2_heads(ct2, "decoder/num_heads", &c->decoder_heads, err);
+    return rc != 0 ? rc : whisper_check_config(c, err);
+}
+
+/* ---- whichever it is ---- */
+
+static int from_weights(const struct weights *w, struct whisper_config *c, struct err *err)
+{
+    if (weights_openai(w))
+        return openai_config(weights_openai(w), c, err);
+    if (weights_ct2(w))
+        return ct2_config(weights_ct2(w), c, err);
+    return err_set(err, ERR_MODEL, "its files changed while they were read: try again");
+}
+
+int whisper_read_sizes(const char *dir, struct whisper_config *ret, struct err *err)
+{
+    struct weights *w = NULL;
+    int rc;
+
+    if (!weight_format_has_sizes(weight_layout_format(dir)))
+        return read_json(dir, ret, err);
+    rc = weights_open(dir, &w, err);
+    if (rc == 0)
+        rc = from_weights(w, ret, err);
+    weights_close(w);
+    return rc;
 }
 
 /* ---- well-known ones ---- */

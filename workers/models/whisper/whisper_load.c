@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gpu/pages.h"
-#include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_session.h"
 
@@ -398,21 +397,15 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
 int whisper_load(const char *dir, struct backend *be, enum precision precision,
                  struct whisper **ret, struct err *err)
 {
-    bool openai = weight_layout_is_openai(dir); /* which says its dimensions itself */
     struct whisper_config config = {0};
     struct source src = {0};
-    int rc = openai ? 0 : whisper_read_config(dir, &config, err);
+    int rc = whisper_read_sizes(dir, &config, err);
 
     if (rc == 0)
         rc = weights_open(dir, &src.weights, err);
     if (rc != 0)
         return rc;
-    if (openai && !weights_openai(src.weights))
-        rc = err_set(err, ERR_MODEL, "its files changed while they were read: try again");
-    else if (openai)
-        rc = whisper_openai_config(weights_openai(src.weights), &config, err);
-    if (rc == 0)
-        rc = whisper_new(&config, &src, be, precision, ret, err);
+    rc = whisper_new(&config, &src, be, precision, ret, err);
     weights_close(src.weights);
     if (rc != 0)
         err_prefix(err, "model '%.200s'", dir);

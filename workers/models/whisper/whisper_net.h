@@ -16,8 +16,6 @@
 #include "gpu/backend.h"
 #include "workers/models/whisper/whisper.h"
 
-struct checkpoint; /* workers/models/files/checkpoint.h */
-
 #define WHISPER_MAX_LAYERS 64
 #define WHISPER_WIDE_WINDOWS 16 /* at once, where that is faster: 24000 rows fill any device */
 
@@ -76,8 +74,5 @@ static inline uint32_t whisper_wide_windows(const struct backend *be)
 
 /* Checks that the program can run this configuration: ERR_MODEL says what it cannot. */
 int whisper_check_config(const struct whisper_config *c, struct err *err);
-/* DIR/config.json, and the dims of an OpenAI checkpoint; both checked. ERR_MODEL. */
-int whisper_read_config(const char *dir, struct whisper_config *c, struct err *err);
-int whisper_openai_config(const struct checkpoint *ck, struct whisper_config *c, struct err *err);
 
 #endif

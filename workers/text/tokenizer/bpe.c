@@ -207,6 +207,41 @@ int bpe_add_literal(struct bpe *b, const char *text, int64_t id, struct err *err
     return add(b, text, id, true, err);
 }
 
+/* As GPT-2 writes a byte: one or two bytes of UTF-8. */
+static size_t spell(uint8_t byte, char *out)
+{
+    unsigned c = byte;
+
+    if (!byte_is_plain(c))
+        for (c = 256; byte_of_char((utf8proc_int32_t)c) != byte;)
+            c++;
+    if (c < 128) {
+        out[0] = (char)c;
+        return 1;
+    }
+    out[0] = (char)(0xC0 | c >> 6);
+    out[1] = (char)(0x80 | (c & 0x3F));
+    return 2;
+}
+
+int bpe_add_bytes(struct bpe *b, const uint8_t *bytes, size_t len, int64_t id, struct err *err)
+{
+    char *spelling = len <= UINT16_MAX ? malloc(2 * len + 1) : NULL;
+    size_t n = 0;
+    int rc;
+
+    if (!spelling)
+        return len <= UINT16_MAX
+                   ? err_set(err, ERR_NOMEM, "no memory for a vocabulary")
+                   : err_set(err, ERR_MODEL, "token %lld is %zu bytes long", (long long)id, len);
+    for (size_t i = 0; i < len; i++)
+        n += spell(bytes[i], spelling + n);
+    spelling[n] = 0;
+    rc = bpe_add(b, spelling, id, err);
+    free(spelling);
+    return rc;
+}
+
 static uint64_t rule_key(int32_t left, int32_t right)
 {
     return (uint64_t)(uint32_t)(left + 1) << 32 | (uint32_t)(right + 1);
@@ -240,13 +275,25 @@ static int grow_rules(struct bpe *b, struct err *err)
     return 0;
 }
 
+static int add_rule(struct bpe *b, int32_t left, int32_t right, int32_t joined, struct err *err)
+{
+    struct rule *rule;
+    int rc = grow_rules(b, err);
+
+    if (rc)
+        return rc;
+    rule = rule_slot(b->seed, b->rules, b->rules_cap, rule_key(left, right));
+    if (rule->key)
+        return err_set(err, ERR_MODEL, "merge %u is there twice", b->rules_used);
+    *rule = (struct rule){rule_key(left, right), (int32_t)b->rules_used++, joined};
+    return 0;
+}
+
 int bpe_merge(struct bpe *b, const char *left, size_t left_len, const char *right, size_t right_len,
               struct err *err)
 {
     int32_t l = bpe_find(b, left, left_len), r = bpe_find(b, right, right_len), joined;
-    struct rule *rule;
     char *both;
-    int rc;
 
     if (l < 0 || r < 0) {
         size_t len = l < 0 ? left_len : right_len;
@@ -263,13 +310,7 @@ int bpe_merge(struct bpe *b, const char *left, size_t left_len, const char *righ
     if (joined < 0)
         return err_set(err, ERR_MODEL, "merge %u makes a token that the vocabulary lacks",
                        b->rules_used);
-    if ((rc = grow_rules(b, err)))
-        return rc;
-    rule = rule_slot(b->seed, b->rules, b->rules_cap, rule_key(l, r));
-    if (rule->key)
-        return err_set(err, ERR_MODEL, "merge %u is there twice", b->rules_used);
-    *rule = (struct rule){rule_key(l, r), (int32_t)b->rules_used++, joined};
-    return 0;
+    return add_rule(b, l, r, joined, err);
 }
 
 int32_t bpe_size(const struct bpe *b) { return b->size; }
@@ -499,6 +540,37 @@ int bpe_encode(const struct bpe *b, const char *text, size_t len, int32_t **ret,
     *n = count;
     out = NULL;
 done:
+    free(out);
+    free(m.pieces);
+    free(m.heap);
+    return rc;
+}
+
+/* ---- rules from the tokens */
+
+int bpe_merge_in_order(struct bpe *b, struct err *err)
+{
+    struct merger m = {.b = b};
+    size_t longest = 1;
+    int32_t *out;
+    int rc = 0;
+
+    for (int32_t id = 0; id < b->size; id++)
+        if (b->tokens[id].spelling && b->tokens[id].bytes_len > longest)
+            longest = b->tokens[id].bytes_len;
+    out = malloc(longest * sizeof(*out));
+    m.pieces = malloc(longest * sizeof(*m.pieces));
+    m.heap = malloc(3 * longest * sizeof(*m.heap));
+    if (!out || !m.pieces || !m.heap)
+        rc = err_set(err, ERR_NOMEM, "no memory for a vocabulary's merges");
+    for (int32_t id = 0; rc == 0 && id < b->size; id++) {
+        const struct token *t = &b->tokens[id];
+
+        /* Others are reached by no rule, as in the vocabulary's own tokenizer. */
+        if (t->spelling && t->bytes_len > 1 && merge_word(&m, t->bytes, t->bytes_len, out) == 2 &&
+            b->tokens[out[0]].bytes_len + b->tokens[out[1]].bytes_len == t->bytes_len)
+            rc = add_rule(b, out[0], out[1], id, err);
+    }
     free(out);
     free(m.pieces);
     free(m.heap);

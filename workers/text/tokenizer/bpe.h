@@ -29,6 +29,14 @@ int bpe_add_literal(struct bpe *b, const char *text, int64_t id, struct err *err
 int bpe_merge(struct bpe *b, const char *left, size_t left_len, const char *right, size_t right_len,
               struct err *err);
 
+/* The same token by its bytes. */
+int bpe_add_bytes(struct bpe *b, const uint8_t *bytes, size_t len, int64_t id, struct err *err);
+/* The rules of a vocabulary whose ids are in the order in which its rules were found, as GPT-2's
+ * and all of Whisper's are, from the tokens alone: each joins the two tokens into which the rules
+ * before it have joined its bytes. After all bpe_add and before any bpe_add_literal;
+ * once, and without bpe_merge. */
+int bpe_merge_in_order(struct bpe *b, struct err *err);
+
 int32_t bpe_size(const struct bpe *b); /* highest id + 1 */
 /* The id of a spelling (or of an added token's text), -1 when there is none. */
 int32_t bpe_find(const struct bpe *b, const char *spelling, size_t len);

@@ -54,10 +54,43 @@ static int read_tokenizer(struct vocabulary *v, const json_t *root, struct err *
     return read_added(v->bpe, json_object_get(root, "added_tokens"), err);
 }
 
+/* ---- a list of tokens */
+
+static int add_token(struct bpe *b, const struct vocabulary_source *s, size_t i, struct err *err)
+{
+    const struct vocabulary_token *t = &s->tokens[i];
+    bool special = i >= s->text_count;
+    char *text;
+    int rc;
+
+    if (!special && !s->spelled)
+        return bpe_add_bytes(b, (const uint8_t *)t->text, t->len, (int64_t)i, err);
+    text = strndup(t->text, t->len);
+    if (!text)
+        return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
+    rc = special ? bpe_add_literal(b, text, (int64_t)i, err) : bpe_add(b, text, (int64_t)i, err);
+    free(text);
+    return rc;
+}
+
+static int read_tokens(struct vocabulary *v, const struct vocabulary_source *s, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < s->text_count; i++)
+        rc = add_token(v->bpe, s, i, err);
+    if (rc == 0)
+        rc = bpe_merge_in_order(v->bpe, err);
+    for (size_t i = s->text_count; rc == 0 && i < s->token_count; i++)
+        rc = add_token(v->bpe, s, i, err);
+    return rc;
+}
+
 /* ---- loading */
 
-static int build(const json_t *tokenizer, const json_t *generation, const json_t *config,
-                 struct vocabulary **ret, struct err *err)
+static int build(const struct vocabulary_source *source, const json_t *tokenizer,
+                 const json_t *generation, const json_t *config, struct vocabulary **ret,
+                 struct err *err)
 {
     struct vocabulary *v = calloc(1, sizeof(*v));
     int rc;
@@ -66,8 +99,9 @@ static int build(const json_t *tokenizer, const json_t *generation, const json_t
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
     if ((rc = bpe_new(&v->bpe, err)))
         goto fail;
-    if ((rc = read_tokenizer(v, tokenizer, err))) {
-        err_prefix(err, "tokenizer.json");
+    rc = source->tokens ? read_tokens(v, source, err) : read_tokenizer(v, tokenizer, err);
+    if (rc) {
+        err_prefix(err, source->tokens ? "its vocabulary" : "tokenizer.json");
         goto fail;
     }
     if ((rc = vocabulary_rules_read(v->bpe, generation, config, &v->rules, err)))
@@ -83,17 +117,18 @@ int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary *
                      struct err *err)
 {
     json_t *tokenizer = NULL, *generation = NULL, *config = NULL;
-    int rc;
+    int rc = 0;
 
-    rc = json_file_parse("tokenizer.json", source->tokenizer, source->tokenizer_len, &tokenizer,
-                         err);
+    if (!source->tokens)
+        rc = json_file_parse("tokenizer.json", source->tokenizer, source->tokenizer_len, &tokenizer,
+                             err);
     if (!rc && source->generation)
         rc = json_file_parse("generation_config.json", source->generation, source->generation_len,
                              &generation, err);
     if (!rc && source->config)
         rc = json_file_parse("config.json", source->config, source->config_len, &config, err);
     if (!rc)
-        rc = build(tokenizer, generation, config, ret, err);
+        rc = build(source, tokenizer, generation, config, ret, err);
     if (rc)
         utf8_display_err(err);
     json_decref(tokenizer);

@@ -20,10 +20,19 @@ struct vocabulary;
 /* From a model directory. ERR_MODEL with the file and what is wrong in it. */
 int vocabulary_load(const char *dir, struct vocabulary **ret, struct err *err);
 /* The same from the files' bytes (borrowed during the call); generation and config may be NULL
- * with length 0. */
+ * with length 0. Without a tokenizer.json: `tokens`, all of them by their ids, of which the first
+ * `text_count` are text in the order of their merges (bpe_merge_in_order) and the others special.
+ */
+struct vocabulary_token {
+    const char *text; /* no NUL behind it */
+    size_t len;
+};
 struct vocabulary_source {
     const char *tokenizer, *generation, *config;
     size_t tokenizer_len, generation_len, config_len;
+    const struct vocabulary_token *tokens; /* NULL: tokenizer.json it is */
+    size_t token_count, text_count;
+    bool spelled; /* text as GPT-2 writes bytes (bpe.h); else its bytes themselves */
 };
 int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary **ret,
                      struct err *err);
