@@ -9,6 +9,7 @@
 #include "tools/cli/text.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/silero/silero_weights.h"
+#include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/stages/stage_kind.h"
@@ -108,6 +109,7 @@ int model_check(const char *name, struct model_check *ret, struct err *err)
     rc = model_where(name, &ret->path, err);
     if (rc != 0)
         return rc;
+    ret->file = ret->silero || weight_layout_format(ret->path) == WEIGHT_FORMAT_GGML;
     if (!ret->silero)
         ret->stage = stage_of_model(ret->path);
     if (ret->silero)
@@ -130,7 +132,7 @@ void model_check_print(const char *name, const struct model_check *c)
     char *where = utf8_display(c->path, strlen(c->path));
 
     printf("%s is whole and can be used.\n", name);
-    printf("  %-10s  %s\n  hash        %s\n", c->silero ? "file" : "folder", where ? where : "",
+    printf("  %-10s  %s\n  hash        %s\n", c->file ? "file" : "folder", where ? where : "",
            c->hash);
     if (!c->silero)
         printf("  stage       %s\n", c->stage);
@@ -149,7 +151,7 @@ json_t *model_check_json(const struct model_check *c, const struct err *err)
     char *where = c->path ? utf8_display(c->path, strlen(c->path)) : NULL;
     json_t *o =
         json_pack("{s:b, s:s?, s:s, s:s}", "ok", (int)(err->code == 0),
-                  c->silero ? "file" : "directory", where, "hash", c->hash, "error", err->msg);
+                  c->file ? "file" : "directory", where, "hash", c->hash, "error", err->msg);
 
     if (o && !c->silero)
         json_object_set_new(o, "stage", json_string(c->stage));

@@ -12,9 +12,9 @@
 #include "workers/models/whisper/whisper.h"
 
 struct model_check {
-    char *path; /* owned: its folder; of Silero's model its file; NULL when it was not found */
+    char *path; /* owned: its folder, or its file; NULL when it was not found */
     char hash[MODEL_HASH_LEN];
-    bool silero;
+    bool silero, file; /* file: the path is one */
     const char *stage; /* that it is for; the rest is of Whisper's, "transcribe" */
     struct whisper_config config;
     uint32_t languages, tokens;

@@ -120,6 +120,88 @@ static int seed_safetensors(const char *dir)
     return rc;
 }
 
+static void put_ct2_name(struct buf *b, const char *name)
+{
+    buf_put_u16(b, (uint16_t)(strlen(name) + 1));
+    buf_put(b, name, strlen(name) + 1);
+}
+
+/* Zeros of this type, each of `size` bytes: rows x cols, a row (cols 0), or a number (rows 0). */
+static void put_ct2(struct buf *b, const char *name, uint32_t rows, uint32_t cols, uint8_t type,
+                    uint32_t size)
+{
+    uint32_t n = (rows ? rows : 1) * (cols ? cols : 1) * size;
+
+    put_ct2_name(b, name);
+    buf_put_u8(b, rows ? cols ? 2 : 1 : 0);
+    if (rows)
+        buf_put_u32(b, rows);
+    if (cols)
+        buf_put_u32(b, cols);
+    buf_put_u8(b, type);
+    buf_put_u32(b, n);
+    while (n--)
+        buf_put_u8(b, 0);
+}
+
+static int seed_ct2(const char *dir)
+{
+    struct buf b = BUF_INIT;
+    int rc;
+
+    buf_put_u32(&b, 6);
+    put_ct2_name(&b, "WhisperSpec");
+    buf_put_u32(&b, 3);
+    buf_put_u32(&b, 6);
+    put_ct2(&b, "decoder/embeddings/weight", 4, 2, 1, 1);
+    put_ct2(&b, "decoder/embeddings/weight_scale", 4, 0, 0, 4);
+    put_ct2(&b, "decoder/layer_0/attention/linear_1/bias", 4, 0, 4, 2);
+    put_ct2(&b, "encoder/conv1/weight", 2, 3, 2, 2);
+    put_ct2(&b, "encoder/conv1/weight_scale", 0, 0, 5, 2);
+    put_ct2(&b, "encoder/num_heads", 0, 0, 2, 2);
+    buf_put_u32(&b, 1);
+    put_ct2_name(&b, "decoder/projection/weight");
+    put_ct2_name(&b, "decoder/embeddings/weight");
+    rc = write_seed(dir, "ct2-small", &b);
+    buf_free(&b);
+    return rc;
+}
+
+/* A tensor of each type, of one row of 256 values. */
+static int seed_ggml(const char *dir)
+{
+    static const struct {
+        uint32_t type, bytes;
+    } types[] = {{0, 1024}, {1, 512},  {2, 144},  {3, 160},  {6, 176},  {7, 192}, {8, 272},
+                 {10, 84},  {11, 110}, {12, 144}, {13, 176}, {14, 210}, {30, 512}};
+    struct buf b = BUF_INIT;
+    int rc;
+
+    buf_put_u32(&b, 0x67676d6c);
+    for (int i = 0; i < 11; i++)
+        buf_put_u32(&b, 4);
+    buf_put_u32(&b, 1); /* a filter of one value */
+    buf_put_u32(&b, 1);
+    buf_put_f32(&b, 1);
+    buf_put_u32(&b, 2); /* tokens */
+    buf_put_u32(&b, 0);
+    buf_put_u32(&b, 2);
+    buf_put(&b, "ab", 2);
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        buf_put_u32(&b, 2);
+        buf_put_u32(&b, 1);
+        buf_put_u32(&b, types[i].type);
+        buf_put_u32(&b, 256);
+        buf_put_u32(&b, 1);
+        buf_put_u8(&b, (uint8_t)('a' + i));
+        for (uint32_t k = 0; k < types[i].bytes; k++)
+            buf_put_u8(&b, (uint8_t)k);
+    }
+    rc = write_seed(dir, "ggml-small", &b);
+    buf_free(&b);
+    return rc;
+}
+
 /* A dictionary with one tensor of float32, "a": 2 x 3. */
 static const char pickle_seed[] =
     "\x80\2ccollections\nOrderedDict\nq\0)Rq\1(X\1\0\0\0a"
@@ -357,8 +439,9 @@ int main(int argc, char **argv)
         return 64;
     mkdir(argv[1], 0777);
     if (seed_messages(argv[1], argv[4]) != 0 || seed_probe(argv[1]) != 0 ||
-        seed_safetensors(argv[1]) != 0 || seed_pickles(argv[1]) != 0 ||
-        seed_tokenizer_small(argv[1]) != 0 || seed_tokenizer_model(argv[1], argv[2]) != 0 ||
+        seed_safetensors(argv[1]) != 0 || seed_ct2(argv[1]) != 0 || seed_ggml(argv[1]) != 0 ||
+        seed_pickles(argv[1]) != 0 || seed_tokenizer_small(argv[1]) != 0 ||
+        seed_tokenizer_model(argv[1], argv[2]) != 0 ||
         seed_text_tokenizers(argv[1], argv[3]) != 0 || seed_text_tokenizer_small(argv[1]) != 0 ||
         seed_queries(argv[1]) != 0 || seed_describing(argv[1]) != 0 ||
         seed_subtitles(argv[1]) != 0) {

@@ -7,8 +7,8 @@
 
 #define NAME_MAX_BYTES 64 /* longer words are no language */
 
-/* A code's first name is its English one; behind those are other names, some of them their
- * speakers' own. Lower case, composed (NFC). */
+/* First all codes in the order of their tokens. A code's first name is its English one; behind
+ * those are other names, some of them their speakers' own. Lower case, composed (NFC). */
 static const struct {
     const char *code, *name;
 } table[] = {
@@ -212,6 +212,8 @@ const char *language_name(const char *code)
             return table[i].name;
     return NULL;
 }
+
+const char *language_token(size_t i) { return i < LANGUAGE_TOKENS_MAX ? table[i].code : NULL; }
 
 size_t language_names(const char **ret, size_t room)
 {

@@ -10,6 +10,10 @@
 const char *language_code(const char *word);
 /* The English name of a code, in lower case. Static. NULL: the code has none here. */
 const char *language_name(const char *code);
+/* The code of the i-th language token of the published models; NULL past the last, which models of
+ * before 2023-11 lack. Static. */
+#define LANGUAGE_TOKENS_MAX 100
+const char *language_token(size_t i);
 /* All names, for whoever looks for the nearest one: as many as there is room for; how many. Static.
  */
 #define LANGUAGE_NAMES_MAX 256

@@ -8,9 +8,15 @@ MODEL is a folder with model.safetensors (half precision, Hugging Face's names).
   ct2int/        8-bit integers with a scale for each row, in one layer 16-bit integers with one scale
                  for all; other variables float16, float32 or bfloat16; tokens in vocabulary.json
   ct2int-same/   what those integers stand for, as float32 in model.safetensors
+  ggml.bin       whisper.cpp's file, matrices in float16
+  ggml32.bin     the same in float32, its list of tokens with the one for the end
+  ggmlq.bin      matrices in all of ggml's packed types, one after the other
+  ggmlq-same/    what those stand for, as float32 in model.safetensors
 
 Only Python's own library is used. CTranslate2's format is as its converter writes it: fused queries,
 keys and values, a bias of zeros for the keys, and aliases for variables that are equal.
+whisper.cpp's is as its converter and its quantizer write it, but that each matrix has a type of its
+own; the rounding is simpler than theirs.
 """
 import json
 import os
@@ -18,7 +24,7 @@ import shutil
 import struct
 import sys
 
-from make_checkpoints import folder, read_safetensors, write_safetensors
+from make_checkpoints import folder, openai_name, read_safetensors, write_safetensors
 
 FORMAT = {"F32": "f", "F16": "e", "I8": "b", "I16": "h"}
 
@@ -264,12 +270,208 @@ def make_ct2(model, out, tensors, config):
     write_safetensors(os.path.join(path, "model.safetensors"), unfused(meant, tensors))
 
 
+# ---- whisper.cpp: blocks of packed values
+
+
+def half(x):
+    return unpack("F16", pack("F16", [x]))[0]
+
+
+def clamp(x, most):
+    return max(0, min(most, int(x)))
+
+
+def nibbles(low, high):
+    return bytes(a | b << 4 for a, b in zip(low, high))
+
+
+def simple(bits, offset):
+    """Blocks of 32 with a factor, and either a fixed offset (Q4_0, Q5_0) or a least value."""
+    most = 2 ** bits - 1
+
+    def quantize_block(x):
+        least = 0.0 if offset else half(min(x))
+        d = half(max(map(abs, x)) / offset if offset else (max(x) - least) / most) or 1.0
+        q = [clamp(round((v - least) / d) + offset, most) for v in x]
+        data = pack("F16", [d] if offset else [d, least])
+        if bits == 5:
+            data += struct.pack("<I", sum((v >> 4) << i for i, v in enumerate(q)))
+        data += nibbles([v & 15 for v in q[:16]], [v & 15 for v in q[16:]])
+        return data, [(v - offset) * d + least for v in q]
+    return 32, quantize_block
+
+
+def block_q8_0(x):
+    d = half(max(map(abs, x)) / 127) or 1.0
+    q = [max(-127, min(127, round(v / d))) for v in x]
+    return pack("F16", [d]) + pack("I8", q), [v * d for v in q]
+
+
+def with_least(x, size, bits, most):
+    """Groups with an integer factor and an integer least value each, of a block's two factors."""
+    groups = [x[i:i + size] for i in range(0, 256, size)]
+    leasts = [max(0.0, -min(g)) for g in groups]
+    factors = [(max(g) + m) / (2 ** bits - 1) for g, m in zip(groups, leasts)]
+    d, m = half(max(factors) / most) or 1.0, half(max(leasts) / most) or 1.0
+    fs = [clamp(round(f / d), most) for f in factors]
+    ls = [clamp(round(v / m), most) for v in leasts]
+    q, values = [], []
+    for g, f, l in zip(groups, fs, ls):
+        for v in g:
+            q.append(clamp(round((v + m * l) / (d * f or 1.0)), 2 ** bits - 1))
+            values.append(d * f * q[-1] - m * l)
+    return d, m, fs, ls, q, values
+
+
+def without_least(x, bits, low, high):
+    """Groups of 16 with an integer factor each; integers of both signs."""
+    groups = [x[i:i + 16] for i in range(0, 256, 16)]
+    half_range = 2 ** (bits - 1)
+    factors = [max(map(abs, g)) / half_range for g in groups]
+    d = half(max(factors) / high) or 1.0
+    fs = [max(low, min(high, round(f / d))) for f in factors]
+    fs[1] = -fs[1]
+    q, values = [], []
+    for g, f in zip(groups, fs):
+        for v in g:
+            q.append(clamp(round(v / (d * f or 1.0)) + half_range, 2 * half_range - 1))
+            values.append(d * f * (q[-1] - half_range))
+    return d, fs, q, values
+
+
+def spread(q, bits, per_byte, run):
+    """Values of some bits, `run` bytes wide: the first `run` values are the lowest bits of the
+    bytes, the next ones the bits above them."""
+    out = bytearray()
+    for i in range(0, len(q), run * per_byte):
+        for j in range(run):
+            out.append(sum(q[i + j + k * run] << (k * bits) for k in range(per_byte)))
+    return bytes(out)
+
+
+def block_q2_k(x):
+    d, m, fs, ls, q, values = with_least(x, 16, 2, 15)
+    return nibbles(fs, ls) + spread(q, 2, 4, 32) + pack("F16", [d, m]), values
+
+
+def block_q3_k(x):
+    d, fs, q, values = without_least(x, 3, -32, 31)
+    fs = [f + 32 for f in fs]
+    factors = nibbles([f & 15 for f in fs[:8]], [f & 15 for f in fs[8:]])
+    factors += spread([f >> 4 for f in fs], 2, 4, 4)
+    return (spread([v >> 2 for v in q], 1, 8, 32) + spread([v & 3 for v in q], 2, 4, 32) + factors
+            + pack("F16", [d])), values
+
+
+def six_bits(fs, ls):
+    return (bytes(fs[i] | fs[i + 4] >> 4 << 6 for i in range(4))
+            + bytes(ls[i] | ls[i + 4] >> 4 << 6 for i in range(4))
+            + nibbles([f & 15 for f in fs[4:]], [v & 15 for v in ls[4:]]))
+
+
+def block_q4_k(x):
+    d, m, fs, ls, q, values = with_least(x, 32, 4, 63)
+    return pack("F16", [d, m]) + six_bits(fs, ls) + spread(q, 4, 2, 32), values
+
+
+def block_q5_k(x):
+    d, m, fs, ls, q, values = with_least(x, 32, 5, 63)
+    return (pack("F16", [d, m]) + six_bits(fs, ls) + spread([v >> 4 for v in q], 1, 8, 32)
+            + spread([v & 15 for v in q], 4, 2, 32)), values
+
+
+def block_q6_k(x):
+    d, fs, q, values = without_least(x, 6, -128, 127)
+    return (spread([v & 15 for v in q], 4, 2, 64) + spread([v >> 4 for v in q], 2, 4, 32)
+            + pack("I8", fs) + pack("F16", [d])), values
+
+
+PACKED = {2: simple(4, 8), 3: simple(4, 0), 6: simple(5, 16), 7: simple(5, 0), 8: (32, block_q8_0),
+          10: (256, block_q2_k), 11: (256, block_q3_k), 12: (256, block_q4_k),
+          13: (256, block_q5_k), 14: (256, block_q6_k)}
+
+
+def packed(kind, values):
+    size, block = PACKED[kind]
+    data, meant = [], []
+    for i in range(0, len(values), size):
+        one, means = block(values[i:i + size])
+        data.append(one)
+        meant += means
+    return b"".join(data), meant
+
+
+# ---- whisper.cpp: the file
+
+
+def text_bytes(model):
+    """The text tokens' bytes by their ids."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    byte_of = {chr(b): b for b in plain}
+    byte_of.update({chr(256 + i): b
+                    for i, b in enumerate(b for b in range(256) if b not in plain)})
+    with open(os.path.join(model, "tokenizer.json"), encoding="utf-8") as file:
+        vocab = json.load(file)["model"]["vocab"]
+    with open(os.path.join(model, "generation_config.json"), encoding="utf-8") as file:
+        end = json.load(file)["eos_token_id"]
+    names = {i: name for name, i in vocab.items()}
+    return [bytes(byte_of[c] for c in names[i]) for i in range(end)]
+
+
+def write_ggml(path, tensors, tokens, config):
+    """tensors: {OpenAI's name: (shape, ggml's type, bytes)}."""
+    sizes = [config["vocab_size"], config["max_source_positions"], config["d_model"],
+             config["encoder_attention_heads"], config["encoder_layers"],
+             config["max_target_positions"], config["d_model"], config["decoder_attention_heads"],
+             config["decoder_layers"], config["num_mel_bins"], 1]
+    with open(path, "wb") as file:
+        file.write(struct.pack("<I11i", 0x67676D6C, *sizes))
+        file.write(struct.pack("<ii", config["num_mel_bins"], 201))
+        file.write(bytes(4 * 201 * config["num_mel_bins"]))
+        file.write(struct.pack("<i", len(tokens)))
+        for token in tokens:
+            file.write(struct.pack("<i", len(token)) + token)
+        for name, (shape, kind, data) in tensors.items():
+            file.write(struct.pack("<iii", len(shape), len(name), kind))
+            file.write(struct.pack(f"<{len(shape)}i", *reversed(shape)))
+            file.write(name.encode() + data)
+
+
+def make_ggml(model, out, tensors, config):
+    tokens = text_bytes(model)
+    floats, halves, mixed, meant = {}, {}, {}, {}
+    small, wide = (2, 3, 6, 7, 8), (10, 11, 12, 13, 14)
+    turn = 0
+    for name, (_, shape, data) in tensors.items():
+        values, ours = list(values_of(data)), openai_name(name)
+        if "conv" in ours and ours.endswith(".bias"):
+            shape = [shape[0], 1]
+        matrix = len(shape) > 1 and shape[-1] > 1 and "positional" not in ours
+        floats[ours] = (shape, 0, pack("F32", values))
+        halves[ours] = (shape, 1, data) if matrix else floats[ours]
+        mixed[ours] = halves[ours]
+        if matrix and len(shape) == 2:
+            kind = (wide if shape[1] % 256 == 0 else small)[turn % 5]
+            turn += 1
+            block, values = packed(kind, values)
+            mixed[ours] = (shape, kind, block)
+        meant[name] = ("F32", tensors[name][1], pack("F32", values))
+    missing = set(PACKED) - {kind for _, kind, _ in mixed.values()}
+    assert not missing, missing
+    write_ggml(os.path.join(out, "ggml.bin"), halves, tokens, config)
+    write_ggml(os.path.join(out, "ggml32.bin"), floats, tokens + [b"<|endoftext|>"], config)
+    write_ggml(os.path.join(out, "ggmlq.bin"), mixed, tokens, config)
+    path = folder(model, out, "ggmlq-same")
+    write_safetensors(os.path.join(path, "model.safetensors"), meant)
+
+
 def main(model, out):
     tensors = read_safetensors(os.path.join(model, "model.safetensors"))
     with open(os.path.join(model, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
     shutil.rmtree(out, ignore_errors=True)
     make_ct2(model, out, tensors, config)
+    make_ggml(model, out, tensors, config)
 
 
 if __name__ == "__main__":

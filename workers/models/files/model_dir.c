@@ -135,19 +135,56 @@ static bool has_networks(const char *dir)
            stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* A folder that is a model, or was meant to be one. */
-static bool is_model(const char *dir)
+/* The only file of whisper.cpp's in a folder, in place of the folder. */
+static bool take_only_ggml(char path[PATH_MAX])
 {
-    return has_config(dir) || has_networks(dir) ||
-           weight_layout_format(dir) == WEIGHT_FORMAT_OPENAI;
+    char found[PATH_MAX] = "", file[PATH_MAX];
+    DIR *d = opendir(path);
+    const struct dirent *e;
+    bool ret = false;
+
+    if (!d)
+        return false;
+    while ((e = readdir(d))) {
+        size_t n = strlen(e->d_name);
+
+        if (e->d_name[0] == '.' || n < 4 || strcmp(e->d_name + n - 4, ".bin") != 0 ||
+            snprintf(file, sizeof(file), "%s/%s", path, e->d_name) >= (int)sizeof(file) ||
+            weight_layout_format(file) != WEIGHT_FORMAT_GGML)
+            continue;
+        ret = !found[0]; /* of two, the user is to name one */
+        if (!ret)
+            break;
+        memcpy(found, file, sizeof(found));
+    }
+    closedir(d);
+    if (ret)
+        memcpy(path, found, sizeof(found));
+    return ret;
+}
+
+/* A folder that is a model, or was meant to be one; or a file of whisper.cpp's, also by the folder
+ * that it lies in alone: the path becomes the file's. */
+static bool is_model(char path[PATH_MAX])
+{
+    enum weight_format format = weight_layout_format(path);
+
+    return has_config(path) || has_networks(path) || format == WEIGHT_FORMAT_OPENAI ||
+           format == WEIGHT_FORMAT_GGML || take_only_ggml(path);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static bool is_checkpoint_file(const char *path)
 {
     size_t n = strlen(path);
-    struct stat st;
 
-    return n > 3 && strcmp(path + n - 3, ".pt") == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return n > 3 && strcmp(path + n - 3, ".pt") == 0 && is_file(path);
 }
 
 /* Is something at `path` that was meant as a model, and is refused? why: the first such reason. */
@@ -162,6 +199,14 @@ static void keep_reason(const char *path, struct err *why)
         err_set(why, ERR_MODEL,
                 "'%.200s' is a file, and a model is a folder: give it one of its own, with the "
                 "model's tokenizer.json, and name that",
+                path);
+        utf8_display_err(why);
+        return;
+    }
+    if (is_file(path)) {
+        err_set(why, ERR_MODEL,
+                "'%.300s' is a file, but none of whisper.cpp's (ggml-small.bin), and other models "
+                "are folders",
                 path);
         utf8_display_err(why);
         return;
@@ -220,14 +265,14 @@ static bool hub_snapshot(const char *repo, char out[PATH_MAX])
     }
     if (is_plain_name(revision, strlen(revision)) &&
         snprintf(out, PATH_MAX, "%s/snapshots/%s", repo, revision) < PATH_MAX &&
-        (has_config(out) || has_networks(out)))
+        (has_config(out) || has_networks(out) || take_only_ggml(out)))
         return true;
     if (snprintf(path, sizeof(path), "%s/snapshots", repo) >= (int)sizeof(path))
         return false;
     count = scandir(path, &names, visible, by_name);
     for (int i = 0; i < count && !found; i++)
         found = snprintf(out, PATH_MAX, "%s/%s", path, names[i]->d_name) < PATH_MAX &&
-                (has_config(out) || has_networks(out));
+                (has_config(out) || has_networks(out) || take_only_ggml(out));
     if (count >= 0)
         free_names(names, count);
     return found;
@@ -302,13 +347,6 @@ int model_dir_find(const char *name, char **ret, struct err *err)
                      name, buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
     buf_free(&tried);
     return rc;
-}
-
-static bool is_file(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 /* The models directories' own of this name. */

@@ -1,10 +1,10 @@
 /* workers/models/files/model_dir.h - where a model's files are, and which model they are.
  *
- * A model is named by a directory, by a name in the models directories ($NIGHTSHIFT_MODELS,
- * $XDG_DATA_HOME/nightshift/models, the installed share/nightshift/models, and the source tree's
- * when run from a build), or by a Hub id ("openai/whisper-tiny") in the Hugging Face cache
- * ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub; refs/main, then any snapshot). Nothing
- * is ever fetched here. */
+ * A model is named by a directory (or a file of whisper.cpp's), by a name in the models directories
+ * ($NIGHTSHIFT_MODELS, $XDG_DATA_HOME/nightshift/models, the installed share/nightshift/models, and
+ * the source tree's when run from a build), or by a Hub id ("openai/whisper-tiny") in the Hugging
+ * Face cache ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub; refs/main, then any snapshot).
+ * Nothing is ever fetched here. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_MODEL_DIR_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_MODEL_DIR_H
 
@@ -16,7 +16,8 @@
 #define MODEL_DEFAULT "whisper-nano"
 #define MODEL_HASH_LEN 33 /* 32 hex digits and the NUL */
 
-/* The directory, newly allocated, absolute. ERR_MODEL naming every place that was looked in. */
+/* The directory, or the file that is the model, newly allocated, absolute. ERR_MODEL naming every
+ * place that was looked in. */
 int model_dir_find(const char *name, char **ret, struct err *err);
 
 /* A model that is one file: `name` is the name of a directory with `file` in the models directories

@@ -198,5 +198,7 @@ int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
                                               {"sentence_bert_config.json", true},
                                               {"config_sentence_transformers.json", true}};
 
+    if (weight_layout_format(dir) == WEIGHT_FORMAT_GGML) /* a file with everything in it */
+        return model_dir_hash_file(dir, ret, err);
     return model_dir_hash_files(dir, files, sizeof(files) / sizeof(files[0]), true, ret, err);
 }

@@ -39,7 +39,8 @@ void weight_rows(const struct weight *w, uint64_t first, uint64_t n, struct weig
     *ret = *w;
     ret->dim[0] = n;
     ret->count = w->dim[0] ? w->count / w->dim[0] * n : 0;
-    ret->data = (const uint8_t *)w->data + (size_t)(first * w->stride[0]) * size_of(w->type);
+    if (w->count)
+        ret->data = (const uint8_t *)w->data + (size_t)(first * w->stride[0]) * size_of(w->type);
     if (w->scale_rows)
         ret->scale = (const uint8_t *)w->scale + (size_t)first * size_of(w->scale_type);
 }
@@ -99,6 +100,14 @@ static void gather(const struct weight *w, float *out)
     }
 }
 
+static void read_blocks(const struct weight *w, float *out)
+{
+    const uint8_t *p = w->data;
+
+    for (uint64_t i = 0; i < w->count; i += w->blocks->values, p += w->blocks->bytes)
+        w->blocks->unpack(p, out + i);
+}
+
 /* Rows of integers, each divided by its scale. */
 static int read_scaled(const struct weight *w, float *out, struct err *err)
 {
@@ -128,6 +137,10 @@ int weight_read(const struct weight *w, float *out, struct err *err)
                        w->name, w->type_name);
     if (w->count == 0)
         return 0;
+    if (w->blocks) {
+        read_blocks(w, out);
+        return 0;
+    }
     if (w->scale)
         return read_scaled(w, out, err);
     if (is_contiguous(w))

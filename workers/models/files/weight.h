@@ -18,7 +18,14 @@ enum weight_type {
     WEIGHT_F64,
     WEIGHT_I8, /* integers to be divided by a scale */
     WEIGHT_I16,
-    WEIGHT_OTHER, /* not read here */
+    WEIGHT_BLOCKS, /* of some values each: `blocks` says how */
+    WEIGHT_OTHER,  /* not read here */
+};
+
+/* How a block of values is packed. */
+struct weight_blocks {
+    uint32_t values, bytes;                           /* of one */
+    void (*unpack)(const uint8_t *block, float *out); /* [bytes], not aligned; [values] */
 };
 
 struct weight {
@@ -35,12 +42,14 @@ struct weight {
     const void *scale;
     enum weight_type scale_type;
     bool scale_rows;
+    const struct weight_blocks *blocks; /* of BLOCKS, which lie in order, whole ones in each row */
 };
 
 /* The strides of a tensor whose elements lie in order, last dimension first. */
 void weight_set_contiguous(struct weight *w);
 
-/* The part of `n` indices of the first dimension from `first` on, which are there. */
+/* The part of `n` indices of the first dimension from `first` on, which are there; not of BLOCKS.
+ */
 void weight_rows(const struct weight *w, uint64_t first, uint64_t n, struct weight *ret);
 
 /* All `count` values in order as float32, gathered where the tensor is a view of another (a

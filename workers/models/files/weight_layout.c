@@ -291,8 +291,24 @@ static const struct {
 
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
+static bool is_ggml(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    uint8_t b[4] = {0};
+    bool whole;
+
+    if (fd < 0)
+        return false;
+    whole = pread(fd, b, sizeof(b), 0) == (ssize_t)sizeof(b); /* of a folder: no */
+    close(fd);
+    return whole && ((uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0]) ==
+                        WEIGHT_GGML_MAGIC;
+}
+
 int weight_layout_find(const char *dir, struct weight_layout *ret, struct err *err)
 {
+    if (is_ggml(dir))
+        return single(WEIGHT_FORMAT_GGML, dir, ret, err);
     for (size_t i = 0; i < KNOWN; i++)
         if (exists(dir, known[i].name))
             return known[i].index ? sharded(dir, known[i].format, known[i].name, ret, err)
@@ -306,6 +322,8 @@ enum weight_format weight_layout_format(const char *dir)
     struct dirent **names = NULL;
     int n;
 
+    if (is_ggml(dir))
+        return WEIGHT_FORMAT_GGML;
     for (size_t i = 0; i < KNOWN; i++)
         if (exists(dir, known[i].name))
             return known[i].format;

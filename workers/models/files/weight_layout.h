@@ -7,7 +7,9 @@
  *   pytorch_model.bin.index.json and its shards
  *   model.bin: CTranslate2's
  *   NAME.pt, the only file of such a name: OpenAI's own checkpoint
- * Only names are looked at here; of the weights themselves nothing is read. */
+ * A model of whisper.cpp's is one file, which holds everything, and no folder: it is known by its
+ * first bytes. Of others only names are looked at here; of the weights themselves nothing is read.
+ */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_LAYOUT_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHT_LAYOUT_H
 
@@ -27,7 +29,10 @@ enum weight_format {
     WEIGHT_FORMAT_TORCH,
     WEIGHT_FORMAT_CT2,
     WEIGHT_FORMAT_OPENAI,
+    WEIGHT_FORMAT_GGML,
 };
+
+#define WEIGHT_GGML_MAGIC 0x67676d6cu /* as a little-endian number at the beginning */
 
 struct weight_place {
     const char *tensor;
@@ -44,7 +49,8 @@ struct weight_layout {
     void *owner; /* of the tensors' names */
 };
 
-/* ERR_MISSING: there are no weights of any layout, or a shard is not there; ERR_MODEL: an index
+/* dir: a folder, or a file of whisper.cpp's, which is then *ret's one file by its whole path.
+ * ERR_MISSING: there are no weights of any layout, or a shard is not there; ERR_MODEL: an index
  * that cannot be, or several .pt files. *ret is weight_layout_free's. */
 int weight_layout_find(const char *dir, struct weight_layout *ret, struct err *err);
 /* An index alone: {"weight_map": {TENSOR: FILE}}. Files are plain names with the format's suffix.

@@ -5,6 +5,7 @@
 #include "gpu/safetensors.h"
 #include "workers/models/files/checkpoint.h"
 #include "workers/models/files/ct2_file.h"
+#include "workers/models/files/ggml_file.h"
 
 _Static_assert(SAFETENSORS_MAX_RANK == WEIGHT_MAX_RANK, "a safetensor's shape fits a weight");
 
@@ -116,6 +117,33 @@ static bool ct2_find(const void *file, const char *name, struct weight *ret)
     return ct2_file_find(file, name, ret);
 }
 
+/* ---- whisper.cpp's */
+
+static int ggml_open(const char *path, void **ret, struct err *err)
+{
+    struct ggml_file *g;
+    int rc = ggml_file_open(path, &g, err);
+
+    if (rc == 0)
+        *ret = g;
+    return rc;
+}
+
+static void ggml_close(void *file) { ggml_file_close(file); }
+
+static size_t ggml_count(const void *file) { return ggml_file_count(file); }
+
+static const char *ggml_name_at(const void *file, size_t i) { return ggml_file_name_at(file, i); }
+
+static bool ggml_find(const void *file, const char *name, struct weight *ret)
+{
+    const struct weight *w = ggml_file_find(file, name);
+
+    if (w)
+        *ret = *w;
+    return w;
+}
+
 /* ---- all of them */
 
 const struct weight_reader weight_reader_training = {training_open, ck_close, ck_count, ck_name_at,
@@ -128,11 +156,16 @@ const struct weight_reader *weight_reader(enum weight_format format)
     static const struct weight_reader torch = {ck_open, ck_close, ck_count, ck_name_at, ck_find};
     static const struct weight_reader ct2 = {ct2_open, ct2_close, ct2_count, ct2_name_at, ct2_find};
 
+    static const struct weight_reader ggml = {ggml_open, ggml_close, ggml_count, ggml_name_at,
+                                              ggml_find};
+
     switch (format) {
     case WEIGHT_FORMAT_SAFETENSORS:
         return &safetensors;
     case WEIGHT_FORMAT_CT2:
         return &ct2;
+    case WEIGHT_FORMAT_GGML:
+        return &ggml;
     default:
         return &torch;
     }

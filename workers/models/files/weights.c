@@ -37,7 +37,9 @@ static int file_open(struct weights *w, const char *dir, uint32_t i, struct err 
 {
     char path[PATH_MAX];
 
-    if (snprintf(path, sizeof(path), "%s/%s", dir, w->layout.file[i]) >= (int)sizeof(path))
+    if (w->layout.format == WEIGHT_FORMAT_GGML)
+        snprintf(path, sizeof(path), "%s", w->layout.file[i]);
+    else if (snprintf(path, sizeof(path), "%s/%s", dir, w->layout.file[i]) >= (int)sizeof(path))
         return err_set(err, ERR_MODEL, "the model's path is too long");
     w->file[i].reader = weight_reader(w->layout.format);
     return w->file[i].reader->open(path, &w->file[i].of, err);
@@ -202,6 +204,11 @@ const struct ct2_file *weights_ct2(const struct weights *w)
     return w->layout.format == WEIGHT_FORMAT_CT2 ? w->file[0].of : NULL;
 }
 
+const struct ggml_file *weights_ggml(const struct weights *w)
+{
+    return w->layout.format == WEIGHT_FORMAT_GGML ? w->file[0].of : NULL;
+}
+
 /* Our part of another layout's tensor, whose first dimension has room for all of them. */
 static bool find_alias(const struct weight_file *f, const struct weight_alias *alias,
                        struct weight *ret)
@@ -230,7 +237,7 @@ bool weights_find(const struct weights *w, const char *name, struct weight *ret)
         place = weight_layout_place(&w->layout, name);
         return place && file_find(&w->file[place->file], name, ret);
     }
-    if (weights_openai(w))
+    if (weights_openai(w) || weights_ggml(w))
         return weight_name_openai(name, &alias) && find_alias(&w->file[0], &alias, ret);
     if (weights_ct2(w))
         return weight_name_ct2(name, &alias) && find_alias(&w->file[0], &alias, ret);

@@ -1,9 +1,9 @@
 /* workers/models/files/weights.h - a model's tensors, in whichever layout its folder holds them.
  *
- * One file or shards with an index, safetensors, PyTorch's or CTranslate2's, with Hugging Face's
- * names, OpenAI's or CTranslate2's (see weight_layout.h and weight_names.h): tensors are found by
- * Hugging Face's names and read as float32. Files are
- * mapped; nothing is copied. Immutable after opening: any thread may read. */
+ * One file or shards with an index, safetensors, PyTorch's, CTranslate2's or whisper.cpp's, with
+ * Hugging Face's names, OpenAI's or CTranslate2's (see weight_layout.h and weight_names.h): tensors
+ * are found by Hugging Face's names and read as float32. Files are mapped; nothing is copied.
+ * Immutable after opening: any thread may read. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHTS_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_WEIGHTS_H
 
@@ -15,6 +15,7 @@
 
 struct checkpoint;
 struct ct2_file;
+struct ggml_file;
 struct weights;
 
 /* Opens every file and checks what each claims; with an index also that each tensor is in the shard
@@ -39,5 +40,7 @@ const struct checkpoint *weights_openai(const struct weights *w);
 
 /* CTranslate2's file when it is one, which says them by its variables' shapes; else NULL. */
 const struct ct2_file *weights_ct2(const struct weights *w);
+/* whisper.cpp's file when it is one, which says them in numbers; else NULL. */
+const struct ggml_file *weights_ggml(const struct weights *w);
 
 #endif

@@ -7,6 +7,7 @@
 #include "gpu/backend.h"
 #include "workers/models/files/checkpoint.h"
 #include "workers/models/files/ct2_file.h"
+#include "workers/models/files/ggml_file.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_net.h"
@@ -187,6 +188,38 @@ static int ct2_config(const struct ct2_file *ct2, struct whisper_config *c, stru
     return rc != 0 ? rc : whisper_check_config(c, err);
 }
 
+/* ---- whisper.cpp's, in numbers ---- */
+
+static int ggml_config(const struct ggml_sizes *s, struct whisper_config *c, struct err *err)
+{
+    const struct {
+        const char *what;
+        uint32_t max, value, *ret;
+    } sizes[] = {
+        {"tokens", 1u << 20, s->vocabulary, &c->vocab_size},
+        {"encoder positions", 1u << 20, s->audio_positions, &c->max_source_positions},
+        {"values of a position", 16384, s->audio_state, &c->d_model},
+        {"encoder heads", 256, s->audio_heads, &c->encoder_heads},
+        {"encoder layers", WHISPER_MAX_LAYERS, s->audio_layers, &c->encoder_layers},
+        {"decoder positions", BACKEND_MAX_KEYS, s->text_positions, &c->max_target_positions},
+        {"decoder heads", 256, s->text_heads, &c->decoder_heads},
+        {"decoder layers", WHISPER_MAX_LAYERS, s->text_layers, &c->decoder_layers},
+        {"mel bins", 256, s->mels, &c->mel_bins},
+    };
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        if (sizes[i].value < 1 || sizes[i].value > sizes[i].max)
+            return err_set(err, ERR_MODEL, "it claims %u %s, not 1 to %u", sizes[i].value,
+                           sizes[i].what, sizes[i].max);
+        *sizes[i].ret = sizes[i].value;
+    }
+    if (s->text_state != c->d_model)
+        return err_set(err, ERR_MODEL, "its encoder has %u values and its decoder %u", c->d_model,
+                       s->text_state);
+    c->encoder_ffn = c->decoder_ffn = 4 * c->d_model; /* as whisper.cpp has it */
+    return whisper_check_config(c, err);
+}
+
 /* ---- whichever it is ---- */
 
 static int from_weights(const struct weights *w, struct whisper_config *c, struct err *err)
@@ -195,6 +228,8 @@ static int from_weights(const struct weights *w, struct whisper_config *c, struc
         return openai_config(weights_openai(w), c, err);
     if (weights_ct2(w))
         return ct2_config(weights_ct2(w), c, err);
+    if (weights_ggml(w))
+        return ggml_config(ggml_file_sizes(weights_ggml(w)), c, err);
     return err_set(err, ERR_MODEL, "its files changed while they were read: try again");
 }
 

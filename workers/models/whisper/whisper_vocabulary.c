@@ -8,9 +8,11 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "workers/models/files/ggml_file.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/text/json_file.h"
+#include "workers/text/languages.h"
 #include "workers/text/tokenizer/bpe.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
@@ -284,15 +286,119 @@ out:
     return rc;
 }
 
+/* ---- whisper.cpp */
+
+#define TIMESTAMPS 1501 /* <|0.00|> to <|30.00|>, every 20 ms */
+#define NAME_BYTES 16
+
+/* The tokens of a file: its texts, then the special ones in the order that all Whisper models have.
+ */
+struct ggml_list {
+    struct vocabulary_token *token;
+    char (*name)[NAME_BYTES]; /* of languages and timestamps */
+    size_t count, names;
+};
+
+static void put_special(struct ggml_list *l, const char *name)
+{
+    l->token[l->count++] = (struct vocabulary_token){name, strlen(name)};
+}
+
+static void put_all_specials(struct ggml_list *l, size_t languages)
+{
+    static const char *const tasks[] = {"<|translate|>",   "<|transcribe|>", "<|startoflm|>",
+                                        "<|startofprev|>", "<|nospeech|>",   "<|notimestamps|>"};
+
+    put_special(l, "<|endoftext|>");
+    put_special(l, "<|startoftranscript|>");
+    for (size_t i = 0; i < languages; i++) {
+        snprintf(l->name[l->names], NAME_BYTES, "<|%s|>", language_token(i));
+        put_special(l, l->name[l->names++]);
+    }
+    for (size_t i = 0; i < sizeof(tasks) / sizeof(tasks[0]); i++)
+        put_special(l, tasks[i]);
+    for (unsigned i = 0; i < TIMESTAMPS; i++) {
+        snprintf(l->name[l->names], NAME_BYTES, "<|%u.%02u|>", i / 50, i % 50 * 2);
+        put_special(l, l->name[l->names++]);
+    }
+}
+
+/* How many languages fill what is between the texts and the output rows. */
+static int count_languages(const struct ggml_token *t, size_t *texts, uint32_t rows, size_t *ret,
+                           struct err *err)
+{
+    static const char stop[] = "<|endoftext|>";
+    const size_t others = 2 + 6 + TIMESTAMPS;
+
+    /* Of a fine-tune's file it may be among the texts. */
+    if (*texts && t[*texts - 1].len == strlen(stop) &&
+        memcmp(t[*texts - 1].bytes, stop, strlen(stop)) == 0)
+        --*texts;
+    if (rows < *texts + others + 1 || rows > *texts + others + LANGUAGE_TOKENS_MAX)
+        return err_set(err, ERR_MODEL,
+                       "it has %zu text tokens and %u output rows: with Whisper's special tokens "
+                       "that leaves no 1 to %d languages",
+                       *texts, rows, LANGUAGE_TOKENS_MAX);
+    *ret = rows - *texts - others;
+    return 0;
+}
+
+static int take_ggml_tokens(struct ggml_list *l, struct reading *r, const struct ggml_file *g,
+                            uint32_t rows, struct err *err)
+{
+    size_t texts, languages = 0;
+    const struct ggml_token *t = ggml_file_tokens(g, &texts);
+    int rc = count_languages(t, &texts, rows, &languages, err);
+
+    if (rc != 0)
+        return rc;
+    l->token = calloc(rows, sizeof(*l->token));
+    l->name = calloc(languages + TIMESTAMPS, sizeof(*l->name));
+    if (!l->token || !l->name)
+        return no_memory(err);
+    for (; l->count < texts; l->count++)
+        l->token[l->count] =
+            (struct vocabulary_token){(const char *)t[l->count].bytes, t[l->count].len};
+    put_all_specials(l, languages);
+    r->source.tokens = l->token;
+    r->source.token_count = l->count;
+    r->source.text_count = texts;
+    return 0;
+}
+
+static int read_ggml(const char *file, struct vocabulary **ret, struct err *err)
+{
+    struct ggml_list list = {0};
+    struct ggml_file *g = NULL;
+    struct whisper_config sizes;
+    struct reading r = {0};
+    int rc = whisper_read_sizes(file, &sizes, err);
+
+    if (rc == 0)
+        rc = ggml_file_open(file, &g, err);
+    if (rc == 0)
+        rc = begin(&r, sizes.vocab_size, err);
+    if (rc == 0)
+        rc = take_ggml_tokens(&list, &r, g, sizes.vocab_size, err);
+    if (rc == 0)
+        rc = parse(&r, ret, err);
+    end(&r);
+    free(list.token);
+    free(list.name);
+    ggml_file_close(g);
+    return rc;
+}
+
 /* ---- whichever it is */
 
 int whisper_vocabulary(const char *model, struct vocabulary **ret, struct err *err)
 {
+    enum weight_format format = weight_layout_format(model);
     int rc;
 
-    if (weight_layout_format(model) != WEIGHT_FORMAT_CT2)
+    if (format != WEIGHT_FORMAT_CT2 && format != WEIGHT_FORMAT_GGML)
         return vocabulary_load(model, ret, err);
-    rc = read_ct2(model, ret, err);
+    rc = format == WEIGHT_FORMAT_CT2 ? read_ct2(model, ret, err) : read_ggml(model, ret, err);
     if (rc != 0) {
         utf8_display_err(err);
         err_prefix(err, "model %s", model);

@@ -4,7 +4,8 @@
  * Hugging Face's files are read as they are (vocabulary.h). Other layouts say the same in other
  * ways: CTranslate2's config.json has the suppressed tokens and the alignment heads under names of
  * its own, and vocabulary.json or vocabulary.txt is the list of tokens where there is no
- * tokenizer.json. */
+ * tokenizer.json. whisper.cpp's file has the text tokens; which special tokens follow them is a
+ * matter of how many there are. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_VOCABULARY_H
 #define NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_VOCABULARY_H
 
