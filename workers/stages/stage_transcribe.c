@@ -35,6 +35,7 @@ struct spoken {
 struct reading {
     const char *dir;
     struct vocabulary *vocab;
+    int rc; /* err has a word of optional files that are not there, too */
     struct err err;
 };
 
@@ -42,7 +43,7 @@ static void *read_vocabulary(void *arg)
 {
     struct reading *r = arg;
 
-    whisper_vocabulary(r->dir, &r->vocab, &r->err);
+    r->rc = whisper_vocabulary(r->dir, &r->vocab, &r->err);
     return NULL;
 }
 
@@ -60,9 +61,9 @@ static int load_model(struct transcription *t, const struct stage_setup *setup, 
     else if (rc == 0)
         read_vocabulary(&r);
     t->vocab = r.vocab;
-    if (rc == 0 && r.err.code) {
+    if (rc == 0 && r.rc != 0) {
         *err = r.err;
-        rc = r.err.code;
+        rc = r.rc;
     }
     return rc;
 }
