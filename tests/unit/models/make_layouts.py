@@ -12,6 +12,10 @@ MODEL is a folder with model.safetensors (half precision, Hugging Face's names).
   ggml32.bin     the same in float32, its list of tokens with the one for the end
   ggmlq.bin      matrices in all of ggml's packed types, one after the other
   ggmlq-same/    what those stand for, as float32 in model.safetensors
+  lora/          an adapter of PEFT's over MODEL, for matrices and a convolution; factors of its own for
+                 some
+  lora2/         another one over ct2/ (rank-stabilized, adapter_model.bin)
+  lora-same/, lora2-same/    what these make of the model, as float32 in model.safetensors
 
 Only Python's own library is used. CTranslate2's format is as its converter writes it: fused queries,
 keys and values, a bias of zeros for the keys, and aliases for variables that are equal.
@@ -24,7 +28,8 @@ import shutil
 import struct
 import sys
 
-from make_checkpoints import folder, openai_name, read_safetensors, write_safetensors
+from make_checkpoints import (Storage, Tensor, folder, openai_name, read_safetensors, torch_save,
+                              write_safetensors)
 
 FORMAT = {"F32": "f", "F16": "e", "I8": "b", "I16": "h"}
 
@@ -465,6 +470,76 @@ def make_ggml(model, out, tensors, config):
     write_safetensors(os.path.join(path, "model.safetensors"), meant)
 
 
+# ---- PEFT: numbers of few bits, so that every sum is exact in float32
+
+
+def low_rank(rank, rows, cols, seed):
+    """A [rank][cols] and B [rows][rank]."""
+    state = seed
+    out = []
+    for n in (rank * cols, rows * rank):
+        values = []
+        for _ in range(n):
+            state = (state * 1103515245 + 12345) & 0x7FFFFFFF
+            values.append(((state >> 16) % 7 - 3) / 64)
+        out.append(values)
+    return out
+
+
+def product(a, b, rank, cols):
+    for i in range(0, len(b), rank):
+        row = [0.0] * cols
+        for k in range(rank):
+            if b[i + k]:
+                row = [x + b[i + k] * y for x, y in zip(row, a[k * cols:(k + 1) * cols])]
+        yield from row
+
+
+def adapted(tensors, wanted, rank, factor):
+    """The adapter's tensors, and all of the model's with what is added to them."""
+    adapter, meant = {}, {}
+    for i, (name, (_, shape, data)) in enumerate(tensors.items()):
+        values = list(values_of(data))
+        module = name[:-len(".weight")]
+        if name.endswith(".weight") and any(module.endswith(w) for w in wanted):
+            cols = len(values) // shape[0]
+            a, b = low_rank(rank, shape[0], cols, i)
+            values = [w + factor(module) * d
+                      for w, d in zip(values, product(a, b, rank, cols), strict=True)]
+            kernel = [1] * (len(shape) - 2)
+            before = "base_model.model." + module
+            adapter[before + ".lora_A.weight"] = ("F32", [rank] + shape[1:], pack("F32", a))
+            adapter[before + ".lora_B.weight"] = ("F32", [shape[0], rank] + kernel, pack("F32", b))
+        meant[name] = ("F32", shape, pack("F32", values))
+    return adapter, meant
+
+
+def make_lora(model, out, tensors):
+    config = {"peft_type": "LORA", "base_model_name_or_path": os.path.abspath(model), "r": 4,
+              "lora_alpha": 8, "target_modules": ["q_proj", "v_proj", "fc1", "conv1"],
+              "alpha_pattern": {"layers.1.fc1": 2, "encoder.conv1": 16}, "bias": "none",
+              "fan_in_fan_out": False, "init_lora_weights": True, "modules_to_save": None,
+              "revision": None, "use_dora": False, "use_rslora": False}
+    path = folder(model, out, "lora", ())
+    adapter, meant = adapted(
+        tensors, config["target_modules"], 4,
+        lambda m: (2 if m.endswith("layers.1.fc1") else 16 if m.endswith("conv1") else 8) / 4)
+    write_json(os.path.join(path, "adapter_config.json"), config)
+    write_safetensors(os.path.join(path, "adapter_model.safetensors"), adapter)
+    path = folder(model, out, "lora-same")
+    write_safetensors(os.path.join(path, "model.safetensors"), meant)
+
+    config.update({"base_model_name_or_path": "../ct2", "use_rslora": True, "lora_alpha": 2,
+                   "target_modules": ["k_proj", "out_proj"], "alpha_pattern": {}})
+    path = folder(model, out, "lora2", ())
+    adapter, meant = adapted(tensors, config["target_modules"], 4, lambda m: 1.0)
+    write_json(os.path.join(path, "adapter_config.json"), config)
+    torch_save(os.path.join(path, "adapter_model.bin"),
+               {n: Tensor(Storage(t, d), s) for n, (t, s, d) in adapter.items()})
+    path = folder(model, out, "lora2-same")
+    write_safetensors(os.path.join(path, "model.safetensors"), meant)
+
+
 def main(model, out):
     tensors = read_safetensors(os.path.join(model, "model.safetensors"))
     with open(os.path.join(model, "config.json"), encoding="utf-8") as file:
@@ -472,6 +547,7 @@ def main(model, out):
     shutil.rmtree(out, ignore_errors=True)
     make_ct2(model, out, tensors, config)
     make_ggml(model, out, tensors, config)
+    make_lora(model, out, tensors)
 
 
 if __name__ == "__main__":

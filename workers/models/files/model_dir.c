@@ -170,7 +170,7 @@ static bool is_model(char path[PATH_MAX])
     enum weight_format format = weight_layout_format(path);
 
     return has_config(path) || has_networks(path) || format == WEIGHT_FORMAT_OPENAI ||
-           format == WEIGHT_FORMAT_GGML || take_only_ggml(path);
+           format == WEIGHT_FORMAT_GGML || format == WEIGHT_FORMAT_ADAPTER || take_only_ggml(path);
 }
 
 static bool is_file(const char *path)
@@ -245,6 +245,13 @@ static void free_names(struct dirent **names, int n)
     free(names);
 }
 
+/* Of a hub, a checkpoint of OpenAI's alone lacks what must lie beside it. */
+static bool is_hub_model(char path[PATH_MAX])
+{
+    return has_config(path) || has_networks(path) ||
+           (weight_layout_format(path) != WEIGHT_FORMAT_OPENAI && is_model(path));
+}
+
 /* The snapshot that refs/main names, else the first (by name) that holds a model. */
 static bool hub_snapshot(const char *repo, char out[PATH_MAX])
 {
@@ -264,15 +271,14 @@ static bool hub_snapshot(const char *repo, char out[PATH_MAX])
         close(fd);
     }
     if (is_plain_name(revision, strlen(revision)) &&
-        snprintf(out, PATH_MAX, "%s/snapshots/%s", repo, revision) < PATH_MAX &&
-        (has_config(out) || has_networks(out) || take_only_ggml(out)))
+        snprintf(out, PATH_MAX, "%s/snapshots/%s", repo, revision) < PATH_MAX && is_hub_model(out))
         return true;
     if (snprintf(path, sizeof(path), "%s/snapshots", repo) >= (int)sizeof(path))
         return false;
     count = scandir(path, &names, visible, by_name);
     for (int i = 0; i < count && !found; i++)
         found = snprintf(out, PATH_MAX, "%s/%s", path, names[i]->d_name) < PATH_MAX &&
-                (has_config(out) || has_networks(out) || take_only_ggml(out));
+                is_hub_model(out);
     if (count >= 0)
         free_names(names, count);
     return found;

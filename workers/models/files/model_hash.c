@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "workers/models/files/adapter.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/files/weight_layout.h"
 
@@ -186,6 +187,33 @@ int model_dir_hash_file(const char *file, char ret[MODEL_HASH_LEN], struct err *
     return unusable(rc, err);
 }
 
+/* The adapter's two files and the hash of what it adapts. */
+static int hash_adapter(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
+{
+    struct hasher h = {hash_new(), dir, err};
+    char base[MODEL_HASH_LEN];
+    uint8_t hash[HASH_BYTES];
+    struct adapter a = {0};
+    int rc = h.hash ? 0 : err_set(err, ERR_NOMEM, "no memory to read %s", dir);
+
+    if (rc == 0)
+        rc = adapter_read(dir, &a, err);
+    if (rc == 0)
+        rc = hash_file(&h, ADAPTER_CONFIG);
+    if (rc == 0)
+        rc = hash_file(&h, a.file);
+    if (rc == 0)
+        rc = model_dir_hash(a.base, base, err);
+    if (rc == 0) {
+        hash_put(h.hash, base, sizeof(base));
+        hash_get(h.hash, hash);
+        hash_hex(hash, ret);
+    }
+    adapter_free(&a);
+    hash_free(h.hash);
+    return unusable(rc, err);
+}
+
 int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
 {
     static const struct model_file files[] = {{"config.json", false},
@@ -198,6 +226,8 @@ int model_dir_hash(const char *dir, char ret[MODEL_HASH_LEN], struct err *err)
                                               {"sentence_bert_config.json", true},
                                               {"config_sentence_transformers.json", true}};
 
+    if (weight_layout_format(dir) == WEIGHT_FORMAT_ADAPTER)
+        return hash_adapter(dir, ret, err);
     if (weight_layout_format(dir) == WEIGHT_FORMAT_GGML) /* a file with everything in it */
         return model_dir_hash_file(dir, ret, err);
     return model_dir_hash_files(dir, files, sizeof(files) / sizeof(files[0]), true, ret, err);

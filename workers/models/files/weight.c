@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpu/tensor.h"
@@ -130,7 +131,7 @@ static int read_scaled(const struct weight *w, float *out, struct err *err)
     return 0;
 }
 
-int weight_read(const struct weight *w, float *out, struct err *err)
+static int read_plain(const struct weight *w, float *out, struct err *err)
 {
     if (w->type == WEIGHT_OTHER)
         return err_set(err, ERR_MODEL, "tensor '%.200s' is of type %s, not F32, F16, BF16 or F64",
@@ -148,4 +149,48 @@ int weight_read(const struct weight *w, float *out, struct err *err)
     else
         gather(w, out);
     return 0;
+}
+
+/* out: [rows][cols]; row: [cols] for one row of the product. */
+static void add_product(const struct weight_delta *d, const float *a, const float *b, float *row,
+                        uint64_t cols, float *out)
+{
+    uint64_t rows = d->b.dim[0], rank = d->a.dim[0];
+
+    for (uint64_t i = 0; i < rows; i++, out += cols, b += rank) {
+        memset(row, 0, (size_t)cols * sizeof(*row));
+        for (uint64_t k = 0; k < rank; k++)
+            for (uint64_t j = 0; j < cols; j++)
+                row[j] += b[k] * a[k * cols + j];
+        for (uint64_t j = 0; j < cols; j++)
+            out[j] += d->factor * row[j];
+    }
+}
+
+static int add_delta(const struct weight *w, float *out, struct err *err)
+{
+    const struct weight_delta *d = w->delta;
+    uint64_t cols = w->count / w->dim[0];
+    float *a = malloc((size_t)d->a.count * sizeof(*a));
+    float *b = malloc((size_t)d->b.count * sizeof(*b));
+    float *row = malloc((size_t)cols * sizeof(*row));
+    int rc = a && b && row ? 0 : err_set(err, ERR_NOMEM, "out of memory for an adapter");
+
+    if (rc == 0)
+        rc = read_plain(&d->a, a, err);
+    if (rc == 0)
+        rc = read_plain(&d->b, b, err);
+    if (rc == 0)
+        add_product(d, a, b, row, cols, out);
+    free(a);
+    free(b);
+    free(row);
+    return rc;
+}
+
+int weight_read(const struct weight *w, float *out, struct err *err)
+{
+    int rc = read_plain(w, out, err);
+
+    return rc == 0 && w->delta && w->count ? add_delta(w, out, err) : rc;
 }

@@ -28,6 +28,8 @@ struct weight_blocks {
     void (*unpack)(const uint8_t *block, float *out); /* [bytes], not aligned; [values] */
 };
 
+struct weight_delta;
+
 struct weight {
     const char *name; /* as the file has it */
     enum weight_type type;
@@ -43,6 +45,14 @@ struct weight {
     enum weight_type scale_type;
     bool scale_rows;
     const struct weight_blocks *blocks; /* of BLOCKS, which lie in order, whole ones in each row */
+    const struct weight_delta *delta;   /* what is added to the values; NULL: nothing */
+};
+
+/* A matrix of low rank: `factor` times the product of b [rows][rank] and a [rank][the other
+ * dimensions]. */
+struct weight_delta {
+    struct weight a, b;
+    float factor;
 };
 
 /* The strides of a tensor whose elements lie in order, last dimension first. */
@@ -52,8 +62,8 @@ void weight_set_contiguous(struct weight *w);
  */
 void weight_rows(const struct weight *w, uint64_t first, uint64_t n, struct weight *ret);
 
-/* All `count` values in order as float32, gathered where the tensor is a view of another (a
- * transposed one, say). ERR_MODEL when they are no floating-point numbers, or integers
+/* All `count` values in order as float32, with their delta, gathered where the tensor is a view of
+ * another (a transposed one, say). ERR_MODEL when they are no floating-point numbers, or integers
  * with a scale that is none. */
 int weight_read(const struct weight *w, float *out, struct err *err);
 

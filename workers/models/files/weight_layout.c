@@ -287,6 +287,7 @@ static const struct {
     {"pytorch_model.bin", WEIGHT_FORMAT_TORCH, false},
     {torch_index, WEIGHT_FORMAT_TORCH, true},
     {"model.bin", WEIGHT_FORMAT_CT2, false},
+    {"adapter_config.json", WEIGHT_FORMAT_ADAPTER, false},
 };
 
 #define KNOWN (sizeof(known) / sizeof(known[0]))

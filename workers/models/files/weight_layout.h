@@ -6,6 +6,7 @@
  *   pytorch_model.bin
  *   pytorch_model.bin.index.json and its shards
  *   model.bin: CTranslate2's
+ *   adapter_config.json and a LoRA adapter's matrices, which adapter.h finds
  *   NAME.pt, the only file of such a name: OpenAI's own checkpoint
  * A model of whisper.cpp's is one file, which holds everything, and no folder: it is known by its
  * first bytes. Of others only names are looked at here; of the weights themselves nothing is read.
@@ -27,6 +28,7 @@ enum weight_format {
     WEIGHT_FORMAT_NONE,
     WEIGHT_FORMAT_SAFETENSORS,
     WEIGHT_FORMAT_TORCH,
+    WEIGHT_FORMAT_ADAPTER, /* of another model: adapter.h */
     WEIGHT_FORMAT_CT2,
     WEIGHT_FORMAT_OPENAI,
     WEIGHT_FORMAT_GGML,

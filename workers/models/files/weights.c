@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
+#include "workers/models/files/adapter.h"
 #include "workers/models/files/checkpoint.h"
 #include "workers/models/files/ct2_whisper.h"
+#include "workers/models/files/lora.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weight_names.h"
 #include "workers/models/files/weight_reader.h"
@@ -24,6 +26,8 @@ struct weights {
     struct weight_layout layout;
     uint32_t files;
     struct weight_file *file; /* [files]: the layout's, or the one that was opened by its path */
+    struct weights *base;     /* of an adapter, which has none of these: what it adapts, and how */
+    struct lora *lora;
 };
 
 /* ---- one file */
@@ -105,6 +109,57 @@ static int check_format(const struct weights *w, struct err *err)
                    w->layout.file[0]);
 }
 
+/* Everything that is adapted is there to be. */
+static int check_adapter(const struct weights *w, struct err *err)
+{
+    struct weight t;
+
+    for (size_t i = 0; i < lora_count(w->lora); i++) {
+        const char *name = lora_name_at(w->lora, i);
+
+        if (!weights_find(w->base, name, &t))
+            return err_set(err, ERR_MODEL, "it adapts '%.150s', which its base lacks", name);
+        if (!lora_fits(lora_find(w->lora, name), &t))
+            return err_set(err, ERR_MODEL,
+                           "what it adds to '%.150s' has another shape: it is of "
+                           "another base",
+                           name);
+    }
+    return 0;
+}
+
+static int adapter_open(const char *dir, struct weights *w, struct err *err)
+{
+    struct adapter a = {0};
+    int rc = adapter_read(dir, &a, err);
+
+    if (rc == 0)
+        rc = weights_open(a.base, &w->base, err);
+    if (rc == 0)
+        rc = lora_open(dir, &a, &w->lora, err);
+    if (rc == 0 && (rc = check_adapter(w, err)) != 0) {
+        err_prefix(err, "the adapter '%.200s'", dir);
+        utf8_display_err(err);
+    }
+    adapter_free(&a);
+    return rc;
+}
+
+static int files_open(const char *dir, struct weights *w, struct err *err)
+{
+    int rc;
+
+    w->files = w->layout.file_count;
+    w->file = calloc(w->files, sizeof(*w->file));
+    if (!w->file)
+        return err_set(err, ERR_NOMEM, "out of memory for a model's weights");
+    for (uint32_t i = 0; i < w->files; i++)
+        if ((rc = file_open(w, dir, i, err)))
+            return rc;
+    rc = check_format(w, err);
+    return rc == 0 && w->layout.index ? check_shards(w, err) : rc;
+}
+
 int weights_open(const char *dir, struct weights **ret, struct err *err)
 {
     struct weights *w = calloc(1, sizeof(*w));
@@ -113,20 +168,9 @@ int weights_open(const char *dir, struct weights **ret, struct err *err)
     if (!w)
         return err_set(err, ERR_NOMEM, "out of memory for a model's weights");
     rc = weight_layout_find(dir, &w->layout, err);
-    if (rc == 0) {
-        w->files = w->layout.file_count;
-        w->file = calloc(w->files, sizeof(*w->file));
-        if (!w->file) {
-            err_set(err, ERR_NOMEM, "out of memory for a model's weights");
-            rc = ERR_NOMEM;
-        }
-    }
-    for (uint32_t i = 0; rc == 0 && i < w->layout.file_count; i++)
-        rc = file_open(w, dir, i, err);
     if (rc == 0)
-        rc = check_format(w, err);
-    if (rc == 0 && w->layout.index)
-        rc = check_shards(w, err);
+        rc = w->layout.format == WEIGHT_FORMAT_ADAPTER ? adapter_open(dir, w, err)
+                                                       : files_open(dir, w, err);
     if (rc != 0)
         weights_close(w);
     else
@@ -185,6 +229,8 @@ void weights_close(struct weights *w)
         if (w->file[i].of)
             w->file[i].reader->close(w->file[i].of);
     free(w->file);
+    weights_close(w->base);
+    lora_close(w->lora);
     weight_layout_free(&w->layout);
     free(w);
 }
@@ -194,7 +240,7 @@ void weights_close(struct weights *w)
 const struct checkpoint *weights_openai(const struct weights *w)
 {
     const struct checkpoint *ck =
-        w->file[0].reader == weight_reader(WEIGHT_FORMAT_TORCH) ? w->file[0].of : NULL;
+        w->file && w->file[0].reader == weight_reader(WEIGHT_FORMAT_TORCH) ? w->file[0].of : NULL;
 
     return ck && !w->layout.index && checkpoint_is_openai(ck) ? ck : NULL;
 }
@@ -233,6 +279,12 @@ bool weights_find(const struct weights *w, const char *name, struct weight *ret)
     const struct weight_place *place;
     struct weight_alias alias;
 
+    if (w->base) {
+        if (!weights_find(w->base, name, ret))
+            return false;
+        ret->delta = lora_find(w->lora, name);
+        return true;
+    }
     if (w->layout.index) {
         place = weight_layout_place(&w->layout, name);
         return place && file_find(&w->file[place->file], name, ret);

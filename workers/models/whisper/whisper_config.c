@@ -1,10 +1,12 @@
 /* A Whisper model's dimensions, from config.json or from weights that say them. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "gpu/backend.h"
+#include "workers/models/files/adapter.h"
 #include "workers/models/files/checkpoint.h"
 #include "workers/models/files/ct2_file.h"
 #include "workers/models/files/ggml_file.h"
@@ -236,14 +238,18 @@ static int from_weights(const struct weights *w, struct whisper_config *c, struc
 int whisper_read_sizes(const char *dir, struct whisper_config *ret, struct err *err)
 {
     struct weights *w = NULL;
-    int rc;
+    char *base = NULL;
+    int rc = adapter_base(dir, &base, err);
 
-    if (!weight_format_has_sizes(weight_layout_format(dir)))
-        return read_json(dir, ret, err);
-    rc = weights_open(dir, &w, err);
-    if (rc == 0)
-        rc = from_weights(w, ret, err);
-    weights_close(w);
+    if (rc == 0 && !weight_format_has_sizes(weight_layout_format(base))) {
+        rc = read_json(base, ret, err);
+    } else if (rc == 0) {
+        rc = weights_open(base, &w, err);
+        if (rc == 0)
+            rc = from_weights(w, ret, err);
+        weights_close(w);
+    }
+    free(base);
     return rc;
 }
 

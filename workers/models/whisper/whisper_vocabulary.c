@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "workers/models/files/adapter.h"
 #include "workers/models/files/ggml_file.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/whisper/whisper.h"
@@ -283,7 +284,7 @@ out:
     end(&r);
     list_free(&list);
     buf_free(&tokenizer);
-    return rc;
+    return rc != 0 ? err_prefix(err, "model %s", dir) : 0;
 }
 
 /* ---- whisper.cpp */
@@ -386,22 +387,33 @@ static int read_ggml(const char *file, struct vocabulary **ret, struct err *err)
     free(list.token);
     free(list.name);
     ggml_file_close(g);
-    return rc;
+    return rc != 0 ? err_prefix(err, "model %s", file) : 0;
 }
 
 /* ---- whichever it is */
 
+static int read_any(const char *model, struct vocabulary **ret, struct err *err)
+{
+    switch (weight_layout_format(model)) {
+    case WEIGHT_FORMAT_CT2:
+        return read_ct2(model, ret, err);
+    case WEIGHT_FORMAT_GGML:
+        return read_ggml(model, ret, err);
+    default:
+        return vocabulary_load(model, ret, err); /* which names the model itself */
+    }
+}
+
 int whisper_vocabulary(const char *model, struct vocabulary **ret, struct err *err)
 {
-    enum weight_format format = weight_layout_format(model);
-    int rc;
+    char *base = NULL;
+    int rc = adapter_base(model, &base, err);
 
-    if (format != WEIGHT_FORMAT_CT2 && format != WEIGHT_FORMAT_GGML)
-        return vocabulary_load(model, ret, err);
-    rc = format == WEIGHT_FORMAT_CT2 ? read_ct2(model, ret, err) : read_ggml(model, ret, err);
+    if (rc == 0)
+        rc = read_any(base, ret, err);
+    free(base);
     if (rc != 0) {
         utf8_display_err(err);
-        err_prefix(err, "model %s", model);
         if (rc != ERR_NOMEM)
             rc = err->code = ERR_MODEL; /* whatever it was, this model cannot be used */
     }

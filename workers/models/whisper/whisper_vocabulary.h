@@ -5,7 +5,7 @@
  * ways: CTranslate2's config.json has the suppressed tokens and the alignment heads under names of
  * its own, and vocabulary.json or vocabulary.txt is the list of tokens where there is no
  * tokenizer.json. whisper.cpp's file has the text tokens; which special tokens follow them is a
- * matter of how many there are. */
+ * matter of how many there are. An adapter has its base's. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_VOCABULARY_H
 #define NIGHTSHIFT_WORKERS_MODELS_WHISPER_WHISPER_VOCABULARY_H
 
