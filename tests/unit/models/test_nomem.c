@@ -30,7 +30,9 @@
 #include "workers/models/pyannote/voiceprint.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/models/yamnet/yamnet.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 static char nano[4096], encoder[] = "encoder-XXXXXX";
 static struct backend *be;
@@ -194,6 +196,64 @@ static int open_weights(void *arg, struct err *err)
 }
 
 TEST(weights) { assert_true(nomem_each(open_weights, nano) >= 5); }
+
+/* ---- the layouts of other programs, which make_layouts.py has written */
+
+#define MADE "../run_layouts/layouts/"
+
+static char *const layouts[] = {
+    (char[]){MADE "ct2list"},
+    (char[]){MADE "ct2"},
+    (char[]){MADE "ggmlq.bin"},
+    (char[]){MADE "lora2"},
+};
+
+#define LAYOUTS (sizeof(layouts) / sizeof(layouts[0]))
+
+static int read_adapted(void *arg, struct err *err)
+{
+    static const uint64_t dim[] = {192, 192};
+    static float values[192 * 192];
+    struct weights *w = NULL;
+    int rc = weights_open(arg, &w, err);
+
+    assert_true(rc == 0 || !w);
+    if (rc == 0)
+        rc = weights_values(w, "model.encoder.layers.0.self_attn.q_proj.weight", 2, dim, values,
+                            err);
+    weights_close(w);
+    return rc;
+}
+
+static int read_vocabulary(void *arg, struct err *err)
+{
+    struct vocabulary *v = NULL;
+    int rc = whisper_vocabulary(arg, &v, err);
+
+    assert_true(rc == 0 || !v);
+    vocabulary_free(v);
+    return rc;
+}
+
+static int hash_model(void *arg, struct err *err)
+{
+    char hash[MODEL_HASH_LEN], *dir = NULL;
+    int rc = model_dir_find(arg, &dir, err);
+
+    if (rc == 0)
+        rc = model_dir_hash(dir, hash, err);
+    free(dir);
+    return rc;
+}
+
+TEST(other_layouts)
+{
+    for (size_t i = 0; i < LAYOUTS; i++) {
+        assert_true(nomem_each(read_adapted, layouts[i]) >= 4);
+        assert_true(nomem_each(read_vocabulary, layouts[i]) > 100);
+        assert_true(nomem_each(hash_model, layouts[i]) >= 2);
+    }
+}
 
 static void count_model(void *arg, const char *name, const char *dir)
 {
