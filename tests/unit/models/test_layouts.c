@@ -18,6 +18,7 @@
 #include "workers/models/files/model_dir.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
+#include "workers/models/whisper/whisper_heads.h"
 #include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
@@ -215,6 +216,34 @@ TEST(symbols_are_not_said)
     assert_int_equal(n, 2); /* a blank and the end */
     assert_string_equal(vocabulary_language_code(v, vocabulary_ids(v)->first_language), "en");
     vocabulary_free(v);
+}
+
+/* Heads that each model of these sizes has. */
+TEST(known_heads)
+{
+    const char *name;
+    uint32_t known = 0;
+
+    for (uint32_t i = 0; (name = whisper_preset_name(i)); i++) {
+        struct whisper_config c;
+        struct err e = {0};
+        const uint8_t(*heads)[2];
+        size_t n;
+
+        assert_ok(whisper_preset(name, &c, &e), e);
+        for (int english = 0; english < 2; english++) {
+            c.vocab_size -= (uint32_t)english;
+            heads = whisper_known_heads(&c, &n);
+            assert_int_equal(!heads, n == 0);
+            known += heads ? 1 : 0;
+            for (size_t k = 0; k < n; k++) {
+                assert_true(heads[k][0] < c.decoder_layers && heads[k][1] < c.decoder_heads);
+                assert_true(!k || heads[k][0] * 100 + heads[k][1] >
+                                      heads[k - 1][0] * 100 + heads[k - 1][1]);
+            }
+        }
+    }
+    assert_int_equal(known, 10); /* five sizes, four of them for English alone, and turbo */
 }
 
 /* ---- which model it is */

@@ -12,6 +12,7 @@
 #include "workers/models/files/ggml_file.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/models/whisper/whisper_heads.h"
 #include "workers/text/json_file.h"
 #include "workers/text/languages.h"
 #include "workers/text/tokenizer/bpe.h"
@@ -367,6 +368,20 @@ static int take_ggml_tokens(struct ggml_list *l, struct reading *r, const struct
     return 0;
 }
 
+static int put_known_heads(struct reading *r, const struct whisper_config *sizes, struct err *err)
+{
+    size_t n;
+    const uint8_t(*heads)[2] = whisper_known_heads(sizes, &n);
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_pack("[i, i]", heads[i][0], heads[i][1]));
+    if (json_array_size(list) != n ||
+        json_object_set_new(r->generation, "alignment_heads", list) != 0)
+        return no_memory(err);
+    return 0;
+}
+
 static int read_ggml(const char *file, struct vocabulary **ret, struct err *err)
 {
     struct ggml_list list = {0};
@@ -379,6 +394,8 @@ static int read_ggml(const char *file, struct vocabulary **ret, struct err *err)
         rc = ggml_file_open(file, &g, err);
     if (rc == 0)
         rc = begin(&r, sizes.vocab_size, err);
+    if (rc == 0)
+        rc = put_known_heads(&r, &sizes, err);
     if (rc == 0)
         rc = take_ggml_tokens(&list, &r, g, sizes.vocab_size, err);
     if (rc == 0)
