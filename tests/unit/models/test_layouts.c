@@ -512,9 +512,11 @@ TEST(files_of_ctranslate2_are_checked)
 
 TEST(other_networks_of_ctranslate2_are_refused)
 {
-    static const float values[6] = {0, 0, 0, 0, 1, 0};
+    static const float values[8] = {0, 0, 0, 0, 1, 0, 0, 0};
     static const uint8_t relu = 0;
     struct buf b = BUF_INIT;
+    struct ct2_file *c = NULL;
+    struct err e = {0};
 
     put_head(&b, "TransformerSpec", 0);
     buf_put_u32(&b, 0);
@@ -532,10 +534,17 @@ TEST(other_networks_of_ctranslate2_are_refused)
     put_row(&b, "decoder/projection/weight", 6, F32, 24, values);
     buf_put_u32(&b, 0);
     refused(&b, "is not its token embedding");
-    put_head(&b, "WhisperSpec", 1); /* the fifth of six values is one of the values' */
+    put_head(&b, "WhisperSpec", 1); /* the keys' are the first half */
     put_row(&b, "decoder/layer_0/attention/linear_1/bias", 6, F32, 24, values + 2);
     buf_put_u32(&b, 0);
     refused(&b, "keys have no bias");
+    put_head(&b, "WhisperSpec", 1); /* a bias of the values alone */
+    put_row(&b, "decoder/layer_0/attention/linear_1/bias", 6, F32, 24, values);
+    buf_put_u32(&b, 0);
+    assert_ok(ct2_file_parse(b.data, b.len, &c, &e), e);
+    assert_ok(ct2_whisper_check(c, &e), e);
+    ct2_file_close(c);
+    buf_free(&b);
 }
 
 /* Integers are weights with scales that are some; each row has its own. */
