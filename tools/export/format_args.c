@@ -8,7 +8,7 @@
 #include "tools/export/formats.h"
 
 const char format_args_help[] =
-    "  -w, --words          vtt with a time for each word, where there are any (json\n"
+    "  -w, --words          vtt with a time for each word, where there are any (JSON\n"
     "                       always has them)\n"
     "      --style=STYLE    readable (default): subtitles in lines that people can\n"
     "                       read; plain: one for each segment, on one line\n"
@@ -125,6 +125,22 @@ static bool layout_fits(const struct format_options *o, char why[FORMAT_ARGS_WHY
     return false;
 }
 
+/* Two formats of one ending would write over each other. */
+static bool endings_differ(uint32_t chosen, char why[FORMAT_ARGS_WHY])
+{
+    for (unsigned a = 0; a < formats_count; a++)
+        for (unsigned b = a + 1; b < formats_count; b++)
+            if ((chosen >> a & 1) && (chosen >> b & 1) &&
+                strcmp(formats[a].ending, formats[b].ending) == 0) {
+                snprintf(why, FORMAT_ARGS_WHY,
+                         "the files of %s and %s have the same names. Export them one after the "
+                         "other, each with its own --output",
+                         formats[a].name, formats[b].name);
+                return false;
+            }
+    return true;
+}
+
 bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[FORMAT_ARGS_WHY])
 {
     static const struct {
@@ -137,7 +153,7 @@ bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[F
     char names[200];
 
     if ((o->given & FORMAT_OPTION_WORDS) && !(formats_taking(FORMAT_OPTION_WORDS) & chosen)) {
-        snprintf(why, FORMAT_ARGS_WHY, "--words is about --format=vtt (json has them without it)");
+        snprintf(why, FORMAT_ARGS_WHY, "--words is about --format=vtt (JSON has them without it)");
         return false;
     }
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
@@ -146,7 +162,7 @@ bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[F
                      formats_names(options[i].option, false, names, sizeof(names)));
             return false;
         }
-    return layout_fits(o, why);
+    return layout_fits(o, why) && endings_differ(chosen, why);
 }
 
 void format_args_values(const struct complete *c, int option, void *arg)

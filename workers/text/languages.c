@@ -215,6 +215,16 @@ const char *language_name(const char *code)
 
 const char *language_token(size_t i) { return i < LANGUAGE_TOKENS_MAX ? table[i].code : NULL; }
 
+bool language_without_blanks(const char *code)
+{
+    static const char *const codes[] = {"zh", "ja", "th", "lo", "my", "yue"};
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strcmp(code, codes[i]) == 0)
+            return true;
+    return false;
+}
+
 size_t language_names(const char **ret, size_t room)
 {
     const size_t n = COUNT < room ? COUNT : room;

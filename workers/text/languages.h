@@ -3,6 +3,7 @@
 #ifndef NIGHTSHIFT_WORKERS_TEXT_LANGUAGES_H
 #define NIGHTSHIFT_WORKERS_TEXT_LANGUAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The code of a name or of a code, in upper or lower case, UTF-8. Static. NULL: it is neither (a
@@ -14,6 +15,8 @@ const char *language_name(const char *code);
  * before 2023-11 lack. Static. */
 #define LANGUAGE_TOKENS_MAX 100
 const char *language_token(size_t i);
+/* Does the language of this code put no blanks between words? */
+bool language_without_blanks(const char *code);
 /* All names, for whoever looks for the nearest one: as many as there is room for; how many. Static.
  */
 #define LANGUAGE_NAMES_MAX 256

@@ -6,7 +6,9 @@
 
 #include <jansson.h>
 
+#include "tools/export/cues.h"
 #include "tools/export/escape.h"
+#include "tools/export/format_args.h"
 #include "tools/export/formats.h"
 
 static const struct document recording = {.id = 7,
@@ -249,6 +251,146 @@ TEST(json_with_words)
     json_decref(all);
 }
 
+static const char *text_in(const json_t *o, const char *key)
+{
+    return json_string_value(json_object_get(o, key));
+}
+
+static double number_in(const json_t *o, const char *key)
+{
+    assert_true(json_is_number(json_object_get(o, key)));
+    return json_number_value(json_object_get(o, key));
+}
+
+/* What readers of openai-whisper's JSON look for, in its types, and what those of WhisperX's do. */
+TEST(whisper_json)
+{
+    static const struct document_word two[] = {{61000, 61500, "Harbour", 0.5, "Ana"},
+                                               {61500, 62250, " lights.", NAN, ""}};
+    const struct document_segment three[] = {segments[0],
+                                             {.start_ms = 61000,
+                                              .end_ms = 62250,
+                                              .text = "Harbour lights.",
+                                              .heard = "Harbor lights.",
+                                              .language = "en",
+                                              .speaker = "Ana",
+                                              .avg_logprob = -0.5,
+                                              .no_speech_prob = 0.25,
+                                              .compression_ratio = 1.25,
+                                              .temperature = 0.2,
+                                              .reason = "",
+                                              .words = two,
+                                              .word_count = 2},
+                                             {.start_ms = 36000123,
+                                              .end_ms = 36000999,
+                                              .text = "你好",
+                                              .language = "zh",
+                                              .speaker = "",
+                                              .reason = ""}};
+    struct document d = recording;
+    json_error_t e;
+    json_t *o, *list, *s, *w;
+
+    d.segments = three;
+    d.segment_count = 3;
+    o = json_loads(file_of("whisper-json", &d, NULL), JSON_REJECT_DUPLICATES, &e);
+    assert_non_null(o);
+    assert_string_equal(text_in(o, "text"), " hello <i>there</i> & you --> me Harbour lights.你好");
+    assert_string_equal(text_in(o, "language"), "en");
+    list = json_object_get(o, "segments");
+    assert_int_equal(json_array_size(list), 3);
+    s = json_array_get(list, 0);
+    assert_string_equal(text_in(s, "text"), " hello <i>there</i> & you --> me");
+    assert_null(json_object_get(s, "speaker"));
+    assert_int_equal(json_array_size(json_object_get(s, "words")), 0);
+    assert_true(json_is_array(json_object_get(s, "words")));
+    s = json_array_get(list, 1);
+    assert_true(json_is_integer(json_object_get(s, "id")));
+    assert_int_equal(json_integer_value(json_object_get(s, "id")), 1);
+    assert_int_equal(json_integer_value(json_object_get(s, "seek")), 6100);
+    assert_true(number_in(s, "start") == 61 && number_in(s, "end") == 62.25);
+    assert_true(number_in(s, "temperature") == 0.2 && number_in(s, "avg_logprob") == -0.5);
+    assert_true(number_in(s, "compression_ratio") == 1.25);
+    assert_true(number_in(s, "no_speech_prob") == 0.25);
+    assert_string_equal(text_in(s, "text"), " Harbour lights.");
+    assert_string_equal(text_in(s, "speaker"), "Ana");
+    assert_true(json_is_array(json_object_get(s, "tokens")));
+    assert_int_equal(json_array_size(json_object_get(s, "tokens")), 0);
+    w = json_array_get(json_object_get(s, "words"), 0);
+    assert_string_equal(text_in(w, "word"), " Harbour");
+    assert_string_equal(text_in(w, "speaker"), "Ana");
+    assert_true(number_in(w, "start") == 61 && number_in(w, "end") == 61.5);
+    assert_true(number_in(w, "probability") == 0.5 && number_in(w, "score") == 0.5);
+    w = json_array_get(json_object_get(s, "words"), 1);
+    assert_string_equal(text_in(w, "word"), " lights.");
+    assert_true(json_is_null(json_object_get(w, "probability")));
+    assert_null(json_object_get(w, "speaker"));
+    s = json_array_get(list, 2);
+    assert_string_equal(text_in(s, "text"), "你好");
+    assert_true(number_in(s, "start") == 36000.123 && number_in(s, "end") == 36000.999);
+    list = json_object_get(o, "word_segments");
+    assert_int_equal(json_array_size(list), 2);
+    assert_string_equal(text_in(json_array_get(list, 1), "word"), "lights.");
+    assert_true(number_in(json_array_get(list, 1), "end") == 62.25);
+    json_decref(o);
+}
+
+/* Without times of words there are no lists of them, as Whisper has it. */
+TEST(whisper_json_without_words)
+{
+    struct document d = recording;
+    json_error_t e;
+    json_t *o = json_loads(written("whisper-json", 2), 0, &e), *s;
+
+    assert_non_null(o);
+    s = json_array_get(json_object_get(o, "segments"), 1);
+    assert_null(json_object_get(s, "words"));
+    assert_true(json_is_null(json_object_get(s, "avg_logprob")));
+    assert_null(json_object_get(o, "word_segments"));
+    json_decref(o);
+    d.language = "";
+    o = json_loads(file_of("whisper-json", &d, NULL), 0, &e);
+    assert_non_null(o);
+    assert_string_equal(text_in(o, "text"), "");
+    assert_int_equal(json_array_size(json_object_get(o, "segments")), 0);
+    assert_true(json_is_null(json_object_get(o, "language")));
+    json_decref(o);
+}
+
+/* `score` and `correct` read it: the same texts at the same times. */
+TEST(whisper_json_is_read_again)
+{
+    struct cues c = {0};
+    struct err err = {0};
+
+    assert_ok(cues_parse(CUES_JSON, written("whisper-json", 2), &c, &err), err);
+    assert_int_equal(c.count, 2);
+    assert_string_equal(c.language, "en");
+    for (size_t i = 0; i < 2; i++) {
+        const char *text = (const char *)c.text.data + c.list[i].at;
+
+        assert_string_equal(text + strspn(text, " "), segments[i].text);
+        assert_int_equal(c.list[i].start_ms, segments[i].start_ms);
+        assert_int_equal(c.list[i].end_ms, segments[i].end_ms);
+    }
+    cues_free(&c);
+}
+
+/* Its files are called as json's are: not both into one folder. */
+TEST(two_formats_of_one_ending)
+{
+    const uint32_t json = 1u << (formats_find("json") - formats),
+                   whisper = 1u << (formats_find("whisper-json") - formats),
+                   srt = 1u << (formats_find("srt") - formats);
+    const struct format_options none = {0};
+    char why[FORMAT_ARGS_WHY];
+
+    assert_true(format_args_fit(&none, whisper | srt, why));
+    assert_true(format_args_fit(&none, json | srt, why));
+    assert_false(format_args_fit(&none, json | whisper | srt, why));
+    assert_non_null(strstr(why, "json and whisper-json have the same names"));
+}
+
 TEST(every_character_survives_json)
 {
     struct buf b = BUF_INIT;
@@ -386,7 +528,7 @@ TEST(the_table)
     assert_null(formats_find("txtx"));
     assert_null(formats_find(""));
     formats_names(FORMAT_OPTION_WORDS, false, names, sizeof(names));
-    assert_string_equal(names, "vtt or json");
+    assert_string_equal(names, "vtt, json or whisper-json");
     formats_names(0, false, names, 12);
     assert_string_equal(names, "txt, srt, v");
     assert_int_equal(formats_take("xyz", true, NULL, &err), ERR_USAGE);

@@ -217,6 +217,51 @@ class Score(unittest.TestCase):
         self.assertEqual(["01_en_short.txt", "9_30.txt"], sorted(os.listdir(os.path.join(self.dir, "out"))))
         self.assertEqual(0, self.rates("out")["words"]["errors"])
 
+    def test_what_is_exported_as_whispers_json(self):
+        """Read as scripts do that know Whisper's or WhisperX's, with what somebody corrected."""
+        sample = os.path.join(SOURCE, "tests/samples/01_en_short")
+        os.makedirs(os.path.join(self.dir, "archive"))
+        shutil.copy(sample + ".wav", os.path.join(self.dir, "archive", "talk.wav"))
+        env = {**os.environ, "HOME": self.dir, "NIGHTSHIFT_CATALOG": os.path.join(self.dir, "c.db"),
+               "NIGHTSHIFT_DEVICES": "cpu"}
+
+        def nightshift(*args):
+            return subprocess.run([PROGRAM, *args], cwd=self.dir, env=env, check=True, capture_output=True,
+                                  stdin=subprocess.DEVNULL, timeout=240).stdout.decode()
+
+        nightshift("enqueue", "--word-timestamps", "archive")
+        nightshift("run")
+        word = nightshift("show", "talk.wav", "--format", "txt").split()[1]
+        nightshift("correct", "--replace", word, "Zanzibar", "--yes")
+        nightshift("export", "-f", "whisper-json", "-f", "txt", "-o", "out")
+        with open(os.path.join(self.dir, "out", "talk.json"), encoding="utf-8") as file:
+            talk = json.load(file)
+        self.assertEqual("en", talk["language"])
+        self.assertEqual(talk["text"], "".join(segment["text"] for segment in talk["segments"]))
+        self.assertIn(" Zanzibar ", talk["text"])
+        self.assertNotIn(word, talk["text"].split())
+        end = 0
+        for i, segment in enumerate(talk["segments"]):
+            self.assertEqual({"id", "seek", "start", "end", "text", "tokens", "temperature", "avg_logprob",
+                              "compression_ratio", "no_speech_prob", "words"}, set(segment))
+            self.assertEqual(i, segment["id"])
+            self.assertLessEqual(segment["start"], segment["end"])
+            self.assertLess(segment["end"], 60)
+            self.assertEqual(segment["text"], "".join(w["word"] for w in segment["words"]))
+            for w in segment["words"]:
+                self.assertLessEqual(end, w["start"])
+                self.assertLessEqual(w["start"], w["end"])
+                self.assertEqual(w["score"], w["probability"])
+                end = w["start"]
+        self.assertEqual(talk["text"].split(), [w["word"] for w in talk["word_segments"]])
+        found = self.rates("-n", "none", "out/talk.txt", "out/talk.json")
+        self.assertEqual((0, len(talk["text"].split())), (found["words"]["errors"], found["words"]["reference"]))
+        self.assertIn("Nothing changes", nightshift("correct", "--dry-run", "talk.wav", "out/talk.json"))
+        done = subprocess.run([PROGRAM, "export", "-f", "json", "-f", "whisper-json"], cwd=self.dir, env=env,
+                              check=False, capture_output=True)
+        self.assertEqual(64, done.returncode)
+        self.assertIn(b"have the same names", done.stderr)
+
     def test_mistakes_are_sentences(self):
         good = self.put("good.txt", "a")
         for name, data, status, says in (("latin.txt", b"caf\xe9", 65, "UTF-8"), ("nul.txt", b"a\0b", 65, "NUL"),

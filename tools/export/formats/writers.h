@@ -22,4 +22,6 @@ WRITER(textgrid); /* Praat: the same */
 WRITER(iiif);     /* a manifest with a page of W3C annotations */
 WRITER(docx);     /* into an empty buffer */
 
+WRITER(whisper_json); /* one object as openai-whisper writes it, with WhisperX's speakers */
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "workers/text/codepoints.h"
+#include "workers/text/languages.h"
 
 #define FRAMES_PER_SECOND 50.0f
 /* Seconds. Times are frames, so that half a second sharp is common: it must not hang on the last
@@ -95,16 +96,6 @@ int words_dtw(const float *cost, uint32_t n, uint32_t m, uint32_t *first_column,
 
 /* ------------------------------------------------------------------ tokens to words */
 
-static bool written_without_blanks(const char *language)
-{
-    static const char *const codes[] = {"zh", "ja", "th", "lo", "my", "yue"};
-
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (strcmp(language, codes[i]) == 0)
-            return true;
-    return false;
-}
-
 /* The end of the unit that begins at token `first`: the fewest tokens that end where a character
  * ends. Only a byte that continues a character (10xxxxxx) can stand behind a cut one, so the next
  * token's first byte tells; and ill-formed bytes are repaired the same in pieces as in a whole. */
@@ -180,7 +171,7 @@ static int begins_word(const struct vocabulary *v, const int32_t *tokens, uint32
 int words_split(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
                 struct words *ret, struct err *err)
 {
-    bool every = written_without_blanks(language);
+    bool every = language_without_blanks(language);
     struct words w = {.words = n ? calloc(n, sizeof(struct word)) : NULL};
     int rc = 0;
 
