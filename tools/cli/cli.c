@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "tools/cli/did_you_mean.h"
+#include "tools/cli/other_programs.h"
 #include "tools/cli/text.h"
 #include "workers/text/languages.h"
 
@@ -37,7 +38,7 @@ char *cli_no_long_option(const char *word, const struct option *longs, char out[
 {
     const char *names[COMMON_LEN + CLI_OPTIONS_MAX], *typed = word + strspn(word, "-");
     const size_t len = strcspn(typed, "=");
-    char plain[200], sentence[DID_YOU_MEAN_LEN];
+    char plain[200], sentence[DID_YOU_MEAN_LEN], other[OTHER_PROGRAMS_LEN];
     size_t n = 0, fit = 0, used;
 
     snprintf(plain, sizeof(plain), "%.*s", (int)(len < sizeof(plain) ? len : sizeof(plain) - 1),
@@ -45,6 +46,10 @@ char *cli_no_long_option(const char *word, const struct option *longs, char out[
     for (; longs->name; longs++) {
         names[n++] = longs->name;
         fit += strncmp(longs->name, plain, strlen(plain)) == 0;
+    }
+    if (other_programs_say(plain, other)) {
+        snprintf(out, CLI_OPTION_LEN, "there is no option '--%s' here. %s", plain, other);
+        return out;
     }
     if (fit < 2 || len == 0) {
         snprintf(out, CLI_OPTION_LEN, "%s",
@@ -98,6 +103,24 @@ static int take_common(struct cli *cli, const struct cli_spec *spec, int found)
     }
 }
 
+/* Other programs have '_' where options here have '-': whether getopt_long, which did not know the
+ * word before argv[optind], is to look at it once more. */
+static bool respell(int found, char **argv)
+{
+    char *word = argv[optind - 1];
+    bool any = false;
+
+    if (found != '?' || optopt != 0 || strncmp(word, "--", 2) != 0)
+        return false;
+    for (char *c = word; *c && *c != '='; c++)
+        if (*c == '_') {
+            *c = '-';
+            any = true;
+        }
+    optind -= any;
+    return any;
+}
+
 int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv)
 {
     struct option longs[COMMON_LEN + CLI_OPTIONS_MAX];
@@ -123,6 +146,8 @@ int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc,
         struct err err = {0};
         int common_one;
 
+        if (respell(found, argv))
+            continue;
         if (found == '?' || found == ':') {
             bad_option(cli, longs, found, argv);
             return EX_USAGE;

@@ -37,11 +37,12 @@ struct cli_spec {
     complete_values values; /* of the options, with the same arg; NULL: the shell's files */
 };
 /* -1: go on, operands are argv[optind] on; else the exit status to leave with: before anything is
- * looked into or done. */
+ * looked into or done. Long options may have '_' for '-', which is mended in argv. */
 int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv);
 
-/* What is wrong with `word`, which getopt_long did not know: none of the options is it (and which
- * one is near), or several begin with it. Without a full stop. */
+/* What is wrong with `word`, which getopt_long did not know: it is another program's (and what does
+ * that here), none of the options is it (and which one is near), or several begin with it. Without
+ * a full stop. */
 #define CLI_OPTION_LEN 500
 char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN]);
 

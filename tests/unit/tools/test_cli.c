@@ -23,8 +23,10 @@ static int take(void *arg, int option, const char *value, struct err *err)
     return 0;
 }
 
-static const struct option longs[] = {
-    {"limit", required_argument, NULL, 'n'}, {"all", no_argument, NULL, 256}, {0}};
+static const struct option longs[] = {{"limit", required_argument, NULL, 'n'},
+                                      {"all", no_argument, NULL, 256},
+                                      {"max-files", required_argument, NULL, 257},
+                                      {0}};
 
 static int parse(struct cli *cli, struct got *g, bool json, const char *a, const char *b,
                  const char *c)
@@ -65,6 +67,50 @@ TEST(options_are_taken)
     assert_int_equal(g.option, 0);
     assert_int_equal(g.operands, 1);
     cli_free(&cli);
+}
+
+/* As other programs spell them: before and behind operands; values and operands stay. */
+TEST(underscores_in_options)
+{
+    struct cli cli = {.command = "status"};
+    struct got g;
+
+    assert_int_equal(parse(&cli, &g, true, "--max_files", "a_b", "c_d"), -1);
+    assert_int_equal(g.option, 257);
+    assert_string_equal(g.value, "a_b");
+    assert_int_equal(g.operands, 1);
+    assert_int_equal(parse(&cli, &g, true, "c_d", "--max_files=a_b", NULL), -1);
+    assert_int_equal(g.option, 257);
+    assert_string_equal(g.value, "a_b");
+    assert_int_equal(g.operands, 1);
+    assert_int_equal(parse(&cli, &g, true, "c_d", "--max_f", "--max_files"), -1);
+    assert_string_equal(g.value, "--max_files");
+    assert_int_equal(parse(&cli, &g, true, "--", "--max_files", NULL), -1);
+    assert_int_equal(g.option, 0);
+    assert_int_equal(parse(&cli, &g, true, "--max_fool", NULL, NULL), EX_USAGE);
+    assert_int_equal(parse(&cli, &g, true, "--max_files", NULL, NULL), EX_USAGE);
+    assert_int_equal(parse(&cli, &g, true, "--_", NULL, NULL), EX_USAGE);
+    cli_free(&cli);
+}
+
+TEST(options_of_other_programs)
+{
+    static const struct option ours[] = {{"devices", required_argument, NULL, 'd'},
+                                         {"device-memory", required_argument, NULL, 1},
+                                         {0}};
+    char out[CLI_OPTION_LEN];
+
+    assert_string_equal(cli_no_long_option("--device=cuda", ours, out),
+                        "there is no option '--device' here. `nightshift run --devices=LIST` says "
+                        "which devices compute, such as cuda:0 or cpu");
+    assert_string_equal(
+        cli_no_long_option("--beam-size", ours, out),
+        "there is no option '--beam-size' here. It is given when work is asked for, "
+        "by `nightshift enqueue --beam-size`");
+    assert_string_equal(cli_no_long_option("--devic", ours, out),
+                        "'--devic' is short for several: --devices, --device-memory");
+    assert_string_equal(cli_no_long_option("--devcies", ours, out),
+                        "there is no option '--devcies'. Perhaps '--devices' was meant");
 }
 
 TEST(wrong_options_are_usage)

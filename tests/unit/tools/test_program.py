@@ -932,6 +932,62 @@ class Words(Program):
                 self.assertIn("there is no ", said)
                 self.assertNotIn("Perhaps", said)
 
+    def options_of(self, command):
+        found = self.run_it("complete", command, "--", status=0).out.split()
+        return {option.rstrip("=").removeprefix("--") for option in found}
+
+    def test_options_of_other_programs_name_what_there_is(self):
+        """Every option and command that a sentence names is there, and no sentence stands where the option is one."""
+        path = os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "tools/cli/other_programs.c")
+        with open(path, encoding="utf-8") as file:
+            strings = re.findall(r'"([^"\n]*)"', file.read())
+        names = {s for s in strings if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", s)}
+        for name in ("output-format", "output-dir", "compute-type", "vad-filter", "model-dir", "task", "beam-size", "best-of",
+                     "fp16", "device", "device-index", "batch-size", "condition-on-previous-text", "initial-prompt",
+                     "hotwords", "hf-token", "min-speakers", "max-speakers", "align-model", "highlight-words",
+                     "max-line-width"):
+            self.assertIn(name, names)
+        options = {command: self.options_of(command) for command in ("enqueue", "run", "export", "show", "search", "speakers",
+                                                                     "model", "status", "plan")}
+        commands = {"list", "pull", "name"}  # the second words of a command
+        for name in sorted(names):
+            said = []
+            for command in ("status", "plan", "enqueue", "run", "export"):
+                known = any(option.startswith(name) for option in options[command])
+                done = self.run_it(command, "--" + name.replace("-", "_"), "x")
+                if known or (command == "run" and any(option.startswith(name) for option in options["enqueue"])):
+                    continue
+                self.assertEqual(64, done.returncode, (command, name))
+                line = " ".join(done.err.split())
+                self.assertTrue(line.startswith(f"nightshift: {command}: there is no option '--{name}' here. "), line)
+                self.assertTrue(line.endswith(f". Try `nightshift {command} --help`."), line)
+                said.append(line.split(" here. ", 1)[1].rsplit(" Try ", 1)[0])
+            self.assertEqual(1, len(set(said)), name)
+            self.assertLess(len(said[0]), 200)
+            bare = re.sub(r"`[^`]*`", "", said[0])
+            self.assertNotIn("--", bare)
+            for quoted in re.findall(r"`([^`]*)`", said[0]):
+                program, command, *rest = quoted.split(" ")
+                self.assertEqual("nightshift", program)
+                for word in rest:
+                    if word.startswith("--"):
+                        self.assertIn(word.split("=")[0][2:], options[command], said[0])
+                    else:
+                        self.assertTrue(word in commands or word.isupper() or "/" in word, said[0])
+            # A value that is named is one that there is.
+            for value in re.findall(r"nightshift export --format=([a-z-]+)", said[0]):
+                self.assertIn(f"      {value} ", self.run_it("export", "--help", status=0).out)
+        self.assertGreater(len(names), 90)
+
+    def test_options_are_taken_as_other_programs_spell_them(self):
+        with open(os.path.join(self.archive, "a.wav"), "wb") as file:
+            file.write(wav(1))
+        self.run_it("enqueue", "-m", "whisper-nano", "--beam_size", "2", "--word_timestamps", "--initial_prompt=a_b",
+                    self.archive, status=0)
+        said = json.loads(self.sql("SELECT params FROM stage")[0][0])
+        self.assertEqual((2, True, "a_b"), (said["beam_size"], said["word_timestamps"], said["initial_prompt"]))
+        self.run_it("status", "--failures_", status=64)
+
     def test_the_version_as_json(self):
         version = self.run_it("version", status=0).out.split()[1]
         self.assertEqual({"version": version}, json.loads(self.run_it("version", "--json", status=0).out))
