@@ -97,10 +97,21 @@ static int check_language(struct store *st, const char *code, struct err *err)
 
 static int check_text(struct store *st, struct err *err)
 {
+    const struct read_filter filter = {.limit = 1};
     struct stages s;
+    bool any = false;
     int rc = look(st, stage_transcribe.name, &s, err);
 
     free(s.model_dir);
+    if (rc == 0 && s.tasks == 0) {
+        rc = read_recordings(st, &filter, on_recording, &any, err);
+        rc = rc < 0 ? rc : 0;
+        if (rc == 0 && !any)
+            rc = err_set(
+                err, ERR_EMPTY,
+                "there are no recordings in the catalog yet. `nightshift enqueue PATH` puts "
+                "them there");
+    }
     if (rc == 0 && s.tasks == 0)
         rc = err_set(err, ERR_EMPTY,
                      s.known ? "what was transcribed was removed (nightshift forget). `nightshift "
