@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "store/db.h"
+#include "store/full_text.h"
 #include "store/lock.h"
 #include "store/migrate.h"
 
@@ -51,7 +52,7 @@ static int connect_to(struct store *st, const char *name, int flags, struct err 
      * has to trust it a little more: to SQLite before 3.41 FTS5 in a trigger is unsafe. */
     sqlite3_db_config(st->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, st->mode == STORE_WRITE, (int *)NULL);
     sqlite3_db_config(st->db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
-    return 0;
+    return full_text_register(st, err);
 }
 
 /* What people said is nobody else's: whoever wants others to read a new catalog says so (chmod).

@@ -1,23 +1,9 @@
 #include "store/search/index_words.h"
 
+#include <string.h>
+
 #include "store/db.h"
-
-/* FTS5 hands its functions out by a pointer that a query leaves (SQLite, "Extending FTS5"). */
-int index_words_fts5(struct store *st, fts5_api **ret, struct err *err)
-{
-    struct db_rows rows;
-    int rc;
-
-    *ret = NULL;
-    db_rows_open(&rows, st, err, "SELECT fts5(?1)", "");
-    if (rows.rc == 0 && sqlite3_bind_pointer(rows.stmt, 1, ret, "fts5_api_ptr", NULL) != SQLITE_OK)
-        rows.rc = db_error(st, err, "full-text search");
-    db_rows_next(&rows);
-    rc = db_rows_end(&rows);
-    if (rc != 0)
-        return rc;
-    return *ret ? 0 : err_set(err, ERR_VERSION, "this SQLite has no full-text search (FTS5)");
-}
+#include "store/full_text.h"
 
 int index_words_open(struct store *st, struct index_words *ret, struct err *err)
 {
@@ -25,11 +11,11 @@ int index_words_open(struct store *st, struct index_words *ret, struct err *err)
     struct index_words w = {0};
     fts5_api *api = NULL;
     void *user = NULL;
-    int rc = index_words_fts5(st, &api, err);
+    int rc = full_text_api(st, &api, err);
 
     if (rc != 0)
         return rc;
-    rc = api->xFindTokenizer(api, "unicode61", &user, &w.kind);
+    rc = api->xFindTokenizer(api, FULL_TEXT_TOKENIZER, &user, &w.kind);
     if (rc == SQLITE_OK)
         rc = w.kind.xCreate(user, arguments, 2, &w.tokenizer);
     if (rc != SQLITE_OK)
@@ -60,6 +46,36 @@ static int count(void *arg, const char *s, size_t n, struct err *err)
     rc = w->kind.xTokenize(w->tokenizer, &words, FTS5_TOKENIZE_QUERY, s, (int)n, on_word);
     return rc == SQLITE_OK ? words
                            : db_error_of(rc, 0, sqlite3_errstr(rc), "full-text search", err);
+}
+
+struct one {
+    char *to;
+    size_t room;
+    int words;
+};
+
+static int on_one(void *arg, int flags, const char *word, int n, int from, int to)
+{
+    struct one *o = arg;
+
+    (void)flags, (void)from, (void)to;
+    o->to[0] = 0;
+    if (o->words++ == 0 && n > 0 && (size_t)n < o->room) {
+        memcpy(o->to, word, (size_t)n);
+        o->to[n] = 0;
+    }
+    return SQLITE_OK;
+}
+
+int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, size_t room,
+                    struct err *err)
+{
+    struct one o = {ret, room, 0};
+    int rc;
+
+    ret[0] = 0;
+    rc = w->kind.xTokenize(w->tokenizer, &o, FTS5_TOKENIZE_QUERY, s, (int)n, on_one);
+    return rc == SQLITE_OK ? 0 : db_error_of(rc, 0, sqlite3_errstr(rc), "full-text search", err);
 }
 
 struct query_words index_words_of(struct index_words *w) { return (struct query_words){count, w}; }

@@ -8,15 +8,15 @@
 #include "store/search/query.h"
 #include "store/store.h"
 
-/* What FTS5 lends to those who extend it; valid while the store is open. */
-int index_words_fts5(struct store *st, fts5_api **ret, struct err *err);
-
 struct index_words { /* zero: nothing to close */
     fts5_tokenizer kind;
     Fts5Tokenizer *tokenizer;
 };
 int index_words_open(struct store *st, struct index_words *ret, struct err *err);
 void index_words_close(struct index_words *w);
+/* The word that a text of one word is in the index; "" where it is none, or has no room. */
+int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, size_t room,
+                    struct err *err);
 /* For the parser of queries; valid while w is open and stays where it is. */
 struct query_words index_words_of(struct index_words *w);
 

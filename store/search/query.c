@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "base/utf8.h"
+#include "store/full_text.h"
 #include "store/search/query_tree.h"
 
 enum sign { END, WORDS, OPEN, CLOSE, COMMA, AND, OR, NOT, NEAR };
@@ -20,7 +21,7 @@ struct token {
     size_t at;        /* its first byte */
     size_t from, len; /* WORDS: without quotation marks and star */
     uint32_t words;
-    bool prefix;
+    bool prefix, quoted;
 };
 
 struct parser {
@@ -142,6 +143,7 @@ static int take_quoted(struct parser *p, struct token *t)
         return fault(p, (size_t)(star - p->text),
                      "a star within quotation marks means nothing; behind them it finds what "
                      "begins so, as in '\"market squ\"*'");
+    t->quoted = true;
     t->prefix = p->text[i + 1] == '*';
     p->pos = i + 1 + t->prefix;
     p->q->exact = true;
@@ -256,7 +258,8 @@ static int words(struct parser *p, size_t *ret)
                                           .from = t->from,
                                           .len = t->len,
                                           .words = t->words,
-                                          .prefix = t->prefix},
+                                          .prefix = t->prefix,
+                                          .alone = t->words == 1 && !t->quoted && !t->prefix},
                       ret);
 
     return rc != 0 ? rc : next(p);
@@ -435,6 +438,8 @@ int query_parse(const char *text, const struct query_words *words_in, struct que
         free(p.q);
         return err_set(err, ERR_NOMEM, "out of memory");
     }
+    for (char *c = p.q->text; (c = strchr(c, FULL_TEXT_FORM));)
+        *c = ' '; /* what is typed says nothing of the kind */
     p.text = p.q->text;
     rc = parse(&p);
     if (rc != 0) {
@@ -445,10 +450,45 @@ int query_parse(const char *text, const struct query_words *words_in, struct que
     return 0;
 }
 
+static int widen_word(struct query *q, struct query_node *n, const struct query_forms *forms,
+                      struct err *err)
+{
+    int rc;
+
+    if (!n->alone || n->forms_len > 0)
+        return 0;
+    n->forms = q->forms.len;
+    rc = forms->find(forms->arg, q->text + n->from, n->len, &q->forms, err);
+    if (rc == 0 && q->forms.failed)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    n->forms_len = rc == 0 ? q->forms.len - n->forms : 0;
+    return rc;
+}
+
+static int widen_node(struct query *q, size_t node, const struct query_forms *forms,
+                      struct err *err)
+{
+    const struct query_node *n = &q->nodes[node];
+    int rc = 0;
+
+    if (n->kind == QUERY_WORDS)
+        return widen_word(q, &q->nodes[node], forms, err);
+    for (size_t c = n->first; c != QUERY_NO_NODE && rc == 0; c = q->nodes[c].next)
+        if (n->kind != QUERY_NOT || c == n->first)
+            rc = widen_node(q, c, forms, err);
+    return rc;
+}
+
+int query_widen(struct query *q, const struct query_forms *forms, struct err *err)
+{
+    return widen_node(q, q->root, forms, err);
+}
+
 void query_free(struct query *q)
 {
     if (!q)
         return;
+    buf_free(&q->forms);
     free(q->nodes);
     free(q->text);
     free(q);

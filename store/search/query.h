@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #define QUERY_BYTES 8000 /* of a text, at most */
@@ -34,6 +35,17 @@ struct query_words {
 int query_parse(const char *text, const struct query_words *words, struct query **ret, size_t *at,
                 struct err *err);
 void query_free(struct query *q);
+
+/* Appends to *ret the other forms of a word, with FULL_TEXT_FORM before each. They have letters and
+ * digits alone. */
+struct query_forms {
+    int (*find)(void *arg, const char *word, size_t n, struct buf *ret, struct err *err);
+    void *arg;
+};
+/* From here on words that stand by themselves, without quotation marks and star, match their other
+ * forms, too; but for what NOT leaves out, so that 'strike NOT strikes' means something. After an
+ * error some do. */
+int query_widen(struct query *q, const struct query_forms *forms, struct err *err);
 
 bool query_is_exact(const struct query *q);      /* more than words: it says what is to be found */
 bool query_has_operators(const struct query *q); /* AND, OR, NOT or NEAR are among it */

@@ -64,6 +64,8 @@ static void put_node(const struct query *q, size_t node, struct buf *out)
     case QUERY_WORDS:
         buf_put(out, "\"", 1);
         buf_put(out, q->text + n->from, n->len);
+        if (n->forms_len > 0)
+            buf_put(out, q->forms.data + n->forms, n->forms_len);
         buf_printf(out, "\"%s", n->prefix ? "*" : "");
     }
 }

@@ -17,6 +17,8 @@ struct query_node {
     size_t from, len;         /* QUERY_WORDS: of the text; quotation marks within it are doubled */
     uint32_t words;           /* of these, as the index parts them */
     bool prefix;              /* and what begins with the last of them */
+    bool alone;               /* one word, as it was typed: it has other forms */
+    size_t forms, forms_len;  /* of query.forms */
     uint32_t distance;        /* QUERY_NEAR_BY */
     size_t first, last, next; /* children, the one behind it; QUERY_NO_NODE */
 };
@@ -26,6 +28,7 @@ struct query {
     char *text; /* owned */
     struct query_node *nodes;
     size_t count, room, root;
+    struct buf forms;
     bool exact, operators;
 };
 

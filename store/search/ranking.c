@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "store/db.h"
-#include "store/search/index_words.h"
+#include "store/full_text.h"
 
 #define POINTER "nightshift-ranking"
 /* As bm25 of FTS5 has them. */
@@ -185,7 +185,7 @@ static void among(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_context
 int ranking_functions(struct store *st, struct err *err)
 {
     fts5_api *api = NULL;
-    int rc = st->ranks ? 0 : index_words_fts5(st, &api, err), made;
+    int rc = st->ranks ? 0 : full_text_api(st, &api, err), made;
 
     if (rc != 0 || st->ranks)
         return rc;

@@ -7,6 +7,7 @@
 #include "store/search/conditions.h"
 #include "store/search/index_words.h"
 #include "store/search/ranked.h"
+#include "store/search/widen.h"
 
 int read_query(struct store *st, const char *text, struct query **ret, size_t *at, struct err *err)
 {
@@ -45,6 +46,8 @@ static int expression_of(struct store *st, const char *text, char **ret, struct 
     size_t at;
     int rc = read_query(st, text, &q, &at, err);
 
+    if (rc == 0)
+        rc = widen(st, q, err);
     if (rc == 0)
         rc = query_match(q, ret, err);
     query_free(q);

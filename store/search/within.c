@@ -12,6 +12,7 @@
 #include "store/search/term_marks.h"
 #include "store/search/query.h"
 #include "store/search/span.h"
+#include "store/search/widen.h"
 
 #define LEFT_OUT WITHIN_TERMS /* the bit of what must not be there */
 _Static_assert(LEFT_OUT < MARKS_MOST, "a bit for each term, and one more");
@@ -688,6 +689,8 @@ int read_within(struct store *st, const struct read_search *search, int64_t with
         rc = check_terms(q, err);
     if (rc == 0)
         rc = store_hold(st, &held, err);
+    if (rc == 0)
+        rc = widen(st, q, err);
     if (rc == 0) {
         w.terms = query_terms(q);
         rc = mark_terms(&w, q, err);

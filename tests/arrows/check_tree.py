@@ -75,7 +75,8 @@ ENDING_ALLOWED = ["tools"]  # the main files
 
 # Circles that are meant: the rooms of one folder, and why.
 CIRCLES = [
-    ("store", ["db", "migrate", "store"], "db.h is what store/ knows of its own handle, store.h"),
+    ("store", ["db", "full_text", "migrate", "store"],
+     "db.h is what store/ knows of its own handle, store.h"),
     ("scheduler/run", ["figures", "process", "report", "run"],
      "the run's one struct, and what every part of a run may ask for, a process too"),
     ("workers/media", ["decoder", "wire"], "the parent's side and the messages of both"),

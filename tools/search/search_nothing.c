@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "store/search/coverage.h"
+#include "store/search/near_words.h"
 #include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"
 
@@ -130,6 +131,24 @@ static void put_sounds(struct buf *b, const struct search_wish *w, const struct 
     buf_printf(b, ".");
 }
 
+/* A word that nobody said may be one that somebody did, but for a slip. */
+static int put_near(struct store *st, const struct search_wish *w, struct buf *b, struct err *err)
+{
+    struct near_words near;
+    char n[TEXT_LEN];
+    int rc = near_words(st, w->text, &near, err);
+
+    for (size_t i = 0; rc == 0 && i < near.count; i++) {
+        if (i == 0 && w->one_word)
+            buf_printf(b, " Perhaps: ");
+        else if (i == 0)
+            buf_printf(b, " Nobody said '%s'; perhaps: ", near.typed);
+        buf_printf(b, "%s%s (%s)%s", i > 0 ? ", " : "", near.list[i].word,
+                   text_count((uint64_t)near.list[i].segments, n), i + 1 == near.count ? "." : "");
+    }
+    return rc;
+}
+
 int search_nothing(struct store *st, const struct search_wish *wish, bool heard, struct buf *ret,
                    struct err *err)
 {
@@ -143,6 +162,8 @@ int search_nothing(struct store *st, const struct search_wish *wish, bool heard,
             buf_printf(ret, "Nothing that was said is there to be compared.");
         else
             put_words(ret, wish, &u);
+        if (wish->text && !wish->meaning_must)
+            rc = put_near(st, wish, ret, err);
         buf_put(ret, u.said.data, u.said.len);
     }
     buf_free(&u.said);

@@ -1,4 +1,5 @@
 /* What is typed to search for: as FTS5 has it, or refused with its place. */
+#include "store/full_text.h"
 #include "store/search/query.h"
 #include "tests/common/nomem.h"
 #include "tests/common/test.h"
@@ -91,6 +92,54 @@ TEST(what_is_understood)
         free(match);
         query_free(q);
     }
+}
+
+/* Only what stands by itself, wherever it stands; and nothing that is typed says so. */
+static int find(void *arg, const char *word, size_t n, struct buf *ret, struct err *err)
+{
+    (void)arg;
+    if (n == 5 && memcmp(word, "fails", 5) == 0)
+        return err_set(err, ERR_IO, "no");
+    if (word[0] == 'h')
+        buf_printf(ret, "%c%.*s!%c%.*s?", FULL_TEXT_FORM, (int)n, word, FULL_TEXT_FORM, (int)n,
+                   word);
+    return 0;
+}
+
+TEST(words_in_other_forms)
+{
+    static const struct {
+        const char *text, *match;
+    } table[] = {
+        {"harbour", "\"harbour\x01harbour!\x01harbour?\""},
+        {"a (hat OR b) NOT h", "(\"a\" AND (\"hat\x01hat!\x01hat?\" OR \"b\")) NOT (\"h\")"},
+        {"(h NOT (h OR x)) NOT h", "\"h\x01h!\x01h?\" NOT ((\"h\" OR \"x\") OR \"h\")"},
+        {"NEAR(hat b, 5)", "NEAR(\"hat\x01hat!\x01hat?\" \"b\", 5)"},
+        {"\"hat\" \"h b\" h* h-b", "\"hat\" AND \"h b\" AND \"h\"* AND \"h-b\""},
+        {"\"x\x01y\" x\x01y", "\"x y\" AND \"x\" AND \"y\""},
+    };
+    const struct query_forms forms = {find, NULL};
+    struct query *q = NULL;
+    struct err e = {0};
+    size_t at;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        char *match = NULL;
+        size_t terms;
+
+        assert_ok(query_parse(table[i].text, &words, &q, &at, &e), e);
+        terms = query_terms(q);
+        assert_ok(query_widen(q, &forms, &e), e);
+        assert_ok(query_widen(q, &forms, &e), e); /* once is enough */
+        assert_int_equal(query_terms(q), terms);
+        assert_ok(query_match(q, &match, &e), e);
+        assert_string_equal(match, table[i].match);
+        free(match);
+        query_free(q);
+    }
+    assert_ok(query_parse("hat fails", &words, &q, &at, &e), e);
+    assert_int_equal(query_widen(q, &forms, &e), ERR_IO);
+    query_free(q);
 }
 
 TEST(what_is_not)

@@ -261,10 +261,13 @@ TEST(search_words)
         const char *text;
         size_t hits;
     } table[] = {
-        {"market", 1},
+        {"\"market\"", 1},
+        {"market", 2}, /* and markets */
+        {"Markets", 2},
         {"markt", 1},
         {"MARKT voll", 1},
-        {"market closed", 0},
+        {"\"market\" closed", 0},
+        {"market closes", 1}, /* "markets", "closed" */
         {"mark*", 3},
         {"\"market again\"", 1},
         {"\"again market\"", 0},
@@ -285,10 +288,10 @@ TEST(search_words)
         {"\"a \"\"quoted\"\" word\"", 1},
         {"market -again", 1},
         {"text:market", 0},
-        {"^market", 1},
+        {"^market", 2},
         {"a\"market\"again", 0},
         {"+market+again", 1},
-        {"((((((((((market))))))))))", 1},
+        {"((((((((((market))))))))))", 2},
     };
     struct store *st = filled();
 

@@ -65,12 +65,15 @@ TEST(the_nearest_first)
 {
     struct store *st = filled();
 
-    FINDS(st, Q(.text = "fish harbour"), 4000, "1 6000-7500 1 [fish] and [harbour]",
+    FINDS(st, Q(.text = "\"fish\" \"harbour\""), 4000, "1 6000-7500 1 [fish] and [harbour]",
           "1 0-5500 2 the [harbour] ... old [fish]", "1 30000-35500 2 a [fish] ... the [harbour]");
-    FINDS(st, Q(.text = "fish harbour"), 3999, "1 6000-7500 1 [fish] and [harbour]");
-    FINDS(st, Q(.text = "fish harbour", .by_time = true), 4000,
+    FINDS(st, Q(.text = "\"fish\" \"harbour\""), 3999, "1 6000-7500 1 [fish] and [harbour]");
+    FINDS(st, Q(.text = "\"fish\" \"harbour\"", .by_time = true), 4000,
           "1 0-5500 2 the [harbour] ... old [fish]", "1 6000-7500 1 [fish] and [harbour]",
           "1 30000-35500 2 a [fish] ... the [harbour]");
+    /* Also in other forms and spellings. */
+    FINDS(st, Q(.text = "strikes harbor"), 4000, "2 0-3500 2 [harbours] ... a [strike]");
+    finds(st, (struct read_search){.text = "\"strikes\" harbor"}, 4000, NULL, 0);
     /* Over the border of two shards. */
     FINDS(st, Q(.text = "old chips"), 28000, "1 4000-33500 2 [old] fish ... and [chips]");
     finds(st, (struct read_search){.text = "old chips"}, 27999, NULL, 0);
@@ -89,7 +92,7 @@ TEST(terms_may_be_anything)
     FINDS(st, Q(.text = "\"one fish\" NEAR(many fish*, 0) harb*"), 6000,
           "2 0-7500 3 [harbours] ... [one fish] ... so [many] [fishes]");
     /* What lies between is seen, what lies beside is not. */
-    finds(st, (struct read_search){.text = "harbours AND fish NOT strike"}, 60000, NULL, 0);
+    finds(st, (struct read_search){.text = "\"harbours\" AND \"fish\" NOT strike"}, 60000, NULL, 0);
     FINDS(st, Q(.text = "strike fish NOT (harbours OR fishes)"), 60000,
           "2 2000-5500 2 a [strike] ... one [fish]");
     FINDS(st, Q(.text = "old AND and NOT zeppelin", .mark_begin = "<", .mark_end = ">"), 60000,

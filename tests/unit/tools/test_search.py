@@ -108,6 +108,79 @@ class Searching(ProgramTest):
         return [hit[:2] for hit in self.found(*args)]
 
 
+class Spelling(ProgramTest):
+    """As people spell: other forms and spellings of a word, and a slip of the fingers."""
+    SAID = ["We came to the harbor at noon.", "The harbour was full of boats.", "There was a strike in May.",
+            "They were striking again, and painting the centre gray.", "The traveler saw the news.", "A new day began.",
+            "Der M\u00e4rkt war voll.", "\u0413\u0430\u0432\u0430\u043d\u044c \u0437\u0430\u043a\u0440\u044b\u0442\u0430."]
+
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(self.archive, "a.wav"), "wb") as file:
+            file.write(wav(1))
+
+    def tell(self):
+        self.run_it("enqueue", self.archive, status=0)
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, windows, wall_ms, "
+                           "device, done_at) VALUES (1, 0, 0, 300000, 'en', 0.9, 1, 12, 'cpu', '2026')")
+        connection.executemany("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language) "
+                               "VALUES (1, 0, ?, ?, ?, ?, 'en')",
+                               [(i, i * 1000, i * 1000 + 900, text) for i, text in enumerate(self.SAID)])
+        connection.execute("UPDATE task SET state = 'done', shards_total = 1")
+        count_shards(connection)
+        index_texts(connection)
+        connection.commit()
+        connection.close()
+
+    def found(self, *args):
+        hits = json.loads(self.run_it("search", "--json", *args, status=0).out)
+        return sorted(hit["start_ms"] // 1000 for hit in hits)
+
+    def line(self, *args):
+        return " ".join(self.run_it("search", *args, status=0).out.split())
+
+    def test_other_forms_and_spellings(self):
+        self.tell()
+        for text, found in (("harbour", [0, 1]), ("harbor", [0, 1]), ("Harbors", [0, 1]), ("strikes", [2, 3]),
+                            ("strike", [2, 3]), ("painted center grey", [3]), ("traveller", [4]), ("news", [4]), ("new", [5]),
+                            ("m\u00e4rkte", []), ("markt", [6]), ("harbour boat", [1]), ("NEAR(came harbour, 3)", [0]),
+                            ("harbours OR strikes", [0, 1, 2, 3]), ("(harbour NOT harbor)", [1]), ("harb*", [0, 1])):
+            self.assertEqual(found, self.found(text), text)
+        self.assertIn("[harbor] at noon", self.line("harbour"))
+
+    def test_what_is_quoted_is_exact(self):
+        self.tell()
+        for text, found in (('"harbour"', [1]), ('"harbors"', []), ('"the harbour"', [1]), ('"a strikes"', []),
+                            ('"strikes"', []), ('"harbour" harbor', [1]), ("harbours*", [])):
+            self.assertEqual(found, self.found(text), text)
+
+    def test_within_a_time(self):
+        self.tell()
+        self.assertEqual([1], self.found("--within", "2s", "boats", "strikes"))
+        self.assertEqual([], self.found("--within", "2s", "boats", '"strikes"'))
+
+    def test_a_slip(self):
+        self.tell()
+        for typed, says in (("harbuor", "Perhaps: harbor (1), harbour (1)."), ("harbur", "Perhaps: "),
+                            ("\"srtike\"", "Perhaps: strike (1)."), ("xarbor", "Perhaps: harbor (1)."),
+                            ("newss", "Perhaps: news (1)."), ("\u0433\u0430\u0432\u0430\u043d\u0435",
+                                                              "Perhaps: \u0433\u0430\u0432\u0430\u043d\u044c (1)."),
+                            ("harbour boatz", "Nobody said 'boatz'; perhaps: boats (1).")):
+            self.assertIn(says, self.line(typed), typed)
+        for typed in ("zeppelin", "harbour zeppelin", "harbour strike", "q", "\u0436" * 40, "x" * 200, "zz*"):
+            self.assertNotIn("erhaps", self.line(typed), typed)
+        self.assertEqual([], self.found("harbuor"))
+
+    def test_an_empty_catalog(self):
+        os.unlink(os.path.join(self.archive, "a.wav"))
+        self.run_it("enqueue", self.archive, status=0)
+        for args in (["x"], ["--within", "2s", "x y"]):
+            said = " ".join(self.run_it("search", *args, status=66).err.split())
+            self.assertIn("there are no recordings in the catalog yet. `nightshift enqueue PATH` puts them there", said)
+            self.assertNotIn("removed", said)
+
+
 class Crowd(Searching):
     """Thousands of passages, of which a search for somebody finds few: what is found is held against all
     that there is, filtered here."""

@@ -1,0 +1,26 @@
+/* store/search/near_words.h - where a search found nothing: words that were said, and are spelled
+ * nearly like one of the query that nobody said. The store's thread, any store_mode. */
+#ifndef NIGHTSHIFT_STORE_SEARCH_NEAR_WORDS_H
+#define NIGHTSHIFT_STORE_SEARCH_NEAR_WORDS_H
+
+#include "store/search/spelling.h"
+#include "store/store.h"
+
+#define NEAR_WORDS_MOST 3
+
+struct near_words {
+    char typed[SPELLING_BYTES]; /* as the index has it; "": nothing is near */
+    struct near_word {
+        char word[SPELLING_BYTES];
+        int64_t segments;    /* that have it */
+    } list[NEAR_WORDS_MOST]; /* the nearest first, and of equals the most frequent */
+    size_t count;
+};
+/* Of the first words of the text that no segment has in any form, the first to which something is
+ * near. Words of one letter, and those that are very long, have nothing near. A slip in the first
+ * half of a word is found if it is one and among the letters a to z; in the other half there may be
+ * more, and any letters. It looks at so many words of the index at most that a large catalog takes
+ * no longer than a small one. */
+int near_words(struct store *st, const char *text, struct near_words *ret, struct err *err);
+
+#endif

@@ -1,0 +1,224 @@
+#include "store/search/word_forms.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Words that have no other form here, and are none of another's: nearly every segment has one. */
+static const char *const common[] = {
+    "about", "across", "after", "also",  "always", "and",   "any",     "are",   "because",
+    "been",  "being",  "but",   "can",   "could",  "did",   "does",    "doing", "each",
+    "even",  "ever",   "every", "for",   "from",   "had",   "has",     "have",  "having",
+    "her",   "hers",   "here",  "him",   "his",    "how",   "into",    "its",   "just",
+    "less",  "more",   "most",  "must",  "nor",    "not",   "now",     "one",   "only",
+    "other", "our",    "ours",  "out",   "over",   "per",   "perhaps", "she",   "should",
+    "some",  "such",   "than",  "that",  "the",    "their", "them",    "then",  "there",
+    "these", "they",   "thing", "this",  "those",  "thus",  "unless",  "very",  "was",
+    "were",  "what",   "when",  "where", "which",  "while", "who",     "whose", "why",
+    "will",  "with",   "would", "you",   "your",   "yours",
+};
+/* Words that no ending has made, although they look so. */
+static const char *const plain[] = {
+    "athletics",   "during", "economics", "evening",  "goods",  "hundred", "lens",
+    "mathematics", "news",   "physics",   "politics", "series", "species", "united",
+};
+
+static bool is_among(const char *const *list, size_t n, const char *word)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i], word) == 0)
+            return true;
+    return false;
+}
+#define IS_COMMON(word) is_among(common, sizeof(common) / sizeof(common[0]), word)
+#define IS_PLAIN(word) is_among(plain, sizeof(plain) / sizeof(plain[0]), word)
+
+static bool is_vowel(char c) { return c && strchr("aeiou", c); }
+
+/* ------------------------------------------------------------------------------------- endings */
+
+/* Forms of one word in its plain form. */
+struct made {
+    char list[8][SPELLING_BYTES];
+    size_t count;
+};
+
+/* The first n letters, and behind them the last one once more if `twice`, and the ending. */
+static void make(struct made *m, const char *word, size_t n, bool twice, const char *ending)
+{
+    char *to = m->list[m->count];
+    int len = snprintf(to, SPELLING_BYTES, "%.*s%.*s%s", (int)n, word, (int)twice, word + n - twice,
+                       ending);
+
+    m->count += len > 0 && len < SPELLING_BYTES;
+}
+
+static unsigned vowel_groups(const char *word, size_t n)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < n; i++)
+        count += (is_vowel(word[i]) || (word[i] == 'y' && i > 0)) &&
+                 !(i > 0 && (is_vowel(word[i - 1]) || word[i - 1] == 'y'));
+    return count;
+}
+
+/* Does its last letter double before -ed and -ing? Never, always (stop), or in some (travel). */
+enum doubling { NEVER, ALWAYS, PERHAPS };
+static enum doubling doubles(const char *word, size_t n)
+{
+    if (is_vowel(word[n - 1]) || strchr("hwxy", word[n - 1]) || !is_vowel(word[n - 2]) ||
+        is_vowel(word[n - 3]))
+        return NEVER;
+    return vowel_groups(word, n) == 1 ? ALWAYS : PERHAPS;
+}
+
+static bool ends_in(const char *word, size_t n, const char *ending)
+{
+    const size_t e = strlen(ending);
+
+    return n >= e && memcmp(word + n - e, ending, e) == 0;
+}
+
+static bool hisses(const char *word, size_t n)
+{
+    static const char *const all[] = {"s", "x", "z", "ch", "sh", "o"};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (ends_in(word, n, all[i]))
+            return true;
+    return false;
+}
+
+/* word: at least three letters. */
+static void inflect(const char *word, struct made *m)
+{
+    const size_t n = strlen(word);
+    const bool y = word[n - 1] == 'y' && !is_vowel(word[n - 2]);
+    const enum doubling d = doubles(word, n);
+
+    m->count = 0;
+    if (hisses(word, n))
+        make(m, word, n, false, "es");
+    if (y)
+        make(m, word, n - 1, false, "ies");
+    else if (!hisses(word, n) || word[n - 1] == 'o')
+        make(m, word, n, false, "s");
+    if (y)
+        make(m, word, n - 1, false, "ied");
+    else if (d != ALWAYS && !(ends_in(word, n, "ee") && vowel_groups(word, n) == 1)) /* see, seed */
+        make(m, word, n, false, word[n - 1] == 'e' ? "d" : "ed");
+    if (d != ALWAYS)
+        make(m, word, n - (word[n - 1] == 'e' && word[n - 2] != 'e'), false, "ing");
+    if (d != NEVER) {
+        make(m, word, n, true, "ed");
+        make(m, word, n, true, "ing");
+    }
+}
+
+struct ending {
+    const char *ending, *plain;
+    bool doubled;
+};
+
+/* What stands before the ending of the word, in its plain form: false if it has no such ending, or
+ * if that form makes another word with it. */
+static bool base_of(const char *word, const struct ending *e, char base[SPELLING_BYTES])
+{
+    const size_t n = strlen(word), cut = strlen(e->ending) + e->doubled;
+    struct made forms;
+
+    if (n < cut + 2 || !ends_in(word, n, e->ending) ||
+        (e->doubled && word[n - cut] != word[n - cut - 1]))
+        return false;
+    snprintf(base, SPELLING_BYTES, "%.*s%s", (int)(n - cut), word, e->plain);
+    if (strlen(base) < 3 || vowel_groups(base, strlen(base)) == 0 || IS_COMMON(base) ||
+        (e->ending[0] == 'e' && ends_in(word, n, "ied") && base[strlen(base) - 1] == 'i'))
+        return false;
+    inflect(base, &forms);
+    for (size_t i = 0; i < forms.count; i++)
+        if (strcmp(forms.list[i], word) == 0)
+            return true;
+    return false;
+}
+
+/* The words that this one may be a form of. Returns how many. */
+static size_t bases(const char *word, void (*give)(void *arg, const char *base), void *arg)
+{
+    static const struct ending table[] = {
+        {"s", "", false},    {"es", "", false},   {"ies", "y", false}, {"ed", "", false},
+        {"ed", "e", false},  {"ied", "y", false}, {"ed", "", true},    {"ing", "", false},
+        {"ing", "e", false}, {"ing", "", true}};
+    const size_t n = strlen(word);
+    char base[SPELLING_BYTES];
+    size_t count = 0;
+
+    if (IS_PLAIN(word) || ends_in(word, n, "ss") || ends_in(word, n, "us") ||
+        ends_in(word, n, "is"))
+        return 0;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (base_of(word, &table[i], base)) {
+            count++;
+            if (give)
+                give(arg, base);
+        }
+    return count;
+}
+
+/* --------------------------------------------------------------------------------- all together */
+
+struct gathering {
+    const char *word;
+    struct word_forms *forms;
+};
+
+static void gather(void *arg, const char *form)
+{
+    struct gathering *g = arg;
+    struct word_forms *f = g->forms;
+
+    if (f->count == WORD_FORMS_MOST || strcmp(form, g->word) == 0 || IS_COMMON(form))
+        return;
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->list[i], form) == 0)
+            return;
+    snprintf(f->list[f->count++], SPELLING_BYTES, "%s", form);
+}
+
+/* What is a form already has a plural and no more: buildings, canvases. */
+static void gather_family(void *arg, const char *base)
+{
+    const bool form = bases(base, NULL, NULL) > 0;
+    const size_t n = strlen(base);
+    struct made forms;
+
+    gather(arg, base);
+    if (form && ends_in(base, n, "ed"))
+        return;
+    inflect(base, &forms);
+    for (size_t i = 0; i < forms.count; i++)
+        if (!IS_PLAIN(forms.list[i]) &&
+            (!form || ends_in(forms.list[i], strlen(forms.list[i]), "s")))
+            gather(arg, forms.list[i]);
+}
+
+void word_forms(const char *word, struct word_forms *ret)
+{
+    const size_t n = strlen(word);
+    struct gathering g = {word, ret};
+
+    ret->count = 0;
+    if (n < 3 || n >= SPELLING_BYTES || strspn(word, "abcdefghijklmnopqrstuvwxyz") < n ||
+        vowel_groups(word, n) == 0 || IS_COMMON(word))
+        return;
+    spelling_each(word, gather, &g);
+    gather_family(&g, word);
+    bases(word, gather_family, &g);
+    /* The spellings' own families, and these forms' own spellings. */
+    for (size_t i = 0, end = ret->count; i < end; i++) {
+        char form[SPELLING_BYTES];
+
+        memcpy(form, ret->list[i], sizeof(form));
+        spelling_each(form, gather, &g);
+    }
+}
