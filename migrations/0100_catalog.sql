@@ -370,13 +370,13 @@ CREATE TABLE fixity (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX fixity_changed ON fixity (path_raw) WHERE changed_at IS NOT NULL;
 
-CREATE TABLE asking (
-    path_raw BLOB NOT NULL,
-    kind     TEXT NOT NULL,
-    path     TEXT NOT NULL,
-    stage_id INTEGER NOT NULL REFERENCES stage,
-    job_id   INTEGER NOT NULL REFERENCES job,
-    options  TEXT,
+CREATE TABLE recipe (
+    path_raw   BLOB NOT NULL,
+    kind       TEXT NOT NULL,
+    path       TEXT NOT NULL,
+    options    TEXT NOT NULL,
+    model_hash TEXT NOT NULL,
+    job_id     INTEGER REFERENCES job,
     PRIMARY KEY (path_raw, kind)
 ) STRICT, WITHOUT ROWID;
 

@@ -18,6 +18,7 @@ static const char help[] =
     "Transcribes archives of audio and video overnight into one SQLite catalog.\n"
     "\n"
     "  enqueue PATH...  find recordings and note what is to be done with them\n"
+    "  recipe           what enqueue does with a folder: shown, set, removed\n"
     "  run              transcribe what is noted; goes on where an earlier run ended\n"
     "  status           how far it is, and what went wrong\n"
     "  report           what the night did, what failed, what is left\n"
@@ -92,7 +93,7 @@ static const struct command {
     {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
     {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
     {"split", cmd_split},       {"merge", cmd_merge},       {"slurm", cmd_slurm},
-    {"play", cmd_play},         {"priority", cmd_priority},
+    {"play", cmd_play},         {"priority", cmd_priority}, {"recipe", cmd_recipe},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

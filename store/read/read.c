@@ -31,8 +31,7 @@ static const char sql_recordings[] =
     "EXISTS (SELECT 1 FROM task t WHERE t.media_id = m.media_id AND t.wanted), r.left_out, "
     "NOT EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
     " WHERE t.media_id = m.media_id AND s." DB_TRANSCRIBES ") "
-    " AND EXISTS (SELECT 1 FROM asking a JOIN stage s ON s.stage_id = a.stage_id "
-    " WHERE s." DB_TRANSCRIBES " AND " DB_UNDER(
+    " AND EXISTS (SELECT 1 FROM recipe a WHERE a.kind = 'transcribe' AND " DB_UNDER(
         "p.path_raw", "a.path_raw") ") "
                                     "FROM media m JOIN recordings r ON r.media_id = m.media_id "
                                     "JOIN place p ON p.place_id = m.place_id WHERE ";

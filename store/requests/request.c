@@ -68,6 +68,13 @@ static int check_begin(const struct request *rq, struct err *err)
     return rc;
 }
 
+static int check_recipe(const struct request *rq, struct err *err)
+{
+    if (!rq->stage.name || !*rq->stage.name || !rq->stage.model_hash)
+        return bad(err, "a recipe of no stage");
+    return check_paths(rq->roots, rq->root_count, err);
+}
+
 static int check_add(const struct request *rq, struct err *err)
 {
     int rc = 0;
@@ -260,6 +267,8 @@ static int check(const struct request *rq, struct err *err)
         return check_corrections(rq, err);
     case REQUEST_CORRECT_DECIDE:
         return check_who(rq->made_by, err);
+    case REQUEST_RECIPE:
+        return check_recipe(rq, err);
     }
     return bad(err, "of a type that this version does not know");
 }
@@ -329,6 +338,8 @@ static int apply(struct request_work *w, struct err *err)
         return correct_put(st, rq, ret, err);
     case REQUEST_CORRECT_DECIDE:
         return correct_decide(st, rq, ret, err);
+    case REQUEST_RECIPE:
+        return recipe_apply(st, rq, 0, ret, err);
     default:
         return select_apply(w, err);
     }

@@ -39,6 +39,7 @@ enum request_type {
     REQUEST_CORRECT_DECIDE, /* one correction: whether it holds */
     REQUEST_PRIORITY,       /* pending tasks, and the job if one is named, have this priority */
     REQUEST_DISMISS,        /* failed tasks, and what waits for one of them, become cancelled */
+    REQUEST_RECIPE,         /* what is to be done with files and folders, without an enqueue */
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -96,12 +97,13 @@ struct request {
     const char *command_line; /* for the job's row; display form */
     struct store_stage stage;
     const char *language; /* hint for its tasks, "" = by the parameters */
-    /* BEGIN, with `roots`: of these files and folders this is from now on what was asked for last,
-     * of the stage's kind; without any, what was asked for stays. A walk that is cut short has
-     * asked for it, too. */
-    const char *options; /* as they were said (tools/enqueue/option_words.h); NULL: nobody knows */
-    bool replaces;       /* also of what lies below and was asked for otherwise */
-    bool has_priority;   /* all that is found has `priority`, also what is to be done already */
+    /* BEGIN, RECIPE: from now on the recipe of `roots` for the stage's kind (stage.name), made with
+     * the model of stage.model_hash: a list of words as of tools/enqueue/option_words.h. A walk
+     * that is cut short has set it, too. NULL: BEGIN leaves recipes as they are, RECIPE removes
+     * it. */
+    const char *options;
+    bool replaces;     /* also what lies below has no other one any more */
+    bool has_priority; /* all that is found has `priority`, also what is to be done already */
     /* ENQUEUE_* after BEGIN */
     int64_t job_id;
     const struct store_found *found; /* ADD */

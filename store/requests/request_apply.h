@@ -26,9 +26,9 @@ struct request_work {
 
 int enqueue_begin(struct store *st, const struct request *rq, struct request_reply *ret,
                   struct err *err);
-/* What the new job asks for is what was asked for last of rq->roots. */
-int asking_put(struct store *st, const struct request *rq, int64_t stage_id, int64_t job_id,
-               struct err *err);
+/* Of rq->roots; job_id 0: no enqueue sets it. */
+int recipe_apply(struct store *st, const struct request *rq, int64_t job_id,
+                 struct request_reply *ret, struct err *err);
 int enqueue_add(struct store *st, const struct request *rq, struct request_reply *ret,
                 struct err *err);
 int enqueue_same(struct store *st, const struct request *rq, struct request_reply *ret,

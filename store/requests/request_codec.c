@@ -87,6 +87,14 @@ static const struct field end[] = {
     FIELD_ARRAY(request, unread, unread_count, UINT32_MAX, path),
 };
 
+static const struct field recipe[] = {
+    FIELD_NAME(request, stage.name, TEXT),
+    FIELD_NAME(request, stage.model_hash, TEXT),
+    FIELD_ARRAY(request, roots, root_count, UINT32_MAX, path),
+    FIELD_MAYBE_NAME(request, options, TEXT),
+    FIELD_BOOL(request, replaces),
+};
+
 static const struct field selected[] = {
     FIELD_I64(request, select_job, INT64_MIN, INT64_MAX),
     FIELD_MAYBE_NAME(request, select_path, REQUEST_MAX_PATH),
@@ -176,6 +184,7 @@ static const struct fields kinds[] = {
     [REQUEST_CORRECT_DECIDE] = FIELDS("request", request, decide, NULL),
     [REQUEST_PRIORITY] = FIELDS("request", request, priority, NULL),
     [REQUEST_DISMISS] = FIELDS("request", request, selected, NULL),
+    [REQUEST_RECIPE] = FIELDS("request", request, recipe, NULL),
 };
 
 static const struct field counts[] = {

@@ -72,7 +72,7 @@ int enqueue_begin(struct store *st, const struct request *rq, struct request_rep
                     rq->priority);
     if (rc == 0) {
         ret->job_id = sqlite3_last_insert_rowid(st->db);
-        rc = asking_put(st, rq, stage_id, ret->job_id, err);
+        rc = rq->options ? recipe_apply(st, rq, ret->job_id, ret, err) : 0;
     }
     return rc;
 }

@@ -2,9 +2,9 @@
 
 #include "store/read/filter.h"
 
-/* What was asked for and has nothing is counted from each asking's folder down, by the index on
- * paths: the other way is each recording by each asking. (+p.state: or SQLite makes an index of its
- * own of all that is present, and goes through that for each asking.) */
+/* What was asked for and has nothing is counted from each recipe's folder down, by the index on
+ * paths: the other way is each recording by each recipe. (+p.state: or SQLite makes an index of its
+ * own of all that is present, and goes through that for each recipe.) */
 int coverage_read(struct store *st, const char *stage, const char *path, struct coverage *ret,
                   struct err *err)
 {
@@ -23,7 +23,7 @@ int coverage_read(struct store *st, const char *stage, const char *path, struct 
         "FROM (SELECT (SELECT max(CASE t.state WHEN 'done' THEN 2 WHEN 'pending' "
         "THEN 1 ELSE 0 END) FROM task t WHERE t.media_id = m.media_id AND t.stage_id "
         "IN (SELECT stage_id FROM stage WHERE name = ?1)) AS best, "
-        "m.media_id IN (SELECT p.media_id FROM asking a CROSS JOIN place p ON " DB_PATHS_OF(
+        "m.media_id IN (SELECT p.media_id FROM recipe a CROSS JOIN place p ON " DB_PATHS_OF(
             "a.path_raw",
             "p.path_raw") " WHERE a.kind = ?1 AND +p.state = 'present' AND p.media_id "
                           "IS NOT NULL) AS asked "

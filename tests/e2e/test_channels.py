@@ -236,23 +236,6 @@ class Apart(night.Night):
                          [row[:4] + row[5:] for row in now])
         self.healthy()
 
-    def test_what_was_mixed_is_not_done_twice(self):
-        # A catalog from when nobody was asked: the same stage goes on, in other folders as well.
-        self.enqueue("--channels=mix", "--beam-size=2", self.archive)
-        other = os.path.join(self.dir, "other")
-        os.mkdir(other)
-        shutil.copy(os.path.join(self.archive, "interview.wav"), other)
-        left, _ = in_turn(utterances("02_"), 0.5, 3.0, 10)
-        write_wav(os.path.join(other, "new.wav"), left)
-        self.enqueue("--beam-size=2", other)
-        self.assertEqual([(2,)], self.sql("SELECT count(*) FROM task"))
-        self.assertEqual([(1,)], self.sql("SELECT count(*) FROM stage"))
-        # Elsewhere, and of anything else, channels are heard as what they are.
-        self.enqueue("--again", "--beam-size=2", other)
-        self.assertEqual([("auto",)], self.sql("SELECT params ->> 'channels' FROM stage ORDER BY stage_id DESC LIMIT 1"))
-        self.enqueue("--beam-size=3", self.archive)
-        self.assertEqual([("auto",)], self.sql("SELECT params ->> 'channels' FROM stage ORDER BY stage_id DESC LIMIT 1"))
-
     def test_without_diarization_it_is_said_which_channel(self):
         self.enqueue("--channels=split", self.archive)
         self.run_to_end()

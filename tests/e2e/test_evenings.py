@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import unittest
@@ -65,9 +64,9 @@ class Evenings(night.Night):
 
     def refused(self, *args):
         """Nothing was noted. What was said."""
-        before = self.tasks(), self.sql("SELECT * FROM asking"), self.sql("SELECT count(*) FROM job")
+        before = self.tasks(), self.sql("SELECT * FROM recipe"), self.sql("SELECT count(*) FROM job")
         said = self.nightshift("enqueue", *args, status=night.USAGE)
-        self.assertEqual(before, (self.tasks(), self.sql("SELECT * FROM asking"),
+        self.assertEqual(before, (self.tasks(), self.sql("SELECT * FROM recipe"),
                                   self.sql("SELECT count(*) FROM job")))
         self.assertEqual("", said.out)
         return said.err
@@ -118,9 +117,9 @@ class Evenings(night.Night):
 
 class Seven(Evenings):
     def test_seven_evenings(self):
-        first = ["--vad=off", *self.beside]
+        first = ["--vad=off", "--diarize-vad=off", *self.beside]
         other = ["--vad=off", "--beam-size=2", "--word-timestamps"]
-        # Or what is new would be transcribed with voice activity from the second evening on.
+        # Without --vad=off what is new would be done with voice activity from the second evening on.
         self.bring(ENGLISH, "tapes/1.wav")
         self.bring(SPANISH, "tapes/2.flac")
         self.enqueue(*first, self.archive)
@@ -133,14 +132,13 @@ class Seven(Evenings):
         tiny_models.diarization(os.path.join(self.models, "diarization"))
         self.bring(OTHER, "tapes/3.wav")
         said = self.enqueue(self.archive)
-        self.assertIn("As last time: to transcribe with whisper-nano (--vad=off), to diarize with diarization-nano, ",
-                      " ".join(said.out.split()))
+        self.assertIn("As last time: to transcribe with whisper-nano (--vad=off --word-timestamps), to diarize with "
+                      "diarization-nano (--diarize-vad=off), ", " ".join(said.out.split()))
         self.assertEqual([("diarize", "done", 2), ("diarize", "pending", 1),
                           ("embed-text", "done", 2), ("embed-text", "pending", 1),
                           ("sounds", "done", 2), ("sounds", "pending", 1),
                           ("transcribe", "done", 2), ("transcribe", "pending", 1)], self.sql(TASKS))
         self.assertEqual(1, self.night())
-        first = ["--vad=off", "--diarize=diarization-nano", "--diarize-vad=off", *self.beside[1:]]
         self.as_of_one_evening(*first)
 
         # Third: renamed, copied, in another folder; the cron job repeats itself with its options.
@@ -251,7 +249,7 @@ class Asked(Evenings):
                          "beam_size 3 instead of 5. That is 1 recording.*beam_size 3 instead of 2. That is 1 rec")
         self.enqueue("--again", "--beam-size=3", self.archive)
         self.assertEqual({3}, {beam for path, _, beam in self.wanted() if "3.wav" not in path and "03" not in path})
-        self.assertEqual([(self.archive, '["--beam-size=3"]')], self.sql("SELECT path, options FROM asking"))
+        self.assertEqual([(self.archive, '["--model=whisper-nano","--beam-size=3"]')], self.sql("SELECT path, options FROM recipe"))
 
     def test_what_is_said_of_other_kinds_is_no_word_on_the_transcription(self):
         spanish = os.path.join(self.archive, "es")
@@ -279,7 +277,7 @@ class Asked(Evenings):
             self.assertEqual(0, self.json("enqueue", *words, self.archive)["tasks"], words)
         self.assertEqual(0, self.json("enqueue", "--dry-run", "--sounds", self.archive)["tasks"])
         # Another kind is new, and nothing is done again.
-        self.assertEqual([("transcribe", 0), ("sounds", 2)], self.jobs("--sounds", self.archive))
+        self.assertEqual([("transcribe", 0), ("sounds", 2), ("embed-text", 0)], self.jobs("--sounds", self.archive))
         self.assertEqual({"transcribe", "sounds", "embed-text"}, {stage for stage, _ in self.jobs(self.archive)})
 
     def test_what_is_refused_as_json_and_in_a_dry_run(self):
@@ -335,8 +333,8 @@ class Asked(Evenings):
         self.enqueue(self.archive)
         self.done()
         shutil.copytree(SILERO, os.path.join(self.models, "silero-vad"))
-        self.assertEqual([("transcribe", 0)], self.jobs(self.archive))
         self.assertRegex(self.refused("--vad=on", self.archive), "voice activity on. That is 2 recordings")
+        self.assertEqual([("transcribe", 0)], self.jobs(self.archive))
         self.assertEqual([("transcribe", 2)], self.jobs("--again", self.archive))
         os.rename(os.path.join(self.models, "silero-vad"), os.path.join(self.dir, "gone"))
         self.one_sentence(self.enqueue(self.archive, status=night.CONFIG),
@@ -356,24 +354,6 @@ class Asked(Evenings):
             self.assertEqual([("transcribe", tasks)], self.jobs(folder))
         self.assertEqual([("done", 2), ("pending", 1)], self.sql(
             "SELECT state, count(*) FROM task WHERE wanted GROUP BY 1 ORDER BY 1"))
-
-    def test_a_catalog_that_does_not_know_what_was_asked(self):
-        """One of an older version: most recordings decide, and the others keep what they have."""
-        self.bring("03_en_noisy.ogg", "es/4.ogg")
-        self.enqueue("--beam-size=2", self.archive)
-        self.enqueue("--beam-size=3", os.path.join(self.archive, ENGLISH))
-        self.done()
-        with sqlite3.connect(self.catalog) as db:
-            db.execute("DELETE FROM asking")
-        db.close()
-        self.bring(OTHER)
-        for n in (1, 0, 0):
-            self.assertEqual([("transcribe", n)], self.jobs(self.archive))
-            self.assertEqual([("01_en_short.wav", "transcribe", 3), ("08_two_voices_stereo.wav", "transcribe", 2),
-                              ("es/2.flac", "transcribe", 2), ("es/4.ogg", "transcribe", 2)], self.wanted())
-        self.one_sentence(self.nightshift("enqueue", "--again", self.archive, status=night.USAGE), "does not know")
-        self.assertRegex(self.refused("--beam-size=2", self.archive), "beam_size 2 instead of 3. That is 1 rec")
-        self.assertEqual([("transcribe", 0)], self.jobs("--beam-size=2", os.path.join(self.archive, "es")))
 
     def test_while_a_run_is_on(self):
         self.enqueue(self.archive)

@@ -313,7 +313,7 @@ class Text(Stages):
                                                   for job in again["jobs"]])
         # With the transcription each job has its own.
         both = self.json("enqueue", self.encoder, self.archive)
-        self.assertEqual([("transcribe", 2), ("embed-text", 2)],
+        self.assertEqual([("transcribe", 2), ("sounds", 0), ("embed-text", 2)],
                          [(job["stage"], job["tasks"]) for job in both["jobs"]])
         # Of two transcriptions, status says whose text it is.
         self.assertNotIn("of the text of", self.nightshift("status", status=0).out)

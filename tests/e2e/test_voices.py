@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import unittest
@@ -197,18 +196,6 @@ class Timed(night.Night):
                 self.assertEqual(([False], [(1,)]), (self.timed(), self.tasks()))
                 self.enqueue("--word-timestamps", "--again", *how, self.archive)
                 self.assertEqual(([False, True], [(2,)]), (self.timed(), self.tasks()))
-
-    def test_where_nobody_knows_how_it_was_asked_for(self):
-        """A catalog of before that was kept: its transcription is the same but for the times."""
-        self.enqueue("--beam-size=2", self.archive)
-        connection = sqlite3.connect(self.catalog)
-        connection.execute("UPDATE asking SET options = NULL")
-        connection.commit()
-        connection.close()
-        self.assertIn(WHOLE, flat(self.enqueue("--diarize", "--beam-size=2", self.archive).out))
-        self.assertEqual(([False], [(1,)]), (self.timed(), self.tasks()))
-        self.enqueue("--diarize", "--beam-size=2", "--again", self.archive)
-        self.assertEqual(([False, True], [(2,)]), (self.timed(), self.tasks()))
 
 
 class Parted(night.Night):

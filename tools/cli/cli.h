@@ -119,6 +119,7 @@ int cmd_enqueue(struct cli *cli, int argc, char **argv);
  * show. */
 int cmd_watcher(struct cli *cli, int argc, char **argv);
 int cmd_watched(struct cli *cli, int argc, char **argv);
+int cmd_recipe(struct cli *cli, int argc, char **argv);
 int cmd_run(struct cli *cli, int argc, char **argv);
 int cmd_status(struct cli *cli, int argc, char **argv);
 int cmd_play(struct cli *cli, int argc, char **argv);

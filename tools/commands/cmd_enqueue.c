@@ -22,8 +22,9 @@ static const char help_head[] =
     "Usage: nightshift enqueue [OPTION]... PATH...\n"
     "Find the recordings in files, folders and archives (zip, tar, 7z, iso ...), and\n"
     "note in the catalog that they are to be transcribed. Doing it again adds only\n"
-    "what is new, and without a word on how it is done as it was last asked for\n"
-    "that folder, or for the one above it.\n"
+    "what is new. Options that say how are the recipe of PATH from then on; without\n"
+    "any, the recipe of PATH or of the nearest folder above it holds (see\n"
+    "`nightshift recipe`).\n"
     "\n"
     "What is taken:\n"
     "  -i, --include=GLOB       only files that fit; may be given more than once\n"
@@ -425,7 +426,7 @@ int enqueue_command_do(struct enqueue_command *w, struct cli *cli)
 /* -------------------------------------------------------------------------------- watching */
 
 /* The command line of a helper: `watched`, as of a time that is written into `as_of`, when
- * something has come; or `watcher`. As last asked, so without a word on how. */
+ * something has come; or `watcher`. By the recipe, so without a word on how. */
 struct words {
     const char **argv; /* to be freed; ends with NULL */
     char as_of[WATCHING_AS_OF], settled[32], poll[32];

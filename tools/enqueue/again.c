@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "store/read/asked.h"
+#include "store/read/recipes.h"
 #include "tools/enqueue/stages/stage_differ.h"
 #include "tools/cli/text.h"
 
@@ -17,39 +17,39 @@ struct counting {
     bool failed;
 };
 
-static struct again_item *item_of(struct counting *c, const struct asked *was)
+static struct again_item *item_of(struct counting *c, const struct recipe_other *o)
 {
     struct again *a = c->again;
     struct buf words = BUF_INIT;
     struct again_item *new;
 
     for (uint32_t i = 0; i < a->count; i++)
-        if (a->items[i].was == was->stage_id &&
+        if (a->items[i].was == o->stage_id &&
             strcmp(a->items[i].stage->params_json, c->stage->params_json) == 0)
             return &a->items[i];
     if (a->count == AGAIN_MAX)
         return &a->items[AGAIN_MAX - 1];
     new = &a->items[a->count++];
-    stage_differ(&was->stage, c->stage, &words);
-    *new = (struct again_item){.stage = c->stage, .was = was->stage_id, .root = c->root};
+    stage_differ(&o->was, c->stage, &words);
+    *new = (struct again_item){.stage = c->stage, .was = o->stage_id, .root = c->root};
     new->differs = buf_cstr(&words) ? strdup(buf_cstr(&words)) : NULL;
     c->failed |= !new->differs;
     buf_free(&words);
     return new;
 }
 
-static int add(void *arg, const struct asked_other *o)
+static int add(void *arg, const struct recipe_other *o)
 {
     struct counting *c = arg;
     struct again_item *item;
 
-    if (groups_have_below(c->groups, c->root, &o->was.stage))
+    if (groups_have_below(c->groups, c->root, &o->was))
         return 0;
     if (o->recordings == 0) {
         c->again->have += o->have;
         return 0;
     }
-    item = item_of(c, &o->was);
+    item = item_of(c, o);
     item->roots += item->roots == 0 || c->last != c->root;
     item->recordings += o->recordings;
     item->have += o->have;
@@ -66,7 +66,7 @@ static int count_of(void *arg, const struct store_stage *stage, const char *root
 
     c->stage = stage;
     c->root = root;
-    rc = asked_others(c->known, root, stage, add, c, err);
+    rc = recipes_others(c->known, root, stage, add, c, err);
     return c->failed ? err_set(err, ERR_NOMEM, "out of memory") : rc;
 }
 

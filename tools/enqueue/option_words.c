@@ -140,60 +140,91 @@ void said_words(const char *options, const char *stage, struct buf *out)
     json_decref(list);
 }
 
-/* ------------------------------------------------------------------------------- again */
+/* ------------------------------------------------------------------------------- said again */
 
 static int unknown(const char *word, struct err *err)
 {
     return err_set(err, ERR_USAGE,
-                   "'%.200s', which was said last time, is no option of this version: say how it "
-                   "is to be done now",
+                   "'%.200s', which the recipe has, is no option of this version: say how it is to "
+                   "be done now",
                    word);
 }
 
-static int take_word(const char *word, size_t kind, struct enqueue_wish *w, struct err *err)
+/* The option that the word names, for getopt, or 'm'; 0: there is none. *ret_given: it was said. */
+static int option_of(const char *word, size_t kind, const struct enqueue_wish *w,
+                     const char **value, bool *ret_given)
 {
     const char *name = strncmp(word, "--", 2) == 0 ? word + 2 : word;
-    const char *value = strchr(name, '=');
-    size_t n = value ? (size_t)(value - name) : strlen(name);
+    const size_t n = strcspn(name, "=");
 
-    value = value ? value + 1 : NULL;
-    if (kind == 0 && n == 5 && strncmp(name, "model", n) == 0) {
-        w->model = value;
-        return value ? 0 : unknown(word, err);
-    }
+    *value = name[n] ? name + n + 1 : NULL;
+    *ret_given = w->model != NULL;
+    if (kind == 0 && n == 5 && strncmp(name, "model", n) == 0 && *value)
+        return 'm';
     for (size_t i = 0; kind == 0 && i < w->params.count; i++) {
         const struct enqueue_option *o = &w->params.options[i];
 
-        if (strlen(o->name) == n && strncmp(o->name, name, n) == 0 && !value == !o->field->value)
-            return enqueue_params_take(&w->params, ENQUEUE_PARAMS_FIRST + (int)i, value, err);
+        *ret_given = o->given;
+        if (strlen(o->name) == n && strncmp(o->name, name, n) == 0 && !*value == !o->field->value)
+            return ENQUEUE_PARAMS_FIRST + (int)i;
     }
     for (size_t i = 0; kind != 0 && i < w->count; i++) {
         const struct enqueue_wish_option *o = &w->options[i];
 
+        *ret_given = o->field ? o->given : w->other[kind] && w->other[kind][0] != 0;
         if (o->stage == kind && strlen(o->name) == n && strncmp(o->name, name, n) == 0 &&
-            (!o->field || !value == !o->field->value))
-            return enqueue_wish_take(w, ENQUEUE_STAGES_FIRST + (int)i, value, NULL, err);
+            (!o->field || !*value == !o->field->value))
+            return ENQUEUE_STAGES_FIRST + (int)i;
     }
-    return unknown(word, err);
+    return 0;
 }
 
-int said_again(const char *options, size_t kind, struct enqueue_wish *w, json_t **words,
+static bool is_model_or_vad(int option, const struct enqueue_wish *w)
+{
+    if (option == 'm')
+        return true;
+    if (option < ENQUEUE_STAGES_FIRST)
+        return strcmp(w->params.options[option - ENQUEUE_PARAMS_FIRST].name, "vad") == 0;
+    return !w->options[option - ENQUEUE_STAGES_FIRST].field ||
+           enqueue_wish_is_vad(&w->options[option - ENQUEUE_STAGES_FIRST]);
+}
+
+static int take_word(const char *word, size_t kind, bool rest, struct enqueue_wish *w,
+                     struct err *err)
+{
+    const char *value;
+    bool given;
+    const int option = option_of(word, kind, w, &value, &given);
+
+    if (rest && (option == 0 || given || !is_model_or_vad(option, w)))
+        return 0;
+    if (option == 0)
+        return unknown(word, err);
+    if (option == 'm')
+        w->model = value;
+    else if (option < ENQUEUE_STAGES_FIRST)
+        return enqueue_params_take(&w->params, option, value, err);
+    else
+        return enqueue_wish_take(w, option, value, NULL, err);
+    return 0;
+}
+
+int said_again(const char *options, size_t kind, bool rest, struct enqueue_wish *w, json_t *keep,
                struct err *err)
 {
     json_t *list = json_loads(options, 0, NULL), *word;
     size_t i;
-    int rc = 0;
+    int rc = json_is_array(list) ? 0 : err_set(err, ERR_CORRUPT, "the recipe cannot be read");
 
-    *words = list;
-    if (!json_is_array(list))
-        return err_set(err, ERR_CORRUPT, "what was said last time cannot be read");
     json_array_foreach(list, i, word)
     {
         const char *text = json_string_value(word);
 
         if (rc == 0)
-            rc = text ? take_word(text, kind, w, err)
-                      : err_set(err, ERR_CORRUPT, "what was said last time cannot be read");
+            rc = text ? take_word(text, kind, rest, w, err)
+                      : err_set(err, ERR_CORRUPT, "the recipe cannot be read");
     }
+    if (json_array_append_new(keep, list) != 0 && rc == 0)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
     return rc;
 }

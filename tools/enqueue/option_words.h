@@ -1,7 +1,7 @@
-/* tools/enqueue/option_words.h - the options of one kind of stage as they were said, as the catalog
- * keeps them beside what was asked for: a JSON list of words ("--model=openai/whisper-small"), in
- * the order of the options' tables, with absolute paths. So the same command is known again,
- * however its options were ordered, and from whichever folder it was given. Main thread. */
+/* tools/enqueue/option_words.h - the options of one kind of stage as a recipe has them: a JSON list
+ * of words ("--model=openai/whisper-small"), in the order of the options' tables, with absolute
+ * paths. So the same command is known again, however its options were ordered, and from whichever
+ * folder it was given. Main thread. */
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_OPTION_WORDS_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_OPTION_WORDS_H
 
@@ -16,10 +16,11 @@ int said_options(const struct enqueue_wish *w, size_t kind, char **ret, struct e
 /* As people said them, in brackets: " (--beam-size=2 --language=en)"; without the model, which its
  * name is said of, and nothing where nothing else was said. stage: its name. */
 void said_words(const char *options, const char *stage, struct buf *out);
-/* Says them to a wish that holds nothing of this kind. *words is what its strings lie in from then
- * on: json_decref, once the wish is done with. ERR_CORRUPT: that is no such list; ERR_USAGE: one of
- * them is none of this version's. */
-int said_again(const char *options, size_t kind, struct enqueue_wish *w, json_t **words,
+/* Says them to a wish that holds nothing of this kind; `rest`: to one that does, and then the model
+ * and voice activity alone, where it says nothing of these. The wish's strings lie in `keep`, a
+ * list, from then on. ERR_CORRUPT: that is no such list; ERR_USAGE: one of them is none of this
+ * version's. */
+int said_again(const char *options, size_t kind, bool rest, struct enqueue_wish *w, json_t *keep,
                struct err *err);
 
 #endif

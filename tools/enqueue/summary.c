@@ -9,7 +9,6 @@
 #include "base/buf.h"
 #include "tools/cli/cli.h"
 #include "tools/enqueue/option_words.h"
-#include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/cli/text.h"
 
 /* ------------------------------------------------------------------------------- as JSON */
@@ -174,12 +173,6 @@ static void print_jobs(const struct summary *s)
         }
 }
 
-static bool same_options(const struct groups_kind *a, const struct groups_kind *b)
-{
-    return a->options && b->options ? strcmp(a->options, b->options) == 0
-                                    : strcmp(a->stage.params_json, b->stage.params_json) == 0;
-}
-
 /* Each stage once, whether other folders have it, too. */
 static uint32_t stages_of(const struct groups *g, bool kept, const struct groups_kind **ret,
                           uint32_t most)
@@ -194,7 +187,7 @@ static uint32_t stages_of(const struct groups *g, bool kept, const struct groups
             for (uint32_t at = 0; at < n; at++)
                 there |= strcmp(ret[at]->stage.name, k->stage.name) == 0 &&
                          strcmp(ret[at]->stage.model, k->stage.model) == 0 &&
-                         (!kept || same_options(ret[at], k));
+                         (!kept || strcmp(ret[at]->options, k->options) == 0);
             if (!there && n < most)
                 ret[n++] = k;
         }
@@ -206,10 +199,8 @@ static void put_stages(const struct groups_kind **list, uint32_t n, bool options
     for (uint32_t i = 0; i < n; i++) {
         buf_printf(out, "%s", i == 0 ? "" : i + 1 < n ? ", " : " and ");
         enqueue_stage_words(&list[i]->stage, out);
-        if (options && list[i]->options)
+        if (options)
             said_words(list[i]->options, list[i]->stage.name, out);
-        else if (options)
-            stage_params_words(list[i]->stage.name, list[i]->stage.params_json, out);
     }
 }
 
@@ -283,21 +274,22 @@ static void print_whole(const struct groups *g)
 /* What people may not have expected of the models that were taken. */
 static void print_notes(const struct summary *s)
 {
-    const struct enqueue_stages *found = &s->groups->found;
-    uint64_t transcribed = 0;
+    const char *last = "";
     struct buf b = BUF_INIT;
 
-    for (uint32_t i = 0; i < s->groups->count; i++)
-        for (uint32_t j = 0; j < s->groups->list[i].count; j++) {
-            const struct groups_kind *k = &s->groups->list[i].kinds[j];
-            const struct stage_kind *kind = stage_kind_find(k->stage.name);
+    for (uint32_t i = 0; i < s->groups->count; i++) {
+        const struct groups_group *g = &s->groups->list[i];
+        const char *note = g->found.note;
+        uint64_t tasks = 0;
 
-            if (!k->kept && kind == &stage_transcribe)
-                transcribed += k->tasks;
+        for (uint32_t j = 0; j < g->count; j++)
+            tasks += g->kinds[j].tasks;
+        if (tasks > 0 && strcmp(note, last) != 0) {
+            buf_printf(&b, "%s", note);
+            print_wrapped(&b);
+            last = note;
         }
-    if (transcribed > 0 && found->note[0] != 0)
-        buf_printf(&b, "%s", found->note);
-    print_wrapped(&b);
+    }
     buf_free(&b);
 }
 

@@ -435,7 +435,7 @@ class Words(Searching):
         self.write(lambda connection: connection.execute("DELETE FROM task WHERE media_id = (SELECT max(media_id) FROM media)"))
         self.assertEqual(unknown + ". 1 recording is not transcribed where that was asked for: `nightshift "
                          "enqueue` of the folder has it done.", self.line("zeppelin"))
-        self.write(lambda connection: connection.execute("DELETE FROM asking"))
+        self.write(lambda connection: connection.execute("DELETE FROM recipe"))
         self.assertEqual(unknown + ". 1 recording was never asked to be transcribed (nightshift enqueue).",
                          self.line("zeppelin"))
 

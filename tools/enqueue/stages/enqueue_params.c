@@ -116,35 +116,13 @@ const char *enqueue_params_vad_option(const struct enqueue_params *p)
     return NULL;
 }
 
-bool enqueue_params_time(struct enqueue_params *p)
+void enqueue_params_say(struct enqueue_params *p, const char *name, const char *value)
 {
-    if (given(p, "word-timestamps"))
-        return false;
-    p->params.word_timestamps = true;
-    return true;
-}
+    const size_t i = find(p, name);
+    struct err ignored = {0};
 
-/* Only what nobody said anything of: the table's defaults are those of the first catalogs. */
-bool enqueue_params_older(const struct enqueue_params *p, uint32_t which,
-                          struct transcribe_params *ret)
-{
-    struct transcribe_params first;
-
-    transcribe_params_default(&first);
-    if ((which & ENQUEUE_OLDER_CHANNELS && given(p, "channels")) ||
-        (which & ENQUEUE_OLDER_SEARCH &&
-         (given(p, "quality") || given(p, "beam-size") || given(p, "best-of"))) ||
-        (which & ENQUEUE_OLDER_LANGUAGES && (given(p, "multilingual") || !p->params.multilingual)))
-        return false;
-    if (which & ENQUEUE_OLDER_CHANNELS)
-        memcpy(ret->hearing.channels, first.hearing.channels, sizeof(first.hearing.channels));
-    if (which & ENQUEUE_OLDER_SEARCH) {
-        ret->beam_size = first.beam_size;
-        ret->best_of = first.best_of;
-    }
-    if (which & ENQUEUE_OLDER_LANGUAGES)
-        ret->multilingual = false;
-    return true;
+    if (i < p->count && !p->options[i].given)
+        (void)enqueue_params_take(p, ENQUEUE_PARAMS_FIRST + (int)i, value, &ignored);
 }
 
 void enqueue_params_settle(struct enqueue_params *p)

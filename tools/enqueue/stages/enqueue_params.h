@@ -45,16 +45,8 @@ void enqueue_params_settle(struct enqueue_params *p);
 int enqueue_params_agree(const struct enqueue_params *p, struct err *err);
 /* Was any option given that is about voice activity, beside --vad itself? Its name, or NULL. */
 const char *enqueue_params_vad_option(const struct enqueue_params *p);
-/* Words get their times, unless it was said how: false: they do not, by the options. */
-bool enqueue_params_time(struct enqueue_params *p);
-/* Sets what older defaults were, where nothing was said of it; false: all of it was said. `which`
- * is a sum of ENQUEUE_OLDER_...: */
-#define ENQUEUE_OLDER_CHANNELS 1u  /* channels are mixed */
-#define ENQUEUE_OLDER_SEARCH 2u    /* one hypothesis */
-#define ENQUEUE_OLDER_LANGUAGES 4u /* one language for each shard */
-#define ENQUEUE_OLDER_ALL 7u
-bool enqueue_params_older(const struct enqueue_params *p, uint32_t which,
-                          struct transcribe_params *ret);
+/* Says the option of this name, unless it was said; value: static. */
+void enqueue_params_say(struct enqueue_params *p, const char *name, const char *value);
 /* Was --multilingual given? */
 bool enqueue_params_many_languages(const struct enqueue_params *p);
 /* The name of an option that was given, of whatever group; NULL: none was. */

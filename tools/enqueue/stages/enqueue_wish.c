@@ -67,6 +67,19 @@ bool enqueue_wish_is_vad(const struct enqueue_wish_option *o)
     return o->field && strcmp(o->field->name, "vad_model") == 0;
 }
 
+void enqueue_wish_say_vad(struct enqueue_wish *w, size_t stage)
+{
+    for (size_t i = 0; i < w->count; i++) {
+        struct enqueue_wish_option *o = &w->options[i];
+
+        if (o->stage == stage && enqueue_wish_is_vad(o) && !o->given) {
+            o->given = true;
+            o->value = "on";
+            w->vad.wish = VAD_ON;
+        }
+    }
+}
+
 int enqueue_wish_params(const struct enqueue_wish *w, size_t stage, void **ret, struct err *err)
 {
     const struct param_table *t = stage_kinds[stage]->params;
@@ -288,5 +301,6 @@ void enqueue_wish_help(const struct enqueue_wish *w, struct buf *out)
     buf_printf(out,
                "      --no-transcribe      these alone; --embed then takes what is transcribed\n"
                "                           already. Without it, and without a word on how to\n"
-               "                           transcribe, it is done as the catalog had it last\n");
+               "                           transcribe, it is done by the recipe, or as the\n"
+               "                           catalog had it last\n");
 }

@@ -32,10 +32,9 @@ struct enqueue_wish_option {
 struct enqueue_wish {
     const char *model; /* of the transcription; NULL: not said */
     bool no_transcribe;
-    bool anew; /* the transcription is made of the options, also where they say nothing of it */
-    /* Speakers are told apart: a transcription that is made gets times of words, by which its
-     * segments are parted; but, unless it is to be done again, not where it is there without. */
-    bool apart, again;
+    bool hears;    /* what the transcription hears is known, also where it is not done itself */
+    bool on_known; /* and it is one that the catalog has */
+    bool kept[STAGE_COUNT]; /* its options are a recipe's: what is not here any more is said so */
     /* Of the others, as stage_kinds: */
     const char *other[STAGE_COUNT];  /* their models; "": the usual one; NULL: not asked for */
     const char *behind[STAGE_COUNT]; /* the argument behind one without a model; NULL: none */
@@ -64,6 +63,8 @@ bool enqueue_wish_other(const struct enqueue_wish *w);
 const struct stage_kind *enqueue_wish_on_source(const struct enqueue_wish *w);
 /* Does it say whether a stage beside the transcription has voice activity? */
 bool enqueue_wish_is_vad(const struct enqueue_wish_option *o);
+/* Says of such a stage (in stage_kinds) that it has, unless something was said. */
+void enqueue_wish_say_vad(struct enqueue_wish *w, size_t stage);
 /* The parameters of a stage (in stage_kinds) as the options say them, but for the model of voice
  * activity, which w->vad says. *ret newly allocated. */
 int enqueue_wish_params(const struct enqueue_wish *w, size_t stage, void **ret, struct err *err);

@@ -1,0 +1,317 @@
+/* nightshift recipe: what an enqueue does with files and folders: shown, set and removed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/utf8.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/shell.h"
+#include "tools/enqueue/groups.h"
+#include "tools/enqueue/option_words.h"
+#include "tools/enqueue/recipes.h"
+#include "tools/writer.h"
+
+static const char help[] =
+    "Usage: nightshift recipe [PATH]...\n"
+    "   or: nightshift recipe OPTION... PATH...\n"
+    "   or: nightshift recipe --remove PATH...\n"
+    "What `nightshift enqueue` does with the recordings of a file or folder: that of\n"
+    "PATH, and those of folders below it, or all. Each kind of stage is that of the\n"
+    "nearest folder at or above a recording.\n"
+    "\n"
+    "With options of `nightshift enqueue` (--model, --language, --diarize ...) it is\n"
+    "set, as an enqueue with them would, but nothing is enqueued: what comes is done\n"
+    "so from now on. What is done already stays; `nightshift enqueue --again PATH`\n"
+    "does it anew.\n"
+    "\n"
+    "      --remove             PATH has none of its own any more: what is above it\n"
+    "                           holds; with --diarize and others only of these\n"
+    "  -m, --model=NAME, ...    `nightshift enqueue --help` has them\n"
+    "      --json               as JSON\n"
+    "  -c, --catalog=FILE       the catalog\n"
+    "  -q, --quiet              say only what went wrong\n"
+    "  -h, --help               this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift recipe\n"
+    "  nightshift recipe --model openai/whisper-small --diarize /archive\n"
+    "  nightshift recipe --remove /archive/1990\n"
+    "\n"
+    "Exit status: 0; 66 when there is no catalog, or nothing to remove; others as\n"
+    "sysexits.h has them.\n";
+
+enum { OPT_REMOVE = 256 };
+
+static const struct option own[] = {{"model", required_argument, NULL, 'm'},
+                                    {"remove", no_argument, NULL, OPT_REMOVE}};
+#define OWN (sizeof(own) / sizeof(own[0]))
+
+struct recipe_command {
+    struct cli *cli;
+    struct enqueue_wish wish;
+    bool remove;
+    int argc; /* as getopt walks through it */
+    char **argv;
+    char **paths; /* absolute */
+    uint32_t count;
+};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct recipe_command *c = arg;
+
+    if (option == 'm')
+        c->wish.model = value;
+    else if (option == OPT_REMOVE)
+        c->remove = true;
+    else
+        return enqueue_wish_knows(option)
+                   ? enqueue_wish_take(&c->wish, option, value,
+                                       optind < c->argc ? c->argv[optind] : NULL, err)
+                   : enqueue_params_take(&c->wish.params, option, value, err);
+    return 0;
+}
+
+static void values(const struct complete *complete, int option, void *arg)
+{
+    enqueue_wish_values(&((const struct recipe_command *)arg)->wish, option, complete);
+}
+
+/* ------------------------------------------------------------------------------- shown */
+
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=/.,:+@%"
+
+/* As they are typed. */
+static void put_words(const char *options, struct buf *out)
+{
+    json_t *list = json_loads(options, 0, NULL), *word;
+    size_t i;
+
+    json_array_foreach(list, i, word)
+    {
+        const char *text = json_string_value(word);
+
+        buf_printf(out, " ");
+        if (text && text[strspn(text, PLAIN)] == 0)
+            buf_printf(out, "%s", text);
+        else if (text)
+            shell_quote(out, text, strlen(text));
+    }
+    json_decref(list);
+}
+
+/* Does it hold at or below one of the paths? */
+static bool is_meant(const struct recipe_command *c, const struct recipes *r,
+                     const struct recipe_place *p, size_t kind)
+{
+    bool meant = c->count == 0;
+
+    for (uint32_t i = 0; !meant && i < c->count; i++) {
+        const char *path = c->paths[i];
+
+        meant = paths_nearest(PATHS_OF(&path, 1), p->path, strlen(p->path)) ||
+                recipes_of(r, path, kind) == &p->of[kind];
+    }
+    return meant && p->of[kind].options;
+}
+
+static void put_kind(const char *path, bool first, size_t kind, const char *options, json_t *list)
+{
+    struct buf b = BUF_INIT;
+
+    if (list) {
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "path", path, "stage",
+                                              stage_kinds[kind]->name, "options",
+                                              json_loads(options, 0, NULL)));
+        return;
+    }
+    if (first)
+        puts(path);
+    printf("  %s:", stage_kinds[kind]->name);
+    put_words(options, &b);
+    cli_wrap(stdout, buf_cstr(&b) ? buf_cstr(&b) : "", strlen(stage_kinds[kind]->name) + 3, 4);
+    buf_free(&b);
+}
+
+static int show(const struct recipe_command *c, struct store *st, struct err *err)
+{
+    json_t *list = c->cli->json ? json_array() : NULL;
+    struct recipes *r = NULL;
+    bool any = false;
+    int rc = recipes_read(st, &r, err);
+
+    for (size_t i = 0; rc == 0 && i < recipes_places(r).count; i++) {
+        const struct recipe_place *p = (const struct recipe_place *)recipes_places(r).list + i;
+        char *path = utf8_display(p->path, strlen(p->path));
+        bool first = true;
+
+        for (size_t kind = 0; path && kind < STAGE_COUNT; kind++) {
+            if (!is_meant(c, r, p, kind))
+                continue;
+            put_kind(path, first, kind, p->of[kind].options, list);
+            first = false;
+            any = true;
+        }
+        free(path);
+    }
+    if (rc == 0 && list) {
+        json_dumpf(list, stdout, JSON_INDENT(2));
+        putchar('\n');
+    } else if (rc == 0 && !any)
+        puts("There is none: the next enqueue sets one.");
+    json_decref(list);
+    recipes_free(r);
+    return rc;
+}
+
+static int show_all(const struct recipe_command *c)
+{
+    struct store *st = NULL;
+    struct err err = {0};
+    int rc = store_open(c->cli->catalog, STORE_READ, &st, &err);
+
+    if (rc == 0)
+        rc = show(c, st, &err);
+    store_close(st);
+    return rc == 0 ? cli_flush(EX_OK) : cli_fail("read the catalog", &err, NULL);
+}
+
+/* ------------------------------------------------------------------------------- changed */
+
+static int set_group(struct writer *writer, const struct groups_group *g, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < g->count; i++) {
+        const struct groups_kind *k = &g->kinds[i];
+        const struct request rq = {.type = REQUEST_RECIPE,
+                                   .stage = k->stage,
+                                   .roots = k->roots,
+                                   .root_count = k->root_count,
+                                   .options = k->options,
+                                   .replaces = k->replaces};
+        struct request_reply reply = {0};
+
+        if (k->root_count > 0)
+            rc = writer_request(writer, &rq, &reply, err);
+    }
+    return rc;
+}
+
+static int set(struct recipe_command *c, struct writer *writer, struct err *err)
+{
+    struct groups g = {0};
+    char doing[200] = "";
+    int rc = groups_make(&c->wish, false, writer_store(writer), (const char *const *)c->paths,
+                         c->count, &g, doing, err);
+
+    for (uint32_t i = 0; rc == 0 && i < g.count; i++)
+        rc = set_group(writer, &g.list[i], err);
+    groups_free(&g);
+    return rc < 0 && doing[0] ? err_prefix(err, "%s", doing) : rc;
+}
+
+static int remove_all(const struct recipe_command *c, struct writer *writer, uint64_t *removed,
+                      struct err *err)
+{
+    const bool some = enqueue_wish_other(&c->wish);
+    int rc = 0;
+
+    for (size_t kind = 0; rc == 0 && kind < STAGE_COUNT; kind++) {
+        const struct request rq = {.type = REQUEST_RECIPE,
+                                   .stage = {.name = stage_kinds[kind]->name, .model_hash = ""},
+                                   .roots = (const char *const *)c->paths,
+                                   .root_count = c->count};
+        struct request_reply reply = {0};
+
+        if (some && !c->wish.other[kind])
+            continue;
+        rc = writer_request(writer, &rq, &reply, err);
+        *removed += reply.affected;
+    }
+    return rc;
+}
+
+static int change(struct recipe_command *c)
+{
+    struct writer *writer = NULL;
+    struct err err = {0};
+    uint64_t removed = 0;
+    int rc = writer_open(c->cli->catalog, "recipe", 10000, c->cli->quiet, &writer, &err);
+
+    if (rc == 0)
+        rc = c->remove ? remove_all(c, writer, &removed, &err) : set(c, writer, &err);
+    if (rc == 0 && c->remove && removed == 0)
+        rc = err_set(&err, ERR_MISSING, "it has none of its own");
+    if (rc == 0 && !c->cli->quiet)
+        rc = show(c, writer_store(writer), &err);
+    writer_close(writer);
+    if (rc == 0)
+        return cli_flush(EX_OK);
+    return cli_fail(c->remove ? "remove the recipe" : "set the recipe", &err,
+                    rc == ERR_MISSING ? "`nightshift recipe` lists all." : NULL);
+}
+
+/* ------------------------------------------------------------------------------- the command */
+
+/* -1: go on. */
+static int take_paths(struct recipe_command *c, int argc, char **argv)
+{
+    struct err err = {0};
+
+    c->paths = calloc((size_t)(argc - optind) + 1, sizeof(*c->paths));
+    if (!c->paths)
+        return cli_no_memory("take the paths");
+    for (; optind < argc; optind++, c->count++)
+        if (cli_absolute(argv[optind], &c->paths[c->count], &err) != 0)
+            return cli_fail("take the paths", &err, NULL);
+    return -1;
+}
+
+static int recipe(struct recipe_command *c)
+{
+    const bool said = said_anything(&c->wish);
+    struct store *there = NULL;
+    struct err err = {0};
+
+    if ((said || c->remove) && c->count == 0)
+        return cli_usage(c->cli, "of which files or folders?");
+    if (c->remove && (c->wish.no_transcribe || enqueue_wish_transcribes(&c->wish)))
+        return cli_usage(c->cli, "--remove goes with a PATH and names of stages alone");
+    if (!c->remove && enqueue_wish_agree(&c->wish, &err) != 0)
+        return cli_usage(c->cli, "%s", err.msg);
+    if (cli_catalog(c->cli, said && !c->remove, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (!said && !c->remove)
+        return show_all(c);
+    /* A writer would make a catalog where there is none. */
+    if (c->remove && store_open(c->cli->catalog, STORE_READ, &there, &err) != 0)
+        return cli_fail("open the catalog", &err, NULL);
+    store_close(there);
+    return change(c);
+}
+
+int cmd_recipe(struct cli *cli, int argc, char **argv)
+{
+    struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
+    struct recipe_command c = {.cli = cli, .argc = argc, .argv = argv};
+    const struct cli_spec spec = {help, "m:l:", longs, take, true, values};
+    size_t n = OWN;
+    int status;
+
+    enqueue_wish_init(&c.wish);
+    memcpy(longs, own, sizeof(own));
+    n += enqueue_wish_options(&c.wish, longs + n);
+    enqueue_params_options(&c.wish.params, longs + n);
+    status = cli_parse(cli, &spec, &c, argc, argv);
+    if (status < 0)
+        status = take_paths(&c, argc, argv);
+    if (status < 0)
+        status = recipe(&c);
+    for (uint32_t i = 0; i < c.count; i++)
+        free(c.paths[i]);
+    free(c.paths);
+    return status;
+}
