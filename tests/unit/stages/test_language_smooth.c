@@ -22,7 +22,7 @@ static uint32_t place(const struct heard *heard, uint32_t n, struct language_str
 
     for (uint32_t i = 0; i < n && heard[i].tenths; i++) {
         ret[i] = (struct language_stretch){at, at + heard[i].tenths * 1600, heard[i].language,
-                                           (float)heard[i].percent / 100};
+                                           (float)heard[i].percent / 100, 0};
         at = ret[i].end;
         if (i + 1 == n || !heard[i + 1].tenths)
             return i + 1;
@@ -59,7 +59,7 @@ static const struct {
 TEST(test_by_hand)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct language_stretch s[6] = {{0, 0, 0, 0}};
+        struct language_stretch s[6] = {0};
         uint32_t n = place(cases[i].heard, 6, s);
 
         assert_true(n > 0);
@@ -101,7 +101,7 @@ TEST(test_counts)
 
         for (uint32_t k = 0; k < MOST; k++)
             s[k] = (struct language_stretch){k * 48000, (k + 1) * 48000, k % 2 ? ES : EN,
-                                             k % 2 ? 0.5f : 0.99f};
+                                             k % 2 ? 0.5f : 0.99f, 0};
         memcpy(before, s, sizeof(s));
         language_smooth(s, n, EN);
         for (uint32_t k = 0; k < MOST; k++) {
@@ -119,8 +119,8 @@ TEST(test_all_differ)
         struct language_stretch s[64];
 
         for (int k = 0; k < 64; k++)
-            s[k] =
-                (struct language_stretch){k * 48000, (k + 1) * 48000, 100 + k, sure ? 0.99f : 0.3f};
+            s[k] = (struct language_stretch){k * 48000, (k + 1) * 48000, 100 + k,
+                                             sure ? 0.99f : 0.3f, 0};
         language_smooth(s, 64, 7);
         for (int k = 0; k < 64; k++)
             assert_int_equal(s[k].language, sure ? 100 + k : 7);
@@ -130,7 +130,7 @@ TEST(test_all_differ)
 TEST(test_mean)
 {
     struct language_stretch s[] = {
-        {0, 16000, EN, 0.5f}, {16000, 64000, EN, 0.9f}, {64000, 64000, EN, 1}};
+        {0, 16000, EN, 0.5f, 0}, {16000, 64000, EN, 0.9f, 0}, {64000, 64000, EN, 1, 0}};
 
     assert_true(fabsf(language_mean(s, 1) - 0.5f) < 1e-6f);
     assert_true(fabsf(language_mean(s, 3) - 0.8f) < 1e-6f);
