@@ -41,8 +41,9 @@ CREATE TABLE job (
     priority     INTEGER CHECK (priority BETWEEN -1 AND 1)
 ) STRICT;
 
+-- What is found of a recording that was erased meanwhile must not find another one under its number.
 CREATE TABLE media (
-    media_id       INTEGER PRIMARY KEY,
+    media_id       INTEGER PRIMARY KEY AUTOINCREMENT,
     size_bytes     INTEGER NOT NULL,
     fingerprint    BLOB NOT NULL CHECK (length(fingerprint) = 16),
     content_hash   BLOB CHECK (length(content_hash) = 16),
@@ -369,6 +370,17 @@ CREATE TABLE fixity (
     changed_at  TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX fixity_changed ON fixity (path_raw) WHERE changed_at IS NOT NULL;
+
+-- Recordings that are to be here never again: nothing else is known of them.
+CREATE TABLE erased (
+    erased_id    INTEGER PRIMARY KEY,
+    size_bytes   INTEGER NOT NULL,
+    fingerprint  BLOB NOT NULL CHECK (length(fingerprint) = 16),
+    content_hash BLOB CHECK (length(content_hash) = 16),
+    erased_at    TEXT NOT NULL,
+    erased_by    TEXT NOT NULL
+) STRICT;
+CREATE INDEX erased_identity ON erased (size_bytes, fingerprint);
 
 CREATE TABLE recipe (
     path_raw   BLOB NOT NULL,

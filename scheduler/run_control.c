@@ -34,11 +34,11 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         backlog_rescan(run);
         run_note_unsettled(run);
         /* What is not there any more must not be tried, and fail; and turns may have changed. */
-        if (vanished || type == REQUEST_PRIORITY)
+        if (vanished || type == REQUEST_PRIORITY || type == REQUEST_ERASE)
             backlog_forget_queued(run);
         /* nor what was asked for in another way, or is not there any more */
-        if (type == REQUEST_ENQUEUE_END || type == REQUEST_FORGET) {
-            backlog_recheck(run, false);
+        if (type == REQUEST_ENQUEUE_END || type == REQUEST_FORGET || type == REQUEST_ERASE) {
+            backlog_recheck(run, type == REQUEST_ERASE);
             settle_recheck(run);
         }
         if (type == REQUEST_ENQUEUE_END || type == REQUEST_PRIORITY)

@@ -11,6 +11,7 @@
 #include "store/db.h"
 #include "store/full_text.h"
 #include "store/lock.h"
+#include "store/log_file.h"
 #include "store/migrate.h"
 
 #define BUSY_TIMEOUT_MS 10000
@@ -20,6 +21,7 @@
  * I/O error of a mapped file is a signal. synchronous=FULL: a commit survives a power cut. */
 static const char writer_pragmas[] = "PRAGMA synchronous = FULL;"
                                      "PRAGMA foreign_keys = ON;"
+                                     "PRAGMA secure_delete = ON;" /* requests/erase.h */
                                      "PRAGMA cache_size = -16384;"
                                      "PRAGMA wal_autocheckpoint = 4000;"
                                      "PRAGMA journal_size_limit = 67108864;" /* STORE_LOG_KEPT */
@@ -65,6 +67,19 @@ static void make_private(const char *path)
         close(fd);
 }
 
+/* A log that was left behind may have what was erased; where nothing ever was, that is no matter.
+ */
+static void finish_wipe(struct store *st)
+{
+    sqlite3_stmt *stmt = NULL;
+    struct err ignored = {0};
+
+    if (store_log_bytes(st) == 0 || db_first(st, &stmt, &ignored, "SELECT 1 FROM erased", "") != 1)
+        return;
+    sqlite3_reset(stmt);
+    (void)store_log_empty(st, &ignored);
+}
+
 static int open_writer(struct store *st, struct err *err)
 {
     sqlite3_stmt *stmt;
@@ -101,6 +116,8 @@ static int open_writer(struct store *st, struct err *err)
     rc = migrate_apply(st, version, err);
     if (rc == 0)
         db_note_files(st);
+    if (rc == 0)
+        finish_wipe(st);
     return rc;
 }
 

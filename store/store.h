@@ -106,6 +106,7 @@ struct store_enqueue_counts {
     uint64_t restored; /* they are done, and their results current now */
     uint64_t reasked;  /* they wait again */
     uint64_t instead;  /* recordings that waited for another stage of the kind, and do not now */
+    uint64_t erased;   /* left out, not in `seen`: erased for good */
 };
 
 /* ------------------------------------------------------------------------- running */
@@ -305,7 +306,8 @@ struct store_media_end { /* it was decoded to its end */
     const struct result_channel *channels;
     uint32_t channel_count;
 };
-/* What was found of a recording; either may be NULL. ERR_INPUT: a negative length. */
+/* What was found of a recording; either may be NULL. ERR_INPUT: a negative length. Nothing is done
+ * for one that was erased. */
 int store_media(struct store *st, int64_t media_id, const struct store_media_info *info,
                 const struct store_media_end *end, struct err *err);
 /* What is heard of a recording, and in words which of its tracks and channels are not; "" or NULL:
@@ -342,6 +344,7 @@ int store_task_suspect(struct store *st, int64_t task_id, uint32_t deaths, int64
 
 /* Journal for people: table event. kind: "run-start", "run-end", "worker-died", "quarantined" ...
  */
+/* Nothing is noted of a recording that was erased. */
 int store_event(struct store *st, const char *kind, int64_t media_id /* 0: none */,
                 const char *device, const char *text, struct err *err);
 

@@ -355,7 +355,8 @@ int store_event(struct store *st, const char *kind, int64_t media_id, const char
     db_now(now);
     rc = db_run(st, err,
                 "INSERT INTO event (at, kind, media_id, device, text) "
-                "VALUES (?, ?, nullif(?, 0), ?, ?)",
+                "SELECT ?1, ?2, nullif(?3, 0), ?4, ?5 WHERE ?3 = 0 OR EXISTS "
+                "(SELECT 1 FROM media WHERE media_id = ?3)",
                 "ttitt", now, kind, media_id, device && *device ? device : NULL, text ? text : "");
     return db_leave(st, rc, err);
 }

@@ -37,6 +37,7 @@ static const char help[] =
     "  priority         what comes first, or last\n"
     "  pin              which of several results of a recording are current\n"
     "  forget           remove results that are superseded, or a stage's\n"
+    "  erase            remove a recording, or a person, for good\n"
     "  verify           are the bytes of the files what they were?\n"
     "  plan             what a run would do here, and how long it would take\n"
     "  split, merge     the work of many machines: a catalog in parts, and back\n"
@@ -94,6 +95,7 @@ static const struct command {
     {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
     {"split", cmd_split},       {"merge", cmd_merge},       {"slurm", cmd_slurm},
     {"play", cmd_play},         {"priority", cmd_priority}, {"recipe", cmd_recipe},
+    {"erase", cmd_erase},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

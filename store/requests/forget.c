@@ -183,6 +183,19 @@ static const char sql_going[] =
     "SELECT 1 FROM task WHERE task_id = ?1 AND NOT (wanted AND state = 'pending') "
     "AND (?2 OR (current = 0 AND wanted = 0))";
 
+int forget_task(struct store *st, int64_t task_id, struct err *err)
+{
+    int rc = text_index_take_task(st, task_id, err);
+
+    if (rc == 0)
+        rc = db_run(st, err, "DELETE FROM segment WHERE task_id = ?", "i", task_id);
+    if (rc == 0)
+        rc = drop_found(st, task_id, err);
+    if (rc == 0)
+        rc = register_drop(st, task_id, err);
+    return rc < 0 ? rc : db_run(st, err, "DELETE FROM task WHERE task_id = ?", "i", task_id);
+}
+
 static int remove_task(struct request_work *w, int64_t media_id, int64_t task_id, struct err *err)
 {
     struct store *st = w->st;
@@ -193,15 +206,7 @@ static int remove_task(struct request_work *w, int64_t media_id, int64_t task_id
     if (rc != 1)
         return rc;
     sqlite3_reset(stmt);
-    rc = text_index_take_task(st, task_id, err);
-    if (rc == 0)
-        rc = db_run(st, err, "DELETE FROM segment WHERE task_id = ?", "i", task_id);
-    if (rc == 0)
-        rc = drop_found(st, task_id, err);
-    if (rc == 0)
-        rc = register_drop(st, task_id, err);
-    if (rc == 0)
-        rc = db_run(st, err, "DELETE FROM task WHERE task_id = ?", "i", task_id);
+    rc = forget_task(st, task_id, err);
     /* Corrections and speakers stood in what was current. */
     if (rc == 0)
         rc = reading_due(st, media_id, err);

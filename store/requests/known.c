@@ -143,8 +143,10 @@ int store_meet(struct store *st, const struct store_found *f, struct store_met *
     blob_at(stmt, 10, met.place_fingerprint, &has);
     met.place_has_content = sqlite3_column_int(stmt, 11);
     sqlite3_reset(stmt);
-    *ret = met;
-    return 0;
+    rc = erase_meet(st, f, &met, err);
+    if (rc == 0)
+        *ret = met;
+    return rc;
 }
 
 int store_origins(struct store *st, int64_t media_id, store_origin_fn fn, void *arg,

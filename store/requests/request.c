@@ -194,7 +194,7 @@ static int check_who(const char *who, struct err *err)
     size_t n = who ? strlen(who) : 0;
 
     if (!n || n > SPEAKER_NAME_MAX || !utf8_valid(who, n) || has_controls(who, ""))
-        return bad(err, "corrections of nobody, or of a name that cannot be printed");
+        return bad(err, "of nobody, or of a name that cannot be printed");
     return 0;
 }
 
@@ -220,6 +220,17 @@ static int check_corrections(const struct request *rq, struct err *err)
     for (uint32_t i = 0; i < rq->count && rc == 0; i++)
         rc = check_correction(&rq->corrections[i], err);
     return rc;
+}
+
+static int check_erase(const struct request *rq, struct err *err)
+{
+    bool person = rq->speaker_name && rq->speaker_name[0];
+
+    if (rq->count > REQUEST_MAX_FOUND || (rq->count && !rq->ids))
+        return bad(err, "too much to erase at once");
+    if (person ? rq->count || rq->undo : !rq->count)
+        return bad(err, "recordings, a person or marks are erased, one of them");
+    return rq->made_by && rq->made_by[0] ? check_who(rq->made_by, err) : 0;
 }
 
 static int check(const struct request *rq, struct err *err)
@@ -269,6 +280,8 @@ static int check(const struct request *rq, struct err *err)
         return check_who(rq->made_by, err);
     case REQUEST_RECIPE:
         return check_recipe(rq, err);
+    case REQUEST_ERASE:
+        return check_erase(rq, err);
     }
     return bad(err, "of a type that this version does not know");
 }
@@ -340,6 +353,8 @@ static int apply(struct request_work *w, struct err *err)
         return correct_decide(st, rq, ret, err);
     case REQUEST_RECIPE:
         return recipe_apply(st, rq, 0, ret, err);
+    case REQUEST_ERASE:
+        return erase_apply(st, rq, ret, err);
     default:
         return select_apply(w, err);
     }
@@ -379,6 +394,8 @@ int request_step(struct request_work *w, struct request_reply *ret, struct err *
     }
     rc = db_leave(w->st, rc, err);
     w->begun = true;
+    if (rc == 0 && w->rq->type == REQUEST_ERASE)
+        w->reply.log_kept = !erase_wipe(w->st);
     if (rc == 0)
         *ret = w->reply;
     return rc;

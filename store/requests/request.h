@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "store/store.h"
 
@@ -40,6 +41,9 @@ enum request_type {
     REQUEST_PRIORITY,       /* pending tasks, and the job if one is named, have this priority */
     REQUEST_DISMISS,        /* failed tasks, and what waits for one of them, become cancelled */
     REQUEST_RECIPE,         /* what is to be done with files and folders, without an enqueue */
+    /* Recordings (ids), or whoever has this name, go for good; or (undo) marks (ids) that keep
+     * recordings from being taken again. One commit, whose pages are wiped (requests/erase.h). */
+    REQUEST_ERASE,
 };
 
 /* One request fits one frame: flush a batch at so many recordings or at REQUEST_SOFT_BYTES of paths
@@ -140,8 +144,10 @@ struct request {
     const struct request_description *descriptions;
     const struct request_verified *verified;      /* VERIFIED; `count` of them */
     const struct request_correction *corrections; /* CORRECT; `count` of them */
-    /* CORRECT, DECIDE: who, and for people, from what: "file interview.srt", "replace", "at
-     * 0:12.400". UTF-8 without control characters; made_by is not empty; DECIDE has no source. */
+    const int64_t *ids; /* ERASE; `count` of them. ERR_MISSING: there is no such one */
+    /* ERASE, also "": who. CORRECT, DECIDE: who, and for people, from what: "file interview.srt",
+     * "replace", "at 0:12.400". UTF-8 without control characters; made_by is not empty; DECIDE has
+     * no source. */
     const char *made_by, *source;
     int64_t correction_id; /* DECIDE. ERR_INPUT: there is none */
     /* DECIDE: it holds no more; else, of one in conflict, it does: the words that stand there now
@@ -152,17 +158,18 @@ struct request {
 struct request_reply {
     int64_t job_id; /* ENQUEUE_BEGIN */
     /* ADD: a bit for each of `found`, the lowest first, that was left out: it looks like a
-     * recording that lies elsewhere, and has no hash that tells whether it is. It is to be read
-     * whole and asked for again. Zeros behind unproven_len bytes. */
+     * recording that lies elsewhere, or was erased, and has no hash that tells whether it is. It is
+     * to be read whole and asked for again. Or it was erased, as store_meet knows then, and counts
+     * has it. Zeros behind unproven_len bytes. */
     uint8_t unproven[REQUEST_MAX_FOUND / 8];
     size_t unproven_len;
     struct store_enqueue_counts counts; /* ENQUEUE_ADD, _SAME, _END: of this request alone */
-    uint64_t affected; /* NAME_SPEAKER: speakers; DESCRIBE: recordings; VERIFIED: files;
-                          CORRECT: segments that read otherwise now, or were confirmed; DECIDE:
-                          corrections; RETRY, CANCEL, DISMISS, PAUSE, RESUME, PRIORITY:
-                          recordings; FORGET, PIN: tasks;
-                          ADD, SAME, KNOWN: tasks that had failed for want of the file, and are
-                          pending again */
+    bool log_kept;                      /* ERASE: somebody reads; what went is in FILE-wal still */
+    uint64_t affected; /* NAME_SPEAKER: speakers; ERASE: recordings, speakers or marks; DESCRIBE:
+                          recordings; VERIFIED: files; CORRECT: segments that read otherwise now, or
+                          were confirmed; DECIDE: corrections; RETRY, CANCEL, DISMISS, PAUSE,
+                          RESUME, PRIORITY: recordings; FORGET, PIN: tasks; ADD, SAME, KNOWN: tasks
+                          that had failed for want of the file, and are pending again */
 };
 
 /* An END, RETRY, CANCEL, PAUSE, RESUME, PRIORITY, FORGET or PIN of very many rows is committed in
@@ -220,6 +227,9 @@ struct store_met {
     bool place_unproven;           /* nobody has read whether it holds what it is said to hold */
     uint8_t place_fingerprint[16]; /* of what it held */
     bool place_has_content;        /* the hash of all bytes of that is known */
+    int64_t erased_id;             /* the mark of a recording that was erased; 0: none */
+    bool erased_sure;              /* it is that one; else its bytes must be read to know */
+    char erased_at[CLOCK_ISO_LEN];
 };
 int store_meet(struct store *st, const struct store_found *f, struct store_met *ret,
                struct err *err);

@@ -48,6 +48,17 @@ int correct_decide(struct store *st, const struct request *rq, struct request_re
 int enqueue_end(struct request_work *w, struct err *err); /* store/requests/vanish.c */
 int select_apply(struct request_work *w, struct err *err);
 int forget_apply(struct request_work *w, struct err *err); /* of about as many rows */
+/* A task with all results of it; what follows for its recording is the caller's. */
+int forget_task(struct store *st, int64_t task_id, struct err *err);
+
+/* store/requests/erase.c */
+int erase_apply(struct store *st, const struct request *rq, struct request_reply *ret,
+                struct err *err);
+/* After the commit. False: somebody reads, and the log keeps what went. */
+bool erase_wipe(struct store *st);
+/* What marks say of a file that was found, into ret->erased_*. */
+int erase_meet(struct store *st, const struct store_found *f, struct store_met *ret,
+               struct err *err);
 
 /* ERR_MISSING: the catalog has nothing at the path, or no such job. */
 int select_known(struct store *st, const struct request *rq, struct err *err);

@@ -3,7 +3,7 @@
 #include "store/requests/request.h"
 #include "workers/wire/fields.h"
 
-#define CODEC_VERSION 9
+#define CODEC_VERSION 10
 #define TEXT REQUEST_MAX_PATH
 
 static const struct field stage[] = {
@@ -164,6 +164,13 @@ static const struct field decide[] = {
     FIELD_NAME(request, made_by, TEXT),
 };
 
+static const struct field erase[] = {
+    FIELD_ARRAY(request, ids, count, REQUEST_MAX_FOUND, place),
+    FIELD_NAME(request, speaker_name, TEXT),
+    FIELD_NAME(request, made_by, TEXT),
+    FIELD_BOOL(request, undo),
+};
+
 static const struct fields kinds[] = {
     [REQUEST_ENQUEUE_BEGIN] = FIELDS("request", request, begin, NULL),
     [REQUEST_ENQUEUE_ADD] = FIELDS("request", request, add, NULL),
@@ -185,6 +192,7 @@ static const struct fields kinds[] = {
     [REQUEST_PRIORITY] = FIELDS("request", request, priority, NULL),
     [REQUEST_DISMISS] = FIELDS("request", request, selected, NULL),
     [REQUEST_RECIPE] = FIELDS("request", request, recipe, NULL),
+    [REQUEST_ERASE] = FIELDS("request", request, erase, NULL),
 };
 
 static const struct field counts[] = {
@@ -201,7 +209,9 @@ static const struct field counts[] = {
     FIELD_U64(request_reply, counts.restored, UINT64_MAX),
     FIELD_U64(request_reply, counts.reasked, UINT64_MAX),
     FIELD_U64(request_reply, counts.instead, UINT64_MAX),
+    FIELD_U64(request_reply, counts.erased, UINT64_MAX),
     FIELD_HEAD(request_reply, unproven, unproven_len),
+    FIELD_BOOL(request_reply, log_kept),
     FIELD_U64(request_reply, affected, UINT64_MAX),
 };
 

@@ -13,7 +13,7 @@ struct job {
     int64_t job_id, stage_id, source_id; /* source_id 0: the stage works on recordings */
     char language[64];
     char now[CLOCK_ISO_LEN];
-    bool troubles; /* are there any? spares a statement per recording */
+    bool troubles, erased; /* are there any? spares a statement per recording */
     bool has_priority;
     int64_t priority;
 };
@@ -84,7 +84,8 @@ static int job_get(struct store *st, int64_t job_id, struct job *ret, struct err
     int rc = db_first(st, &stmt, err,
                       "SELECT stage_id, language, cancelled_at IS NOT NULL, "
                       "EXISTS (SELECT 1 FROM trouble), ifnull(source_id, 0), "
-                      "priority IS NOT NULL, ifnull(priority, 0) "
+                      "priority IS NOT NULL, ifnull(priority, 0), "
+                      "EXISTS (SELECT 1 FROM erased) "
                       "FROM job JOIN stage USING (stage_id) WHERE job_id = ?",
                       "i", job_id);
 
@@ -100,6 +101,7 @@ static int job_get(struct store *st, int64_t job_id, struct job *ret, struct err
     ret->source_id = sqlite3_column_int64(stmt, 4);
     ret->has_priority = sqlite3_column_int(stmt, 5);
     ret->priority = sqlite3_column_int64(stmt, 6);
+    ret->erased = sqlite3_column_int(stmt, 7);
     sqlite3_reset(stmt);
     db_now(ret->now);
     return cancelled ? err_set(err, ERR_CANCELLED, "job %lld was cancelled", (long long)job_id) : 0;
@@ -494,10 +496,15 @@ int enqueue_add(struct store *st, const struct request *rq, struct request_reply
 
     for (uint32_t i = 0; i < rq->count && rc == 0; i++) {
         const struct store_found *f = &rq->found[i];
+        struct store_met met = {0};
         int64_t media_id = 0;
         bool added = false;
 
-        rc = media_of(st, f, job.now, &media_id, &added, err);
+        if (job.erased)
+            rc = erase_meet(st, f, &met, err);
+        ret->counts.erased += met.erased_sure;
+        if (rc == 0 && !met.erased_id)
+            rc = media_of(st, f, job.now, &media_id, &added, err);
         if (rc < 0)
             break;
         if (media_id == 0) {

@@ -260,6 +260,7 @@ int store_task_heard(struct store *st, int64_t task_id, const struct store_heard
 }
 
 struct before {
+    bool there;       /* it was not erased meanwhile */
     bool other_bytes; /* were decoded */
     bool has_tags;    /* that a decoding found */
 };
@@ -275,7 +276,7 @@ static int read_media(struct store *st, int64_t media_id, const uint8_t *hash, s
 
     if (rc != 1)
         return rc;
-    *ret = (struct before){sqlite3_column_int(stmt, 0), sqlite3_column_int(stmt, 1)};
+    *ret = (struct before){true, sqlite3_column_int(stmt, 0), sqlite3_column_int(stmt, 1)};
     sqlite3_reset(stmt);
     return 0;
 }
@@ -352,7 +353,9 @@ int store_media(struct store *st, int64_t media_id, const struct store_media_inf
     if (rc < 0)
         return rc;
     rc = read_media(st, media_id, end ? end->content_hash : NULL, &before, err);
-    if (rc == 0 && before.other_bytes)
+    if (rc < 0 || !before.there)
+        return db_leave(st, rc, err);
+    if (before.other_bytes)
         rc = note_other_bytes(st, media_id, err);
     if (rc == 0)
         rc = put_media(st, media_id, info, end, err);

@@ -135,6 +135,7 @@ int cmd_pause(struct cli *cli, int argc, char **argv);
 int cmd_resume(struct cli *cli, int argc, char **argv);
 int cmd_priority(struct cli *cli, int argc, char **argv);
 int cmd_forget(struct cli *cli, int argc, char **argv);
+int cmd_erase(struct cli *cli, int argc, char **argv);
 int cmd_pin(struct cli *cli, int argc, char **argv);
 int cmd_doubts(struct cli *cli, int argc, char **argv);
 int cmd_doctor(struct cli *cli, int argc, char **argv);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -276,6 +277,9 @@ static const struct store_found *gathered(const struct enqueue_work *q,
     return held;
 }
 
+/* Only its hash tells whether it is a recording that was erased. */
+static bool must_tell(const struct store_met *m) { return m->erased_id && !m->erased_sure; }
+
 /* 1: something has its fingerprint; 0: nothing. */
 static int meet(struct enqueue_work *q, const struct store_found *f, struct known *k,
                 struct err *err)
@@ -289,7 +293,7 @@ static int meet(struct enqueue_work *q, const struct store_found *f, struct know
         k->gathered = gathered(q, f->fingerprint);
     if (rc == 0 && !k->met.media_id && q->dry_run)
         k->found = dry_run_content(q->dry_run, f->fingerprint);
-    return rc != 0 ? rc : k->met.media_id || k->gathered || k->found;
+    return rc != 0 ? rc : k->met.media_id || k->gathered || k->found || must_tell(&k->met);
 }
 
 /* Has nobody written the file since it was seen at its place? Some file systems give it another
@@ -344,7 +348,7 @@ int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct st
 
     if (rc <= 0)
         return rc;
-    if (fd >= 0 && is_untouched(&k.met, st, f)) {
+    if (fd >= 0 && !must_tell(&k.met) && is_untouched(&k.met, st, f)) {
         memcpy(f->fingerprint, k.met.place_fingerprint, sizeof(f->fingerprint));
         return 0;
     }
@@ -356,8 +360,10 @@ int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct st
         rc = known_hash(q, fd >= 0 ? st : NULL, f, &k, err);
     else if (k.gathered)
         rc = gathered_hash(q, &k, err);
-    else
+    else if (k.found)
         dry_run_hash(q, f, &k);
+    else
+        return 0; /* nothing but the mark of what was erased */
     if (rc == 0 && f->moved)
         rc = met_by_hash(q, f, err);
     if (rc < 0)
@@ -371,15 +377,36 @@ int identity_of(struct enqueue_work *q, int fd, const struct stat *st, struct st
     return f->met_media ? learn(q, f->met_media, f->met_hash, err) : 0;
 }
 
+static void say_erased(struct enqueue_work *q, const struct store_found *f,
+                       const struct store_met *met)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text),
+             "erased on %.10s: left out (`nightshift erase --allow %lld` lets it in again)",
+             met->erased_at, (long long)met->erased_id);
+    enqueue_say(q, f->path, f->path_len, f->member, f->nth, text);
+}
+
 int identity_again(void *arg, struct batch *b, const struct store_found *f, struct err *err)
 {
     struct enqueue_work *q = arg;
     struct store_found again = *f;
     struct walk_entry e = {.path = f->path, .path_len = f->path_len};
+    struct store_met met = {0};
     struct err why = {0};
     struct stat st;
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), rc = 0;
+    int rc = enqueue_known(q) ? store_meet(enqueue_known(q), f, &met, err) : 0;
+    int fd;
 
+    if (rc < 0)
+        return rc;
+    if (met.erased_sure) {
+        if (b == q->first) /* each stage of a recording asks */
+            say_erased(q, f, &met);
+        return 0;
+    }
+    fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) != 0)
         err_sys(&why, errno, "cannot read it");
     else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != f->size_bytes ||

@@ -107,6 +107,7 @@ void summary_json(const struct summary *s)
         {"read_whole", r->reread},
         {"read_whole_bytes", r->reread_bytes},
         {"told_apart", r->told_apart},
+        {"erased", c->erased},
     };
     json_t *o =
         json_pack("{s:b, s:b, s:b, s:b, s:I}", "dry_run", (int)s->dry_run, "through_run",
@@ -431,6 +432,9 @@ static void print_left_out(const struct enqueue_result *r)
           "archives could not be read to their ends");
     piece(&b, &first, "; ", r->bad_members, "member of an archive could not be read",
           "members of archives could not be read");
+    piece(&b, &first, "; ", r->counts.erased,
+          "recording was erased for good and left out (nightshift erase --list)",
+          "recordings were erased for good and left out (nightshift erase --list)");
     piece(&b, &first, "; ", r->counts.gone, "recording has vanished (it is not there any more)",
           "recordings have vanished (they are not there any more)");
     if (!first)

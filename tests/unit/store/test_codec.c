@@ -136,6 +136,14 @@ TEST(round_trips)
          {.type = REQUEST_CORRECT_DECIDE, .correction_id = 9, .made_by = "eva"}},
         {"request_correct_undo",
          {.type = REQUEST_CORRECT_DECIDE, .correction_id = 9, .undo = true, .made_by = "eva"}},
+        {"request_erase",
+         {.type = REQUEST_ERASE,
+          .ids = places,
+          .count = 3,
+          .speaker_name = "",
+          .made_by = "eva",
+          .undo = true}},
+        {"request_erase_person", {.type = REQUEST_ERASE, .speaker_name = "Ana", .made_by = ""}},
         {"request_resume_path", {.type = REQUEST_RESUME, .select_path = "/x"}},
     };
 
@@ -245,7 +253,8 @@ TEST(lying_counts)
 TEST(replies)
 {
     struct request_reply r = {.job_id = 5,
-                              .counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13},
+                              .counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14},
+                              .log_kept = true,
                               .affected = 9},
                          back;
     struct buf b = BUF_INIT;

@@ -55,6 +55,7 @@ static void add_counts(struct store_enqueue_counts *sum, const struct store_enqu
     sum->restored += c->restored;
     sum->reasked += c->reasked;
     sum->instead += c->instead;
+    sum->erased += c->erased;
 }
 
 /* reply: or NULL. */

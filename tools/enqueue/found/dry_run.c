@@ -145,6 +145,10 @@ int dry_run_found(struct dry_run *f, const struct store_found *found,
     const bool same = met.place_id && met.place_media == met.media_id;
     bool twice;
 
+    if (rc == 0 && met.erased_id) {
+        counts->erased++;
+        return 0;
+    }
     if (rc == 0)
         rc = add_row(&f->media, met.media_id, err);
     if (rc == 0)

@@ -1,0 +1,369 @@
+/* nightshift erase: what a recording, or a person's name and voice, has left in the catalog goes
+ * for good. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "store/requests/erase.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/text.h"
+#include "tools/recording.h"
+#include "tools/writer.h"
+
+struct wanted {
+    const char *person, *by;
+    bool list, allow, dry_run, yes;
+};
+
+struct going {
+    const struct cli *cli;
+    int64_t *ids; /* owned: recordings, or marks; each once */
+    uint32_t count;
+    json_t *rows; /* NULL: for people */
+};
+
+static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
+
+/* ------------------------------------------------------------------------------------- preview */
+
+static int on_recording(void *arg, const struct erase_recording *row)
+{
+    struct going *g = arg;
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
+
+    if (g->rows)
+        return json_array_append_new(
+            g->rows,
+            json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "path", row->path, "member",
+                      row->member, "title", row->title, "places", (json_int_t)row->places,
+                      "results", (json_int_t)row->results, "segments", (json_int_t)row->segments,
+                      "names", (json_int_t)row->names, "corrections",
+                      (json_int_t)row->corrections));
+    if (g->cli->quiet)
+        return 0;
+    buf_printf(&b, "%s%s%s", row->path, row->member[0] ? "//" : "", row->member);
+    if (row->title[0])
+        buf_printf(&b, " \"%s\"", row->title);
+    buf_printf(&b, ": %s %s", text_count(row->results, n),
+               text_plural(row->results, "result", "results"));
+    buf_printf(&b, ", %s %s", text_count(row->segments, n),
+               text_plural(row->segments, "segment", "segments"));
+    if (row->names > 0)
+        buf_printf(&b, ", %s %s of speakers", text_count(row->names, n),
+                   text_plural(row->names, "name", "names"));
+    if (row->corrections > 0)
+        buf_printf(&b, ", %s %s", text_count(row->corrections, n),
+                   text_plural(row->corrections, "correction", "corrections"));
+    if (row->places > 1)
+        buf_printf(&b, ", all its %s places", text_count(row->places, n));
+    cli_print(buf_cstr(&b), 2);
+    buf_free(&b);
+    return 0;
+}
+
+static bool has(const struct going *g, int64_t id)
+{
+    for (uint32_t i = 0; i < g->count; i++)
+        if (g->ids[i] == id)
+            return true;
+    return false;
+}
+
+static int find_recordings(struct store *st, struct going *g, char **names, int n, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < n && rc == 0; i++) {
+        int64_t id = 0;
+
+        rc = recording_find(st, names[i], &id, err);
+        if (rc != 0 || has(g, id))
+            continue;
+        g->ids[g->count++] = id;
+        rc = erase_preview(st, id, on_recording, g, err);
+    }
+    return rc;
+}
+
+static int find_person(struct store *st, struct going *g, const char *name, struct err *err)
+{
+    struct erase_person p;
+    char speakers[TEXT_LEN], recordings[TEXT_LEN], voices[TEXT_LEN];
+    struct buf b = BUF_INIT;
+    int rc = erase_preview_person(st, name, &p, err);
+
+    if (rc == 0 && p.speakers + p.voices == 0)
+        rc = err_set(err, ERR_MISSING, "nobody is called '%.200s' here", name);
+    if (rc == 0 && g->rows)
+        json_array_append_new(g->rows,
+                              json_pack("{s:s, s:I, s:I, s:I}", "person", name, "speakers",
+                                        (json_int_t)p.speakers, "recordings",
+                                        (json_int_t)p.recordings, "voices", (json_int_t)p.voices));
+    else if (rc == 0 && !g->cli->quiet) {
+        buf_printf(&b, "%s: the name of %s %s in %s %s, and %s %s in the register", name,
+                   text_count(p.speakers, speakers), text_plural(p.speakers, "speaker", "speakers"),
+                   text_count(p.recordings, recordings),
+                   text_plural(p.recordings, "recording", "recordings"),
+                   text_count(p.voices, voices), text_plural(p.voices, "voice", "voices"));
+        cli_print(buf_cstr(&b), 2);
+    }
+    buf_free(&b);
+    return rc;
+}
+
+static int find_all(struct going *g, const struct wanted *w, char **names, int n, struct err *err)
+{
+    struct store *st = NULL;
+    int rc = store_open(g->cli->catalog, STORE_READ, &st, err);
+
+    if (rc == 0)
+        rc = w->person ? find_person(st, g, w->person, err) : find_recordings(st, g, names, n, err);
+    store_close(st);
+    return rc;
+}
+
+/* -------------------------------------------------------------------------------------- change */
+
+static const char not_known[] =
+    "The recording's own file stays, and so does what is not in this catalog: files that `export` "
+    "or `search` wrote, copies and backups of the catalog, its parts on other machines, and the "
+    "logs of runs. Remove these yourself.";
+static const char not_known_person[] =
+    "The name stays where somebody says or wrote it: in transcripts, corrections, titles and tags. "
+    "It also stays in files that `export` wrote, and in copies and backups of the catalog. The "
+    "name itself is not kept, so that nobody is proposed for this voice; whoever gives a speaker "
+    "the name again puts it back.";
+static const char log_kept[] =
+    "Another program reads the catalog, so that its log (FILE-wal) still holds what was removed. "
+    "It is emptied when the next command changes the catalog, or the run ends, and nobody reads.";
+
+static void print_done(const struct wanted *w, const struct request_reply *r)
+{
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
+
+    if (w->person)
+        buf_printf(&b, "%s erased: %s %s %s back to a label. ", w->person,
+                   text_count(r->affected, n), text_plural(r->affected, "speaker", "speakers"),
+                   text_plural(r->affected, "goes", "go"));
+    else if (w->allow)
+        buf_printf(&b, "`nightshift enqueue` takes %s %s again.", text_count(r->affected, n),
+                   text_plural(r->affected, "recording", "recordings"));
+    else
+        buf_printf(&b,
+                   "%s %s erased. `nightshift enqueue` leaves %s out from now on (nightshift erase "
+                   "--list). ",
+                   text_count(r->affected, n), text_plural(r->affected, "recording", "recordings"),
+                   text_plural(r->affected, "it", "them"));
+    cli_print(buf_cstr(&b), 0);
+    if (!w->allow)
+        cli_print(w->person ? not_known_person : not_known, 0);
+    if (r->log_kept)
+        cli_print(log_kept, 0);
+    buf_free(&b);
+}
+
+static int apply(struct cli *cli, const struct wanted *w, const struct going *g,
+                 struct request_reply *ret)
+{
+    struct request rq = {.type = REQUEST_ERASE,
+                         .ids = g->ids,
+                         .count = g->count,
+                         .speaker_name = w->person ? w->person : "",
+                         .made_by = w->by ? w->by : "",
+                         .undo = w->allow};
+    struct writer *writer = NULL;
+    struct err err = {0};
+    int rc = writer_open(cli->catalog, cli->command, 10000, cli->quiet, &writer, &err);
+
+    if (rc == 0)
+        rc = writer_request(writer, &rq, ret, &err);
+    writer_close(writer);
+    return rc == 0 ? EX_OK
+                   : cli_fail("erase", &err,
+                              rc == ERR_MISSING && w->allow
+                                  ? "`nightshift erase --list` has the marks' numbers."
+                                  : NULL);
+}
+
+static int print_result(const struct cli *cli, const struct wanted *w, const struct going *g,
+                        bool done, const struct request_reply *r)
+{
+    if (cli->json) {
+        json_t *o = json_pack("{s:O, s:b, s:I, s:b}", w->person ? "people" : "recordings", g->rows,
+                              "erased", (int)done, "affected", (json_int_t)r->affected, "log_kept",
+                              (int)r->log_kept);
+
+        json_dumpf(o, stdout, 0);
+        putchar('\n');
+        json_decref(o);
+    } else if (!cli->quiet && done) {
+        print_done(w, r);
+    }
+    return cli_flush(EX_OK);
+}
+
+static int erase(struct cli *cli, const struct wanted *w, struct going *g, char **names, int n)
+{
+    struct request_reply reply = {0};
+    struct err err = {0};
+    bool asked = cli_can_ask(cli), go;
+    int status = EX_OK;
+
+    if (!w->allow && find_all(g, w, names, n, &err) != 0)
+        return cli_fail("erase", &err, NULL);
+    go = w->yes || w->allow || (!w->dry_run && asked && cli_confirmed("Erase this for good?"));
+    if (w->dry_run)
+        go = false;
+    else if (!go && !asked)
+        return cli_usage(cli, "it erases nothing without --yes where nobody can be asked");
+    if (go)
+        status = apply(cli, w, g, &reply);
+    return status == EX_OK ? print_result(cli, w, g, go, &reply) : status;
+}
+
+/* --------------------------------------------------------------------------------------- marks */
+
+static int on_mark(void *arg, const struct erase_mark *row)
+{
+    struct going *g = arg;
+    char n[TEXT_LEN];
+
+    if (g->rows)
+        return json_array_append_new(
+            g->rows, json_pack("{s:I, s:I, s:s, s:s}", "mark", (json_int_t)row->erased_id, "bytes",
+                               (json_int_t)row->size_bytes, "at", row->at, "by", row->by));
+    printf("%lld: %s, erased on %.10s%s%s\n", (long long)row->erased_id,
+           text_bytes(row->size_bytes, n), row->at, row->by[0] ? " by " : "", row->by);
+    g->count++;
+    return 0;
+}
+
+static int list_marks(struct cli *cli, struct going *g)
+{
+    struct store *st = NULL;
+    struct err err = {0};
+    int rc = store_open(cli->catalog, STORE_READ, &st, &err);
+
+    if (rc == 0)
+        rc = erase_marks(st, on_mark, g, &err);
+    store_close(st);
+    if (rc != 0)
+        return cli_fail("list what was erased", &err, NULL);
+    if (g->rows) {
+        json_dumpf(g->rows, stdout, 0);
+        putchar('\n');
+    } else if (g->count == 0) {
+        puts("Nothing was erased.");
+    }
+    return cli_flush(EX_OK);
+}
+
+static int take_marks(struct going *g, char **words, int n, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < n && rc == 0; i++) {
+        uint32_t id = 0;
+
+        rc = cli_u32("--allow", words[i], 1, INT32_MAX, &id, err);
+        if (rc == 0 && !has(g, id))
+            g->ids[g->count++] = id;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------- command */
+
+static const struct option longs[] = {{"person", required_argument, NULL, 'p'},
+                                      {"by", required_argument, NULL, 'b'},
+                                      {"list", no_argument, NULL, 'l'},
+                                      {"allow", no_argument, NULL, 'a'},
+                                      {"dry-run", no_argument, NULL, 'n'},
+                                      {"yes", no_argument, NULL, 'y'},
+                                      {0}};
+
+static int take(void *arg, int option, const char *value, struct err *err)
+{
+    struct wanted *w = arg;
+
+    if ((option == 'p' || option == 'b') && !value[0])
+        return err_set(err, ERR_USAGE, "%s wants a name", option == 'p' ? "--person" : "--by");
+    if (option == 'p')
+        w->person = value;
+    else if (option == 'b')
+        w->by = value;
+    else
+        *(option == 'l'   ? &w->list
+          : option == 'a' ? &w->allow
+          : option == 'n' ? &w->dry_run
+                          : &w->yes) = true;
+    return 0;
+}
+
+static const char help[] =
+    "Usage: nightshift erase [OPTION]... RECORDING...\n"
+    "   or: nightshift erase [OPTION]... --person=NAME\n"
+    "   or: nightshift erase --list\n"
+    "   or: nightshift erase --allow MARK...\n"
+    "Remove a recording from the catalog for good: its transcripts, vectors, voices,\n"
+    "corrections, tags, title and paths. Only a mark stays, a hash of its bytes, by\n"
+    "which `enqueue` leaves it out wherever it lies. Files are not touched: neither\n"
+    "the recording's own nor what `export` wrote. A run may be on.\n"
+    "\n"
+    "  -p, --person=NAME    a person: the voices in the register, and the name of\n"
+    "                       speakers in all recordings; what is said stays\n"
+    "  -b, --by=NAME        who erases, for the mark\n"
+    "  -l, --list           the marks: number, size, when, and by whom\n"
+    "  -a, --allow          take marks back: `enqueue` takes the recordings again\n"
+    "  -n, --dry-run        only say what would be erased\n"
+    "  -y, --yes            do not ask\n"
+    "      --json           what it is, as JSON\n"
+    "  -c, --catalog=FILE   the catalog\n"
+    "  -q, --quiet          say only what went wrong\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Examples:\n"
+    "  nightshift erase --dry-run /archive/1990/interview.wav\n"
+    "  nightshift erase --yes --by 'Ana Ruiz' interview.wav\n"
+    "  nightshift erase --person 'Carmen Soto'\n"
+    "\n"
+    "Exit status: 0; 64 without --yes where nobody can be asked; 66 when there is no\n"
+    "such recording, person or mark; others as sysexits.h has them.\n";
+
+int cmd_erase(struct cli *cli, int argc, char **argv)
+{
+    const struct cli_spec spec = {help, "p:b:lany", longs, take, true, NULL};
+    struct wanted w = {0};
+    struct going g = {.cli = cli};
+    struct err err = {0};
+    int status = cli_parse(cli, &spec, &w, argc, argv), n = argc - optind;
+
+    if (status >= 0)
+        return status;
+    if ((w.person != NULL) + w.list + w.allow > 1)
+        return cli_usage(cli, "--person, --list and --allow are different things");
+    if ((w.person || w.list) && n > 0)
+        return cli_usage(cli, "--%s takes no '%s'", w.list ? "list" : "person", argv[optind]);
+    if (!w.person && !w.list && n == 0)
+        return cli_usage(cli, w.allow ? "which marks? `nightshift erase --list` has their numbers"
+                                      : "what? give a RECORDING or --person NAME");
+    if (n > REQUEST_MAX_FOUND)
+        return cli_usage(cli, "at most %d at once", REQUEST_MAX_FOUND);
+    g.ids = calloc((size_t)n + 1, sizeof(*g.ids));
+    g.rows = cli->json ? json_array() : NULL;
+    if (!g.ids || (cli->json && !g.rows))
+        status = cli_fail("erase", (no_memory(&err), &err), NULL);
+    else if (w.allow && take_marks(&g, argv + optind, n, &err) != 0)
+        status = cli_usage(cli, "%s", err.msg);
+    else if (cli_catalog(cli, false, &err) != 0)
+        status = cli_fail("find the catalog", &err, NULL);
+    else
+        status = w.list ? list_marks(cli, &g) : erase(cli, &w, &g, argv + optind, n);
+    json_decref(g.rows);
+    free(g.ids);
+    return status;
+}
