@@ -114,12 +114,13 @@ static int find_person(struct store *st, struct going *g, const char *name, stru
     return rc;
 }
 
+/* Also where nothing is to be found: a writer would make a catalog where there is none. */
 static int find_all(struct going *g, const struct wanted *w, char **names, int n, struct err *err)
 {
     struct store *st = NULL;
     int rc = store_open(g->cli->catalog, STORE_READ, &st, err);
 
-    if (rc == 0)
+    if (rc == 0 && !w->allow)
         rc = w->person ? find_person(st, g, w->person, err) : find_recordings(st, g, names, n, err);
     store_close(st);
     return rc;
@@ -128,14 +129,14 @@ static int find_all(struct going *g, const struct wanted *w, char **names, int n
 /* -------------------------------------------------------------------------------------- change */
 
 static const char not_known[] =
-    "The recording's own file stays, and so does what is not in this catalog: files that `export` "
-    "or `search` wrote, copies and backups of the catalog, its parts on other machines, and the "
-    "logs of runs. Remove these yourself.";
+    "The recording's own file stays. Nightshift does not know which files `export` wrote: the next "
+    "`export -f html` into the same folder removes the recording's page, and other formats' files "
+    "stay. Backups and copies of the catalog, its parts on other machines, reports, and logs of "
+    "runs stay, too. Remove these yourself.";
 static const char not_known_person[] =
     "The name stays where somebody says or wrote it: in transcripts, corrections, titles and tags. "
-    "It also stays in files that `export` wrote, and in copies and backups of the catalog. The "
-    "name itself is not kept, so that nobody is proposed for this voice; whoever gives a speaker "
-    "the name again puts it back.";
+    "It stays in files that `export` wrote, and in backups and copies of the catalog. No mark is "
+    "kept, for it would be the name: whoever gives a speaker the name again puts it back.";
 static const char log_kept[] =
     "Another program reads the catalog, so that its log (FILE-wal) still holds what was removed. "
     "It is emptied when the next command changes the catalog, or the run ends, and nobody reads.";
@@ -213,7 +214,7 @@ static int erase(struct cli *cli, const struct wanted *w, struct going *g, char 
     bool asked = cli_can_ask(cli), go;
     int status = EX_OK;
 
-    if (!w->allow && find_all(g, w, names, n, &err) != 0)
+    if (find_all(g, w, names, n, &err) != 0)
         return cli_fail("erase", &err, NULL);
     go = w->yes || w->allow || (!w->dry_run && asked && cli_confirmed("Erase this for good?"));
     if (w->dry_run)

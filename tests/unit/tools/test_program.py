@@ -61,7 +61,7 @@ def kernel_without(landlock=False, seccomp=False):
 
 
 # Others leave with what sysexits.h has for any fault.
-WITH_STATUSES = ("enqueue recipe run plan doctor describe verify forget pin search show score retry cancel pause resume "
+WITH_STATUSES = ("enqueue recipe run plan doctor describe verify forget erase pin search show score retry cancel pause resume "
                  "export").split()
 
 
@@ -520,6 +520,46 @@ class Requests(Program):
         done = self.run_it("forget", "--yes", "--stage=99", status=66)
         self.assertEqual("", done.out)
         self.assertIn("there is no stage 99", done.err)
+
+    def test_erased(self):
+        names = [name for name in self.fill() or os.listdir(self.archive) if name.endswith(".wav")]
+        self.enqueue()
+        before = self.sql("SELECT count(*) FROM recordings")[0][0]
+        path = os.path.join(self.archive, sorted(names)[0])
+        self.assertIn(path, self.run_it("erase", "--dry-run", path, status=0).out)
+        self.assertIn("without --yes", self.run_it("erase", path, status=64).err)
+        self.assertEqual("Nothing was erased.\n", self.run_it("erase", "--list", status=0).out)
+        self.assertEqual(before, self.sql("SELECT count(*) FROM recordings")[0][0])
+        done = self.run_it("erase", "--yes", "--by=Eva", path, path, status=0)
+        said = " ".join(done.out.split())
+        self.assertIn("1 recording erased. ", said)
+        self.assertIn("Nightshift does not know which files `export` wrote", said)
+        self.assertIn("Backups and copies of the catalog", said)
+        for line in done.out.splitlines():
+            self.assertLessEqual(len(line), 80, done.out) if "/" not in line else None
+        for name in (self.catalog, self.catalog + "-wal"):
+            if os.path.exists(name):
+                with open(name, "rb") as file:
+                    self.assertNotIn(os.path.basename(path).encode(), file.read())
+        self.assertRegex(self.run_it("erase", "--list", status=0).out, r"^1: .*, erased on 20\d\d-\d\d-\d\d by Eva\n$")
+        mark, = json.loads(self.run_it("erase", "--list", "--json", status=0).out)
+        self.assertEqual((1, "Eva", os.path.getsize(path)), (mark["mark"], mark["by"], mark["bytes"]))
+        self.run_it("erase", "--yes", path, status=66)
+        shutil.copyfile(path, os.path.join(self.archive, "again.wav"))
+        for dry in (["--dry-run"], []):
+            done = self.run_it("enqueue", self.archive, *dry, "--json", status=0)
+            self.assertEqual(2, json.loads(done.out)["erased"], done.out)
+        self.assertIn("again.wav: erased on 20", done.err)
+        self.assertEqual(before - 1, self.sql("SELECT count(*) FROM recordings")[0][0])
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        self.run_it("erase", "--allow", "7", status=66)
+        self.assertIn("takes 1 recording again", self.run_it("erase", "--allow", "1", status=0).out)
+        self.enqueue()
+        self.assertEqual(before, self.sql("SELECT count(*) FROM recordings")[0][0])
+        self.assertIn("nobody is called 'Ana'", self.run_it("erase", "--person=Ana", "--yes", status=66).err)
+        for wrong in ([], ["--allow"], ["--list", "x"], ["--person=A", "x"], ["--person="], ["--list", "--allow", "1"],
+                      ["--allow", "x"]):
+            self.run_it("erase", *wrong, status=64)
 
     def test_nothing_to_do_in_a_catalog_of_nothing(self):
         self.enqueue()
@@ -1600,7 +1640,7 @@ class Output(Program):
         with open(PAGE, encoding="utf-8") as file:
             known = set(re.findall(r"--[a-z][a-z-]*", file.read().replace("Fl Fl ", "--")))
         for command in ("enqueue recipe run status report show search export retry cancel pause resume plan doctor "
-                        "model bench score speakers doubts describe verify correct pin forget split merge slurm "
+                        "model bench score speakers doubts describe verify correct pin forget erase split merge slurm "
                         "version").split():
             with self.subTest(command=command):
                 text = self.run_it(command, "--help", status=0).out
@@ -1618,7 +1658,8 @@ class Output(Program):
         gone, table = os.path.join(self.dir, "gone.db"), self.put("list.csv", b"path,title\nx,y\n")
         for command in (["status"], ["show", "x"], ["search", "x"], ["export"], ["score", self.archive], ["verify"],
                         ["describe", table], ["retry"], ["cancel"], ["pause"], ["resume"], ["pin", "1"],
-                        ["forget", "--superseded", "--yes"], ["speakers"], ["speakers", "name", "1/A", "B"], ["run"]):
+                        ["forget", "--superseded", "--yes"], ["erase", "--yes", "x"], ["erase", "--allow", "1"],
+                        ["erase", "--list"], ["erase", "--person", "Ana", "--yes"], ["speakers"], ["speakers", "name", "1/A", "B"], ["run"]):
             with self.subTest(command=command):
                 self.assertIn("there is no catalog", self.run_it(*command, "-c", gone, status=66).err)
                 self.assertEqual([], [name for name in os.listdir(self.dir) if name.startswith("gone.db")])
