@@ -124,6 +124,7 @@ static void add_counts(const struct store_enqueue_counts *c, struct store_enqueu
     sum->unchanged += c->unchanged;
     sum->vanished += c->vanished;
     sum->gone += c->gone;
+    sum->erased += c->erased;
 }
 
 static void sum_up(struct enqueue_work *q)

@@ -29,12 +29,15 @@ static const char *counted_as(const struct store_enqueue_counts *before,
 static int found(struct enqueue_work *q, const struct store_found *f, struct err *err)
 {
     const struct store_enqueue_counts before = *batch_counts(q->now->of[0]);
+    const struct walk_entry e = {.path = f->path, .path_len = f->path_len};
     int rc = 0;
 
     q->r->found++;
     for (uint32_t i = 0; rc == 0 && i < q->group->count; i++)
         rc = batch_found(q->now->of[i], f, err);
-    if (rc == 0)
+    if (rc == 0 && q->dry_run && batch_counts(q->now->of[0])->erased > before.erased)
+        enqueue_skip(q, &e, f->member, f->nth, "erased for good");
+    else if (rc == 0)
         enqueue_take(q, f->path, f->path_len, f->member, f->nth, 0,
                      counted_as(&before, batch_counts(q->now->of[0])));
     return rc;

@@ -549,6 +549,9 @@ class Requests(Program):
         for dry in (["--dry-run"], []):
             done = self.run_it("enqueue", self.archive, *dry, "--json", status=0)
             self.assertEqual(2, json.loads(done.out)["erased"], done.out)
+            if dry:
+                self.assertEqual(["erased for good"] * 2, [line["why"] for line in json.loads(done.out)["listed"]
+                                                           if line["path"] in (path, os.path.join(self.archive, "again.wav"))])
         self.assertIn("again.wav: erased on 20", done.err)
         self.assertEqual(before - 1, self.sql("SELECT count(*) FROM recordings")[0][0])
         self.assertEqual([], self.sql("SELECT * FROM failures"))
