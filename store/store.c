@@ -11,7 +11,6 @@
 #include "store/db.h"
 #include "store/full_text.h"
 #include "store/lock.h"
-#include "store/log_file.h"
 #include "store/migrate.h"
 
 #define BUSY_TIMEOUT_MS 10000
@@ -71,13 +70,16 @@ static void make_private(const char *path)
  */
 static void finish_wipe(struct store *st)
 {
-    sqlite3_stmt *stmt = NULL;
     struct err ignored = {0};
+    sqlite3_stmt *stmt = db_prepare(st, "SELECT 1 FROM erased LIMIT 1", &ignored);
+    bool erased = stmt && db_next(st, stmt, &ignored) == 1;
 
-    if (store_log_bytes(st) == 0 || db_first(st, &stmt, &ignored, "SELECT 1 FROM erased", "") != 1)
+    sqlite3_finalize(stmt);
+    if (!erased)
         return;
-    sqlite3_reset(stmt);
-    (void)store_log_empty(st, &ignored);
+    sqlite3_busy_timeout(st->db, 0);
+    sqlite3_wal_checkpoint_v2(st->db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(st->db, st->patience_ms);
 }
 
 static int open_writer(struct store *st, struct err *err)

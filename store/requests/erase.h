@@ -7,7 +7,7 @@
  *
  * Deletion and mark are one commit, within which SQLite overwrites what goes (secure_delete), and
  * the index of texts is written anew. Then FILE-wal is emptied, which holds former pages; where
- * somebody reads, or the process is killed, whoever writes next does that when he opens it. */
+ * somebody reads, or the process is killed, whoever opens it next to write does that. */
 #ifndef NIGHTSHIFT_STORE_REQUESTS_ERASE_H
 #define NIGHTSHIFT_STORE_REQUESTS_ERASE_H
 

@@ -1,4 +1,8 @@
 /* What is erased is nowhere in the catalog's bytes, and does not come back. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
 #include "store/requests/erase.h"
 #include "tests/unit/store/stages.h"
 
@@ -360,6 +364,49 @@ TEST(all_or_nothing)
     rq = (struct request){.type = REQUEST_ERASE};
     assert_int_equal(request_apply(st, &rq, &r, &e), ERR_INPUT);
     catalog_close(st);
+}
+
+/* A child erases and is killed somewhere in it. */
+static void killed_after(long us)
+{
+    const struct timespec wait = {0, us * 1000};
+    const int64_t ids[] = {1};
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        erase_ids(catalog_open(STORE_WRITE), ids, 1);
+        _exit(0);
+    }
+    nanosleep(&wait, NULL);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Wholly there or wholly gone; whoever opens it next to write wipes what a kill has left. */
+TEST(kills)
+{
+    int there = 0, gone = 0;
+
+    for (int i = 0; i < 500 && gone < 3; i++) {
+        store_close(told());
+        killed_after(i * 1500);
+        store_close(catalog_open(STORE_WRITE));
+        if (count_of("SELECT count(*) FROM erased") == 1) {
+            gone++;
+            assert_int_equal(rows_left(), 0);
+            for (size_t k = 0; k < sizeof(traces) / sizeof(*traces); k++)
+                assert_false(is_anywhere(traces[k]));
+        } else {
+            there++;
+            assert_int_equal(count_of("SELECT count(*) FROM transcript"), 4);
+            assert_int_equal(count_of("SELECT count(*) FROM said WHERE query = 'Korrektwurm'"), 1);
+        }
+        catalog_audit();
+    }
+    print_message("%d there, %d gone\n", there, gone);
+    assert_true(there > 0);
+    assert_true(gone > 0);
 }
 
 TEST_MAIN(NULL, NULL)
