@@ -564,6 +564,28 @@ class Requests(Program):
                       ["--allow", "x"]):
             self.run_it("erase", *wrong, status=64)
 
+    def test_what_only_looks_like_what_was_erased_is_taken(self):
+        whole = wav(3, 400000)
+        paths = [self.put(name, whole) for name in ("one.wav", "two.wav")]  # of two the hash is known
+        self.enqueue()
+        self.assertEqual([(1, 1)], self.sql("SELECT count(*), count(content_hash) FROM media"))
+        self.run_it("erase", "--yes", paths[0], status=0)
+        with zipfile.ZipFile(os.path.join(self.archive, "box.zip"), "w") as z:
+            z.writestr("in/three.wav", whole)
+            z.writestr("four.wav", wav(4))
+        other = bytearray(whole)
+        other[150000] ^= 1  # the fingerprint does not look there
+        self.run_it("enqueue", self.put("other.wav", bytes(other)), status=0)
+        self.assertEqual([(1,)], self.sql("SELECT count(*) FROM media JOIN erased USING (fingerprint, size_bytes)"))
+        done = self.run_it("enqueue", self.archive, "--json", status=0)
+        self.assertEqual(3, json.loads(done.out)["erased"])
+        for name in ("one.wav", "two.wav", "box.zip//in/three.wav"):
+            self.assertIn(name + ": erased on 20", done.err)
+        self.assertEqual([("four.wav",), ("other.wav",)],
+                         self.sql("SELECT iif(member = '', substr(path, -9), member) FROM recordings ORDER BY 1"))
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        self.assertEqual(2, json.loads(self.run_it("enqueue", self.archive, "--json", status=0).out)["erased"])
+
     def test_nothing_to_do_in_a_catalog_of_nothing(self):
         self.enqueue()
         for command in ("cancel", "retry", "priority low"):
