@@ -194,6 +194,34 @@ static int step_failed(struct world *w, struct err *e)
     return store_task_failed(w->st, 3, ERR_INPUT, "bad", -1, e);
 }
 
+/* One that is erased again. */
+static int step_guest(struct world *w, struct err *e)
+{
+    static const struct result_segment said = {.end_ms = 900, .text = "goes", .language = "en"};
+    const struct store_found f = found_at("/a/guest.wav", "", 99);
+    int rc = request_apply(
+        w->st, &(struct request){.type = REQUEST_ENQUEUE_ADD, .job_id = 1, .found = &f, .count = 1},
+        &w->reply, e);
+
+    return rc < 0 ? rc
+                  : store_shard_done(
+                        w->st,
+                        &(struct store_shard_result){
+                            .task_id = 4, .end_ms = 900, .segments = &said, .segment_count = 1},
+                        e);
+}
+
+static int step_erase(struct world *w, struct err *e)
+{
+    static const int64_t ids[] = {4};
+
+    return request_apply(
+        w->st,
+        &(struct request){
+            .type = REQUEST_ERASE, .ids = ids, .count = 1, .speaker_name = "", .made_by = ""},
+        &w->reply, e);
+}
+
 static int step_close(struct world *w, struct err *e)
 {
     (void)e;
@@ -203,9 +231,9 @@ static int step_close(struct world *w, struct err *e)
 }
 
 typedef int (*step_fn)(struct world *, struct err *);
-static const step_fn steps[] = {step_open,  step_begin,  step_add,   step_trouble,
-                                step_end,   step_same,   step_batch, step_stubborn_batch,
-                                step_known, step_failed, step_close};
+static const step_fn steps[] = {
+    step_open,           step_begin, step_add,    step_trouble, step_end,   step_same, step_batch,
+    step_stubborn_batch, step_known, step_failed, step_guest,   step_erase, step_close};
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
 
 static void check_end(void)
@@ -217,6 +245,7 @@ static void check_end(void)
     own_kept = true;
     assert_int_equal(count_of("SELECT count(*) FROM job"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM media"), 3);
+    assert_int_equal(count_of("SELECT count(*) FROM erased"), 1);
     assert_int_equal(count_of("SELECT count(*) FROM shard"), 5);
     assert_int_equal(count_of("SELECT count(*) FROM segment"), 10);
     assert_int_equal(count_of("SELECT count(*) FROM word"), 10);
