@@ -147,6 +147,24 @@ class Speakers(ProgramTest):
         for words in (["confirm"], ["confirm", "-e", "a/b"], ["--everywhere"], ["name", "-e", "a/b"], ["-g", "0"]):
             self.run_it("speakers", *words, status=64)
 
+    def test_a_person_is_erased(self):
+        self.run_it("speakers", "name", "--everywhere", "interview 12.wav/SPEAKER_00", "Philippa Quux", status=0)
+        self.assertEqual([("philippa quux",)], self.sql("SELECT lower(name) FROM person"))
+        said = self.run_it("erase", "--dry-run", "--person=philippa quux", status=0).out
+        self.assertEqual("philippa quux: the name of 1 speaker in 1 recording, and 1 voice in the register\n", said)
+        done = self.run_it("erase", "--yes", "--person=philippa quux", status=0).out
+        self.assertIn("1 speaker goes back to a label.", " ".join(done.split()))
+        self.assertIn("The name stays where somebody says or wrote it", " ".join(done.split()))
+        for line in done.splitlines():
+            self.assertLessEqual(len(line), 80)
+        self.assertEqual([(0, 0)], self.sql("SELECT (SELECT count(*) FROM person), count(*) FROM person_voice"))
+        self.assertEqual([("SPEAKER_00", None)], self.sql(
+            "SELECT speaker, name FROM speakers WHERE path LIKE '%interview%' AND label = 'SPEAKER_00'"))
+        for name in [name for name in os.listdir(self.dir) if os.path.join(self.dir, name).startswith(self.catalog)]:
+            with open(os.path.join(self.dir, name), "rb") as file:
+                self.assertNotIn(b"Philippa", file.read(), name)
+        self.assertNotIn("Philippa", self.run_it("speakers", status=0).out)
+
     def test_several_are_confirmed_at_once(self):
         self.write("UPDATE speaker SET speech_ms = 9000")
         self.write("UPDATE speaker SET vector = (SELECT vector FROM speaker WHERE speaker_id = 2) WHERE speaker_id = 4")
