@@ -78,6 +78,7 @@ static struct store *told(void)
                                                                      " ../Geheimpfad.wav /a/2.wav",
                                                      .stage = *stage[i],
                                                      .language = "en",
+                                                     .options = "[]",
                                                      .roots = roots,
                                                      .root_count = 1})
                           .job_id;
@@ -170,6 +171,7 @@ TEST(nothing_is_left_of_a_recording)
         if (!is_anywhere(traces[i]))
             fail_msg("'%s' never was in the catalog", traces[i]);
     assert_true(rows_left() > 20);
+    assert_true(count_of("SELECT count(*) FROM recipe") > 0);
     assert_int_equal(erase_ids(st, ids, 1).affected, 1);
     /* While the catalog is open, and no reader was. */
     for (size_t i = 0; i < sizeof(traces) / sizeof(*traces); i++)
