@@ -973,7 +973,10 @@ WHERE NOT m.replaced;
 -- Of a task that is done nothing is left, whatever its shards add up to; one that works on another's
 -- text hears nothing.
 CREATE VIEW archive AS
-WITH r AS (
+-- With a limit, so that SQLite does not ask for a state wherever it is used below.
+WITH one AS (
+    SELECT media_id, state, duration_ms, size_bytes FROM recordings LIMIT -1),
+r AS (
     SELECT r.*, state IN ('pending', 'started') AS live,
            EXISTS (SELECT 1 FROM task t WHERE t.media_id = r.media_id AND t.wanted) AS asked,
            ifnull((SELECT min(CASE WHEN s.source_id IS NOT NULL THEN NULL
@@ -982,7 +985,7 @@ WITH r AS (
                               END)
                    FROM task t JOIN stage s ON s.stage_id = t.stage_id
                    WHERE t.media_id = r.media_id AND t.wanted), 0) AS audio_done_ms
-    FROM recordings r),
+    FROM one r LIMIT -1),
 n AS (
     SELECT count(*) AS recordings, sum(asked AND state = 'done') AS done,
            sum(state = 'failed') AS failed, sum(live) AS pending, sum(state = 'waiting') AS waiting,

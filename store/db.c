@@ -405,12 +405,13 @@ static void undo(struct store *st)
     struct err ignored = {0};
 
     reset_all(st);
+    if (!st->batch || !st->apart)
+        st->before_commit = NULL;
     if (sqlite3_get_autocommit(st->db))
         return;
-    if (!st->batch || !st->apart) {
-        st->before_commit = NULL;
+    if (!st->batch || !st->apart)
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
-    } else if (db_exec(st, "ROLLBACK TO change; RELEASE change", &ignored) < 0)
+    else if (db_exec(st, "ROLLBACK TO change; RELEASE change", &ignored) < 0)
         sqlite3_exec(st->db, "ROLLBACK", NULL, NULL, NULL);
 }
 

@@ -216,7 +216,8 @@ int store_begin_apart(struct store *st, struct err *err);
 int store_commit(struct store *st, struct err *err);
 void store_rollback(struct store *st);
 /* How many tasks became done through this connection since it was opened, and how many recordings
- * with them, of which nothing is to be done any more: committed ones. */
+ * with them, of which nothing is to be done any more: committed ones. One that is done, asked for
+ * again and done again counts twice. */
 struct store_completed {
     uint64_t tasks, recordings;
 };

@@ -188,8 +188,7 @@ int choice_voices_changed(struct store *st, int64_t media_id, int64_t task_id, s
     return rc;
 }
 
-/* 1: what people read of the recording depends on whether this task is current. */
-static int is_read(struct store *st, int64_t media_id, int64_t task_id, struct err *err)
+int choice_is_read(struct store *st, int64_t media_id, int64_t task_id, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
@@ -226,7 +225,7 @@ static int write_task(struct store *st, int64_t media_id, const struct choice_ta
         return rc;
     rc = text_index_current(st, is->task_id, is->current, err);
     if (rc == 0)
-        rc = is_read(st, media_id, is->task_id, err);
+        rc = choice_is_read(st, media_id, is->task_id, err);
     return rc == 1 ? choice_voices_changed(st, media_id, is->task_id, err) : rc;
 }
 

@@ -32,6 +32,8 @@ int choice_apply(struct store *st, int64_t media_id, struct err *err);
 /* The same after a task that was done is so no more: what was made of its results goes, and is to
  * be made again. */
 int choice_undone(struct store *st, int64_t media_id, int64_t task_id, struct err *err);
+/* 1: what people read of the recording depends on whether this task is current. */
+int choice_is_read(struct store *st, int64_t media_id, int64_t task_id, struct err *err);
 /* A diarization counts, or does not any more: whose voices are alike, and who said what, is to be
  * found anew. */
 int choice_voices_changed(struct store *st, int64_t media_id, int64_t task_id, struct err *err);

@@ -211,15 +211,17 @@ int find_stage(struct store *st, const char *name, struct store_stage_row *ret, 
     sqlite3_stmt *stmt = NULL;
     struct store_stage_row s;
     int rc = db_first(st, &stmt, err,
-                      "WITH heard AS (SELECT s.stage_id, s.model_hash, sum(t.audio_done_ms) AS ms "
-                      " FROM stage s CROSS JOIN task t ON t.stage_id = s.stage_id "
-                      " WHERE s.name = ?1 AND t.current GROUP BY s.stage_id) "
                       "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
-                      "ifnull(s.source_id, 0) FROM stage s JOIN heard h USING (stage_id) "
-                      "JOIN (SELECT model_hash, sum(ms) AS ms FROM heard GROUP BY model_hash "
-                      " ORDER BY 2 DESC, max(stage_id) DESC LIMIT 1) most "
-                      "ON most.model_hash = s.model_hash "
-                      "WHERE h.ms > 0 ORDER BY s.stage_id DESC LIMIT 1",
+                      "ifnull(s.source_id, 0) FROM stage s WHERE s.name = ?1 AND EXISTS "
+                      "(SELECT 1 FROM task t WHERE t.stage_id = s.stage_id AND t.current "
+                      " AND t.audio_done_ms > 0) "
+                      /* Only where there are several is it asked which has the most. */
+                      "AND ((SELECT count(DISTINCT model_hash) FROM stage WHERE name = ?1) = 1 "
+                      "OR s.model_hash = (SELECT o.model_hash FROM task t CROSS JOIN stage o "
+                      " ON o.stage_id = t.stage_id WHERE o.name = ?1 AND t.current "
+                      " GROUP BY o.model_hash "
+                      " ORDER BY sum(t.audio_done_ms) DESC, max(o.stage_id) DESC LIMIT 1)) "
+                      "ORDER BY s.stage_id DESC LIMIT 1",
                       "t", name);
 
     if (rc < 0)
@@ -243,8 +245,8 @@ int find_other_vectors(struct store *st, const struct store_stage_row *stage, co
 
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT ifnull(sum(t.audio_done_ms), 0) FROM task t JOIN stage s "
-                     "ON s.stage_id = t.stage_id WHERE t.current");
+    buf_printf(&sql, "SELECT ifnull(sum(t.audio_done_ms), 0) FROM stage s CROSS JOIN task t "
+                     "ON t.stage_id = s.stage_id WHERE t.current");
     if (path)
         buf_printf(&sql, " AND t.media_id IN (%s)", filter_path_sql(&below, 3));
     buf_printf(&sql, " AND s.name = ?1 AND s.model_hash <> ?2");

@@ -66,8 +66,9 @@ int scope_part(struct store *st, const struct scope *scope, double *ret, struct 
 
     if (rc < 0)
         return rc;
-    buf_printf(&sql, "SELECT count(*), (SELECT count(*) FROM media) FROM media m "
-                     "WHERE 1");
+    buf_printf(&sql,
+               "SELECT count(*), (SELECT count(*) FROM media WHERE NOT replaced) FROM media m "
+               "WHERE 1");
     scope_filter_put(&f, &sql, "m.media_id", 1);
     db_rows_open(&rows, st, err, buf_cstr(&sql), "");
     scope_filter_bind(&f, &rows, 1);

@@ -212,7 +212,8 @@ static int insert(struct store *st, int64_t task_id, struct heard_segment *g,
     if (rc < 0)
         return rc;
     g->segment_id = sqlite3_last_insert_rowid(st->db);
-    return put_words(st, g->segment_id, t->rows, err);
+    rc = text_index_put(st, g->segment_id, err); /* the number of one that went */
+    return rc < 0 ? rc : put_words(st, g->segment_id, t->rows, err);
 }
 
 /* What the columns say of a segment beside its place and its text; behind the segment_id. */

@@ -180,7 +180,7 @@ static int task_media(struct store *st, int64_t task_id, int64_t *ret, struct er
 
 /* What was found may be wanted, or to be done, by now. */
 static const char sql_going[] =
-    "SELECT 1 FROM task WHERE task_id = ?1 AND NOT (wanted AND state = 'pending') "
+    "SELECT current FROM task WHERE task_id = ?1 AND NOT (wanted AND state = 'pending') "
     "AND (?2 OR (current = 0 AND wanted = 0))";
 
 int forget_task(struct store *st, int64_t task_id, struct err *err)
@@ -201,14 +201,16 @@ static int remove_task(struct request_work *w, int64_t media_id, int64_t task_id
     struct store *st = w->st;
     sqlite3_stmt *stmt = NULL;
     int64_t any = w->rq->stage_id != 0;
-    int rc = db_first(st, &stmt, err, sql_going, "ii", task_id, any);
+    bool current;
+    int read, rc = db_first(st, &stmt, err, sql_going, "ii", task_id, any);
 
     if (rc != 1)
         return rc;
+    current = sqlite3_column_int(stmt, 0);
     sqlite3_reset(stmt);
-    rc = forget_task(st, task_id, err);
-    /* Corrections and speakers stood in what was current. */
-    if (rc == 0)
+    read = current ? choice_is_read(st, media_id, task_id, err) : 0;
+    rc = read < 0 ? read : forget_task(st, task_id, err);
+    if (rc == 0 && read == 1)
         rc = reading_due(st, media_id, err);
     w->reply.affected += rc == 0;
     return rc;

@@ -97,7 +97,7 @@ static int end(struct store *st, const struct complete_task *t, int64_t more, in
                a->speech_ms, a->dropped_ms, a->missing_ms);
     bool ended = rc == 0 && sqlite3_changes(st->db) > 0;
 
-    if (ended && t->settles && t->done == 0)
+    if (ended && t->settles && (t->done == 0 || !t->is_pending))
         rc = choice_apply(st, t->media_id, err);
     else if (ended && !t->settles)
         rc = count_done(st, t->task_id, t->media_id, err);
@@ -190,6 +190,8 @@ static int drop_cancelled(struct store *st, int64_t task_id, struct err *err)
         rc = db_run(st, err, "UPDATE task SET waits = NULL WHERE task_id = ?", "i", task_id);
     if (rc == 0)
         rc = choice_apply(st, t.media_id, err);
+    if (rc == 0)
+        rc = reading_due(st, t.media_id, err);
     if (rc >= 0)
         rc = reading_publish_due(st, err);
     return rc < 0 ? rc : voices_settle(st, err);

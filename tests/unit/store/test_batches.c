@@ -1,6 +1,8 @@
 /* New segments are indexed at the end of their transaction. That the index equals its table is
  * looked at wherever a catalog is closed (fts_check). */
+#include "store/db.h"
 #include "store/read/read.h"
+#include "store/reading/text_index.h"
 #include "tests/common/random.h"
 #include "tests/unit/store/stages.h"
 
@@ -69,6 +71,40 @@ TEST(nothing_is_due_after_a_rollback)
     commit(st);
     assert_int_equal(MATCHES("market"), 1);
     assert_int_equal(SEGMENTS, 1);
+    catalog_close(st);
+}
+
+/* A refused change had begun to add segments; then a recording that has the highest numbers is
+ * parted elsewhere, and its new segments get numbers of those that went. */
+TEST(an_undone_change_leaves_the_index)
+{
+    static const struct result_word words[] = {
+        {0, 900, "alpha", 1}, {1000, 1900, " beta", 1}, {2000, 2900, " gamma", 1}};
+    static const struct result_segment said = {.end_ms = 3000,
+                                               .text = "alpha beta gamma",
+                                               .language = "en",
+                                               .speech_prob = -1,
+                                               .words = words,
+                                               .word_count = 3};
+    static const struct result_turn first[] = {{0, 950, 0}, {950, 3000, 1}},
+                                    then[] = {{0, 1950, 0}, {1950, 3000, 1}};
+    struct store *st = filled();
+    struct err e = {0}, refused = {0};
+
+    shard_done(st, 1, 0, 3000, &said, 1);
+    diarize(st, 3);
+    assert_ok(store_settled(st, 3, PEOPLE(2, first, 2), &e), e);
+    assert_int_equal(MATCHES("gamma"), 1);
+    run_sql("UPDATE task SET state = 'pending', waits = 'settling' WHERE task_id = 3");
+    assert_ok(store_begin_apart(st, &e), e);
+    assert_ok(db_enter(st, &e), e);
+    assert_ok(text_index_begin(st, &e), e);
+    err_set(&refused, ERR_INPUT, "refused");
+    assert_int_equal(db_leave(st, ERR_INPUT, &refused), ERR_INPUT);
+    assert_ok(store_settled(st, 3, PEOPLE(2, then, 2), &e), e);
+    commit(st);
+    assert_int_equal(MATCHES("gamma"), 1);
+    assert_int_equal(MATCHES("alpha AND beta"), 1);
     catalog_close(st);
 }
 

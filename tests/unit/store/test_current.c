@@ -246,6 +246,22 @@ TEST(passages_follow_their_transcription)
     catalog_close(st);
 }
 
+/* A recording whose transcription is damaged: what nobody reads goes all the same. */
+TEST(a_damaged_result_keeps_nothing_from_going)
+{
+    struct store *st = begin();
+    struct request rq = {.type = REQUEST_FORGET};
+
+    ask(st, &stage_text);
+    put(st, 1, true);
+    embed(st, 2, "of nano");
+    run_sql(
+        "UPDATE shard SET result = x'00112233' WHERE task_id = (SELECT min(task_id) FROM task)");
+    rq.stage_id = 2;
+    assert_int_equal(apply_ok(st, &rq).affected, 1);
+    catalog_close_by_hand(st);
+}
+
 /* What is to be made of a superseded transcription still needs it. */
 TEST(what_is_still_needed_stays)
 {

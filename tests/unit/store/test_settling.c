@@ -252,4 +252,22 @@ TEST(impossible_things_are_refused)
     catalog_close(st);
 }
 
+/* It failed, and was asked for in another way since. */
+TEST(what_is_not_wanted_is_not_settled)
+{
+    struct store *st = filled();
+    struct err e = {0};
+    int64_t job;
+
+    voices_put(st, 3, 0);
+    assert_ok(store_task_failed(st, 3, ERR_INPUT, "no", -1, &e), e);
+    job = job_begin(st, &stage_voices2);
+    job_add1(st, job, "/a/1.wav", "", 1);
+    voices_put(st, 3, 1);
+    assert_ok(store_task_total(st, 3, 2, &e), e);
+    state_is(3, "cancelled");
+    assert_int_equal(unsettled(st, 2, NULL), 0);
+    catalog_close(st);
+}
+
 TEST_MAIN(NULL, NULL)
