@@ -45,7 +45,8 @@ static const char help_head[] =
     "  -p, --priority=WORD      high, normal or low: when it comes, also what is\n"
     "                           enqueued already\n"
     "  -m, --model=NAME         name, folder or Hugging Face id;\n"
-    "                           default: whisper-nano\n";
+    "                           default: the best of OpenAI's that is here, else\n"
+    "                           whisper-nano, which is for the demo alone\n";
 
 /* The options of enqueue_params.c come here. */
 static const char help_tail[] =

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "tools/cli/cli.h"
+#include "tools/enqueue/stages/enqueue_model.h"
 #include "tools/model_check.h"
 #include "tools/hub/model_pull.h"
 #include "workers/models/files/model_dir.h"
@@ -93,7 +94,7 @@ static void print_model(const char *name, const char *dir, const char *option, b
 static void on_model(void *arg, const char *name, const char *dir)
 {
     struct list *l = arg;
-    bool is_default = strcmp(name, MODEL_DEFAULT) == 0;
+    bool is_default = strcmp(name, enqueue_model_usual()) == 0;
     char *shown = utf8_display(name, strlen(name)), *where = utf8_display(dir, strlen(dir));
 
     l->n++;

@@ -10,6 +10,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "store/tuning.h"
+#include "tools/enqueue/stages/enqueue_model.h"
 #include "tools/stages_aside.h"
 #include "tools/plan/plan.h"
 #include "workers/models/files/model_dir.h"
@@ -469,7 +470,8 @@ int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
     if (rc != 0)
         return rc;
     p->waiting = p->stage_count > 0;
-    if (!p->waiting && add_stage(p, stage_transcribe.name, o->model ? o->model : MODEL_DEFAULT, &s))
+    if (!p->waiting &&
+        add_stage(p, stage_transcribe.name, o->model ? o->model : enqueue_model_usual(), &s))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     for (uint32_t i = 0; i < p->stage_count && rc == 0; i++) {
         find_model(p, &p->stages[i]);

@@ -57,6 +57,27 @@ int enqueue_model_find(const struct stage_kind *k, const char *model, char **ret
     return rc;
 }
 
+/* The turbo is nearly as good as the large one, and five times as fast. */
+static const char *const usual[] = {
+    "openai/whisper-large-v3-turbo", "openai/whisper-large-v3", "openai/whisper-large-v2",
+    "openai/whisper-medium",         "openai/whisper-small",    "openai/whisper-base",
+    "openai/whisper-tiny",
+};
+
+const char *enqueue_model_usual(void)
+{
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+        struct err ignored = {0};
+        char *dir = NULL;
+        bool here = model_dir_find(usual[i], &dir, &ignored) == 0;
+
+        free(dir);
+        if (here)
+            return usual[i];
+    }
+    return MODEL_DEFAULT;
+}
+
 bool enqueue_model_meant(const struct stage_kind *k, const char *word)
 {
     struct err ignored = {0};

@@ -1,5 +1,5 @@
-/* tools/enqueue/stages/enqueue_model.h - the models of the stages beside transcription: where they
- * are, and whether a folder is for the option that names it. Main thread. */
+/* tools/enqueue/stages/enqueue_model.h - the models of the stages: where they are, which is taken
+ * where none is named, and whether a folder is for the option that names it. Main thread. */
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_MODEL_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_MODEL_H
 
@@ -11,6 +11,10 @@
 /* Its folder, newly allocated; model: as of model_dir_find. ERR_MODEL when there is none, or when
  * it is for another option, in words for whoever typed this one. */
 int enqueue_model_find(const struct stage_kind *k, const char *model, char **ret, struct err *err);
+
+/* The model to transcribe with where nobody names one: the best of OpenAI's that is here, else
+ * MODEL_DEFAULT, which is for the demo. A literal. */
+const char *enqueue_model_usual(void);
 
 /* Whether a word behind its option (an argument of its own) is the folder or name of a model for
  * it: "--sounds FOLDER" where --sounds=FOLDER was meant. */
