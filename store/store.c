@@ -269,18 +269,18 @@ static bool is_large(struct store *st)
     return ret;
 }
 
-/* In the end a few sampled statistics, so that people's own queries are planned well; of all tables
- * in one commit, whose way to the disk is the checkpoint's that follows: a power cut before that
- * costs them alone. */
+/* In the end a few sampled statistics, so that people's own queries are planned well: of all
+ * tables, since those of some alone mislead SQLite about the others; in one commit, whose way to
+ * the disk is the checkpoint's that follows: a power cut before that costs them alone. */
 void store_close(struct store *st)
 {
     if (!st)
         return;
     store_rollback(st);
-    if (st->db && st->mode == STORE_WRITE && st->cached_count && is_large(st))
+    if (st->db && st->mode == STORE_WRITE && sqlite3_total_changes64(st->db) > 0 && is_large(st))
         sqlite3_exec(st->db,
                      "PRAGMA analysis_limit = 400; PRAGMA synchronous = NORMAL;"
-                     "BEGIN; PRAGMA optimize; COMMIT",
+                     "BEGIN; ANALYZE; COMMIT",
                      NULL, NULL, NULL);
     for (size_t i = 0; i < st->cached_count; i++)
         sqlite3_finalize(st->cached[i].stmt);
