@@ -108,8 +108,8 @@ int full_text_register(struct store *st, struct err *err)
     made = api->xFindTokenizer(api, FULL_TEXT_TOKENIZER, &m->user, &m->own);
     if (made == SQLITE_OK)
         made = api->xCreateTokenizer(api, FULL_TEXT_TOKENIZER, m, &ours, free);
-    else
-        free(m);
+    if (made != SQLITE_OK)
+        free(m); /* FTS5 frees what it has taken alone */
     return made == SQLITE_OK ? 0
                              : db_error_of(made, 0, sqlite3_errstr(made), "full-text search", err);
 }
