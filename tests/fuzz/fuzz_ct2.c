@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "workers/models/files/ct2_file.h"
-#include "workers/models/files/ct2_whisper.h"
+#include "workers/models/files/formats/ct2_file.h"
+#include "workers/models/files/formats/ct2_whisper.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

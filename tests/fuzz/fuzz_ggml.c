@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "workers/models/files/ggml_file.h"
+#include "workers/models/files/formats/ggml_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

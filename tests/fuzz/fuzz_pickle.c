@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/files/checkpoint.h"
-#include "workers/models/files/pickle.h"
+#include "workers/models/files/formats/checkpoint.h"
+#include "workers/models/files/formats/pickle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -19,7 +19,7 @@
 #include "tests/unit/models/yamnet_model.h"
 #include "workers/models/bert/embedder.h"
 #include "workers/models/clap/clap.h"
-#include "workers/models/files/checkpoint.h"
+#include "workers/models/files/formats/checkpoint.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/files/npy.h"
 #include "workers/models/files/weight_layout.h"

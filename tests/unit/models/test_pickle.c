@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "workers/models/files/checkpoint.h"
-#include "workers/models/files/pickle.h"
+#include "workers/models/files/formats/checkpoint.h"
+#include "workers/models/files/formats/pickle.h"
 
 /* Pickles are written as C strings; L counts their bytes, NULs within included. */
 #define L(text) (text), sizeof(text) - 1

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "gpu/safetensors.h"
-#include "workers/models/files/checkpoint.h"
-#include "workers/models/files/ct2_file.h"
-#include "workers/models/files/ggml_file.h"
+#include "workers/models/files/formats/checkpoint.h"
+#include "workers/models/files/formats/ct2_file.h"
+#include "workers/models/files/formats/ggml_file.h"
 
 _Static_assert(SAFETENSORS_MAX_RANK == WEIGHT_MAX_RANK, "a safetensor's shape fits a weight");
 

@@ -10,8 +10,8 @@
 
 #include "base/utf8.h"
 #include "workers/models/files/adapter.h"
-#include "workers/models/files/checkpoint.h"
-#include "workers/models/files/ct2_whisper.h"
+#include "workers/models/files/formats/checkpoint.h"
+#include "workers/models/files/formats/ct2_whisper.h"
 #include "workers/models/files/lora.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weight_names.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "workers/models/files/npy.h"
-#include "workers/models/files/stored_zip.h"
+#include "workers/models/files/formats/stored_zip.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/files/weights_take.h"
 

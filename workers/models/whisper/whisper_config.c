@@ -7,9 +7,9 @@
 
 #include "gpu/backend.h"
 #include "workers/models/files/adapter.h"
-#include "workers/models/files/checkpoint.h"
-#include "workers/models/files/ct2_file.h"
-#include "workers/models/files/ggml_file.h"
+#include "workers/models/files/formats/checkpoint.h"
+#include "workers/models/files/formats/ct2_file.h"
+#include "workers/models/files/formats/ggml_file.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_net.h"

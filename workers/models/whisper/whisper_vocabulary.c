@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "workers/models/files/adapter.h"
-#include "workers/models/files/ggml_file.h"
+#include "workers/models/files/formats/ggml_file.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/models/whisper/whisper_heads.h"

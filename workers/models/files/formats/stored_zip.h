@@ -1,11 +1,11 @@
-/* workers/models/files/stored_zip.h - the members of a zip archive that holds them uncompressed.
+/* workers/models/files/formats/stored_zip.h - the members of a zip archive that holds them uncompressed.
  *
  * PyTorch's checkpoints are such archives (zip64 where they are large): their tensors can be used
  * where they lie in the mapped file. Every member's bounds are checked against the file when the
  * archive is opened; checksums are not (the model's hash covers the bytes). Immutable, any thread.
  */
-#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_STORED_ZIP_H
-#define NIGHTSHIFT_WORKERS_MODELS_FILES_STORED_ZIP_H
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_STORED_ZIP_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_STORED_ZIP_H
 
 #include <stdbool.h>
 #include <stddef.h>

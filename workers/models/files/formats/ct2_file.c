@@ -1,4 +1,4 @@
-#include "workers/models/files/ct2_file.h"
+#include "workers/models/files/formats/ct2_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "workers/models/files/pickle_machine.h"
+#include "workers/models/files/formats/pickle_machine.h"
 
 enum { GLOBAL_DICT, GLOBAL_TENSOR, GLOBAL_PARAMETER, GLOBAL_STORAGE };
 

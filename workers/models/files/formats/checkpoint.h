@@ -1,4 +1,4 @@
-/* workers/models/files/checkpoint.h - the tensors of a PyTorch checkpoint: pytorch_model.bin, or
+/* workers/models/files/formats/checkpoint.h - the tensors of a PyTorch checkpoint: pytorch_model.bin, or
  * .pt.
  *
  * What torch.save has written since 1.6: a zip archive of uncompressed members, of which data.pkl
@@ -12,8 +12,8 @@
  * Every tensor that is offered lies within its storage. Failures are ERR_MODEL with a printable
  * sentence (or ERR_MISSING, ERR_DENIED, ERR_IO from the system). Immutable after opening: any
  * thread may read. */
-#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_CHECKPOINT_H
-#define NIGHTSHIFT_WORKERS_MODELS_FILES_CHECKPOINT_H
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_CHECKPOINT_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_CHECKPOINT_H
 
 #include <stdbool.h>
 #include <stddef.h>

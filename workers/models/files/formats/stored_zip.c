@@ -1,6 +1,6 @@
 /* PKWARE's APPNOTE.TXT, sections 4.3.7 (local header), 4.3.12 (central directory), 4.3.14 to 4.3.16
  * (its end, with and without zip64) and 4.5.3 (zip64's extra field). */
-#include "workers/models/files/stored_zip.h"
+#include "workers/models/files/formats/stored_zip.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-#include "workers/models/files/pickle.h"
+#include "workers/models/files/formats/pickle.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/files/pickle_machine.h"
+#include "workers/models/files/formats/pickle_machine.h"
 
 /* ---- memory */
 

@@ -1,4 +1,4 @@
-#include "workers/models/files/ggml_file.h"
+#include "workers/models/files/formats/ggml_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "gpu/weights_map.h"
-#include "workers/models/files/ggml_types.h"
+#include "workers/models/files/formats/ggml_types.h"
 #include "workers/models/files/weight_layout.h"
 
 #define MAX_TOKENS (1u << 20)

@@ -1,4 +1,4 @@
-#include "workers/models/files/checkpoint.h"
+#include "workers/models/files/formats/checkpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +6,8 @@
 
 #include "base/utf8.h"
 #include "gpu/weights_map.h"
-#include "workers/models/files/pickle.h"
-#include "workers/models/files/stored_zip.h"
+#include "workers/models/files/formats/pickle.h"
+#include "workers/models/files/formats/stored_zip.h"
 #include "workers/models/files/weight_layout.h"
 
 #define NAME_MAX_BYTES 400

@@ -1,7 +1,7 @@
-/* workers/models/files/ct2_whisper.h - whether a model of CTranslate2's computes what Whisper does
+/* workers/models/files/formats/ct2_whisper.h - whether a model of CTranslate2's computes what Whisper does
  * here. */
-#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_CT2_WHISPER_H
-#define NIGHTSHIFT_WORKERS_MODELS_FILES_CT2_WHISPER_H
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_CT2_WHISPER_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_CT2_WHISPER_H
 
 #include "base/err.h"
 

@@ -1,4 +1,4 @@
-/* workers/models/files/ggml_file.h - a model of whisper.cpp's: one file, such as ggml-small.bin.
+/* workers/models/files/formats/ggml_file.h - a model of whisper.cpp's: one file, such as ggml-small.bin.
  *
  * The magic number, the sizes of the network, mel filters (not used: they are computed here), the
  * text tokens as bytes, then tensors one after the other (dimensions, type, name, bytes), whose
@@ -7,8 +7,8 @@
  * Every tensor that is offered lies within the file. Failures are ERR_MODEL with a printable
  * sentence (or ERR_MISSING, ERR_DENIED, ERR_IO from the system). Immutable after opening: any
  * thread may read. */
-#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_GGML_FILE_H
-#define NIGHTSHIFT_WORKERS_MODELS_FILES_GGML_FILE_H
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_GGML_FILE_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_GGML_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

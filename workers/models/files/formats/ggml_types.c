@@ -1,4 +1,4 @@
-#include "workers/models/files/ggml_types.h"
+#include "workers/models/files/formats/ggml_types.h"
 
 #include <string.h>
 

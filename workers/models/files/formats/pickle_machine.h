@@ -1,10 +1,10 @@
-/* workers/models/files/pickle_machine.h - the reader's state; for pickle.c and pickle_torch.c
+/* workers/models/files/formats/pickle_machine.h - the reader's state; for pickle.c and pickle_torch.c
  * alone. */
-#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_PICKLE_MACHINE_H
-#define NIGHTSHIFT_WORKERS_MODELS_FILES_PICKLE_MACHINE_H
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_PICKLE_MACHINE_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_PICKLE_MACHINE_H
 
 #include "base/buf.h"
-#include "workers/models/files/pickle.h"
+#include "workers/models/files/formats/pickle.h"
 
 struct pickle {
     struct reader in;

@@ -1,11 +1,11 @@
-#include "workers/models/files/ct2_whisper.h"
+#include "workers/models/files/formats/ct2_whisper.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "workers/models/files/ct2_file.h"
+#include "workers/models/files/formats/ct2_file.h"
 
 /* Settings that may be missing, and what they are for Whisper. */
 static const struct {

@@ -1,4 +1,4 @@
-/* workers/models/files/ct2_file.h - the variables of a CTranslate2 model: model.bin.
+/* workers/models/files/formats/ct2_file.h - the variables of a CTranslate2 model: model.bin.
  *
  * Format version 6, which CTranslate2 has written since its version 3: the name of a model
  * specification and its revision, then variables one after the other (name, dimensions, type, byte
@@ -9,8 +9,8 @@
  * Every variable that is offered lies within the file. Failures are ERR_MODEL with a printable
  * sentence (or ERR_MISSING, ERR_DENIED, ERR_IO from the system). Immutable after opening: any
  * thread may read. */
-#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_CT2_FILE_H
-#define NIGHTSHIFT_WORKERS_MODELS_FILES_CT2_FILE_H
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_CT2_FILE_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_CT2_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* workers/models/files/pickle.h - reads the pickle in which PyTorch describes a checkpoint's
+/* workers/models/files/formats/pickle.h - reads the pickle in which PyTorch describes a checkpoint's
  * tensors.
  *
  * A pickle is a program for a small stack machine, and Python's own reader lets that program call
@@ -14,8 +14,8 @@
  * caller must not walk them without a bound of its own. Everything is checked when it is read:
  * a tensor that is handed out has a storage, at most PICKLE_MAX_RANK dimensions and no negative
  * number; what lies in the storage is the caller's to check. Immutable afterwards, any thread. */
-#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_PICKLE_H
-#define NIGHTSHIFT_WORKERS_MODELS_FILES_PICKLE_H
+#ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_PICKLE_H
+#define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_PICKLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
