@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "store/log_file.h"
@@ -144,25 +143,6 @@ static int allow(struct store *st, int64_t erased_id, struct err *err)
                : rc;
 }
 
-/* Whoever searches makes them anew. */
-static int remove_indexes(struct store *st, struct err *err)
-{
-    struct db_rows rows;
-
-    db_rows_open(&rows, st, err, "SELECT stage_id FROM stage", "");
-    while (db_rows_next(&rows)) {
-        char *path = vectors_path(st, sqlite3_column_int64(rows.stmt, 0)), *made = NULL;
-
-        if (path && asprintf(&made, "%s.new", path) > 0) {
-            unlink(made); /* of one who was killed */
-            unlink(path);
-            free(made);
-        }
-        free(path);
-    }
-    return db_rows_end(&rows);
-}
-
 int erase_apply(struct store *st, const struct request *rq, struct request_reply *ret,
                 struct err *err)
 {
@@ -180,14 +160,14 @@ int erase_apply(struct store *st, const struct request *rq, struct request_reply
         return rc;
     /* What was taken out of the index is in its older pieces until these are merged. */
     rc = db_run(st, err, "INSERT INTO segment_fts (segment_fts) VALUES ('optimize')", "");
-    return rc < 0 ? rc : remove_indexes(st, err);
+    return rc < 0 ? rc : vectors_remove(st, true, err);
 }
 
 bool erase_wipe(struct store *st)
 {
     struct err ignored = {0};
 
-    remove_indexes(st, &ignored); /* somebody may have made one before the commit */
+    vectors_remove(st, true, &ignored); /* somebody may have made one before the commit */
     return store_log_empty(st, &ignored) == 0;
 }
 

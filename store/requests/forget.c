@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "store/read/filter.h"
@@ -253,26 +252,6 @@ static int change(struct request_work *w, int64_t task_id, struct err *err)
     return naming_after(w->st, &speakers, rc, err);
 }
 
-/* Of stages that have nothing any more. An index of one that has is made anew by who needs it. */
-static int remove_indexes(struct store *st, struct err *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err,
-                      "SELECT stage_id FROM stage s WHERE NOT EXISTS "
-                      "(SELECT 1 FROM task t WHERE t.stage_id = s.stage_id)",
-                      "");
-
-    while (rc == 1) {
-        char *path = vectors_path(st, sqlite3_column_int64(stmt, 0));
-
-        if (path)
-            unlink(path);
-        free(path);
-        rc = db_next(st, stmt, err);
-    }
-    return rc;
-}
-
 int forget_apply(struct request_work *w, struct err *err)
 {
     const struct request *rq = w->rq;
@@ -298,5 +277,5 @@ int forget_apply(struct request_work *w, struct err *err)
         rc = change(w, w->rows.list[w->rows.next++], err);
     if (rc < 0 || w->rows.next < w->rows.count)
         return rc < 0 ? rc : 1;
-    return pin ? 0 : remove_indexes(w->st, err);
+    return pin ? 0 : vectors_remove(w->st, false, err);
 }

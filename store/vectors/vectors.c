@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "store/read/scope_filter.h"
@@ -417,6 +418,31 @@ char *vectors_path(const struct store *st, int64_t stage_id)
 
     return asprintf(&path, "%s.vectors-%lld", store_path(st), (long long)stage_id) < 0 ? NULL
                                                                                        : path;
+}
+
+static void remove_file(char *path)
+{
+    char *made = NULL;
+
+    if (path && asprintf(&made, "%s.new", path) > 0) {
+        unlink(made); /* of one who was killed */
+        unlink(path);
+        free(made);
+    }
+    free(path);
+}
+
+int vectors_remove(struct store *st, bool all, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT stage_id FROM stage s WHERE ?1 OR NOT EXISTS "
+                 "(SELECT 1 FROM task t WHERE t.stage_id = s.stage_id)",
+                 "i", (int64_t)all);
+    while (db_rows_next(&rows))
+        remove_file(vectors_path(st, sqlite3_column_int64(rows.stmt, 0)));
+    return db_rows_end(&rows);
 }
 
 int vectors_search(struct store *st, const struct vectors_query *q, struct vectors_hit **ret,

@@ -16,6 +16,7 @@
 #ifndef NIGHTSHIFT_STORE_VECTORS_VECTORS_H
 #define NIGHTSHIFT_STORE_VECTORS_VECTORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,5 +40,8 @@ int vectors_search(struct store *st, const struct vectors_query *q, struct vecto
                    size_t *n, struct err *err);
 /* Where the index of a stage lies: newly allocated; NULL when out of memory. */
 char *vectors_path(const struct store *st, int64_t stage_id);
+/* Removes the indexes of all stages, or of those alone that have no task any more: whoever searches
+ * makes them anew. A file that cannot be removed stays. */
+int vectors_remove(struct store *st, bool all, struct err *err);
 
 #endif
