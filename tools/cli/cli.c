@@ -381,6 +381,15 @@ bool cli_confirmed(const char *question)
     return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
 
+enum cli_consent cli_consent(const struct cli *cli, bool dry_run, bool yes, const char *question)
+{
+    if (dry_run || yes)
+        return yes && !dry_run ? CLI_YES : CLI_NO;
+    if (!cli_can_ask(cli))
+        return CLI_UNASKED;
+    return cli_confirmed(question) ? CLI_YES : CLI_NO;
+}
+
 static int descriptor(FILE *f)
 {
     int fd = fileno(f);

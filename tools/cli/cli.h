@@ -80,6 +80,10 @@ int cli_length(const char *option, const char *value, int64_t min_ms, int64_t ma
 bool cli_can_ask(const struct cli *cli);
 /* "QUESTION [y/N] " on standard output; true: yes. */
 bool cli_confirmed(const char *question);
+enum cli_consent { CLI_NO, CLI_YES, CLI_UNASKED };
+/* Of a command that takes something away: what --dry-run and --yes say; where neither does, the
+ * question. CLI_UNASKED: nobody is there to answer it. */
+enum cli_consent cli_consent(const struct cli *cli, bool dry_run, bool yes, const char *question);
 
 /* Of a stream that has no descriptor, one in memory that goes to standard output later, these three
  * answer as of standard output. Colour only on a terminal and without NO_COLOR. */

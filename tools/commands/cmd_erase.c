@@ -72,7 +72,42 @@ static bool has(const struct going *g, int64_t id)
     return false;
 }
 
-static int find_recordings(struct store *st, struct going *g, char **names, int n, struct err *err)
+struct whole {
+    const char *what;
+    bool is;
+};
+
+static int on_place(void *arg, const struct read_other *place, int rank)
+{
+    struct whole *w = arg;
+    const size_t n = strlen(place->path);
+    const char *rest = strncmp(w->what, place->path, n) == 0 ? w->what + n : NULL;
+
+    w->is |= rank == 1;
+    if (rest && place->member[0])
+        w->is |= strncmp(rest, "//", 2) == 0 && strcmp(rest + 2, place->member) == 0;
+    else if (rest)
+        w->is |= rest[0] == 0;
+    return 0;
+}
+
+/* Where nobody reads the preview before it happens, a part of a name may be another recording's
+ * than was meant: the whole path is wanted there, or the number. */
+static int must_be_whole(struct store *st, int64_t id, const char *what, struct err *err)
+{
+    struct whole w = {what, what[strspn(what, "0123456789")] == 0};
+    int rc = w.is ? 0 : recording_places(st, id, what, on_place, &w, err);
+
+    if (rc < 0 || w.is)
+        return rc;
+    return err_set(err, ERR_USAGE,
+                   "'%.200s' is a part of a name: --yes wants the whole path, or the number, which "
+                   "is %lld",
+                   what, (long long)id);
+}
+
+static int find_recordings(struct store *st, struct going *g, const struct wanted *w, char **names,
+                           int n, struct err *err)
 {
     int rc = 0;
 
@@ -80,6 +115,8 @@ static int find_recordings(struct store *st, struct going *g, char **names, int 
         int64_t id = 0;
 
         rc = recording_find(st, names[i], &id, err);
+        if (rc == 0 && w->yes && !w->dry_run)
+            rc = must_be_whole(st, id, names[i], err);
         if (rc != 0 || has(g, id))
             continue;
         g->ids[g->count++] = id;
@@ -121,7 +158,8 @@ static int find_all(struct going *g, const struct wanted *w, char **names, int n
     int rc = store_open(g->cli->catalog, STORE_READ, &st, err);
 
     if (rc == 0 && !w->allow)
-        rc = w->person ? find_person(st, g, w->person, err) : find_recordings(st, g, names, n, err);
+        rc = w->person ? find_person(st, g, w->person, err)
+                       : find_recordings(st, g, w, names, n, err);
     store_close(st);
     return rc;
 }
@@ -211,19 +249,17 @@ static int erase(struct cli *cli, const struct wanted *w, struct going *g, char 
 {
     struct request_reply reply = {0};
     struct err err = {0};
-    bool asked = cli_can_ask(cli), go;
+    enum cli_consent go;
     int status = EX_OK;
 
     if (find_all(g, w, names, n, &err) != 0)
         return cli_fail("erase", &err, NULL);
-    go = w->yes || w->allow || (!w->dry_run && asked && cli_confirmed("Erase this for good?"));
-    if (w->dry_run)
-        go = false;
-    else if (!go && !asked)
+    go = cli_consent(cli, w->dry_run, w->yes || w->allow, "Erase this for good?");
+    if (go == CLI_UNASKED)
         return cli_usage(cli, "it erases nothing without --yes where nobody can be asked");
-    if (go)
+    if (go == CLI_YES)
         status = apply(cli, w, g, &reply);
-    return status == EX_OK ? print_result(cli, w, g, go, &reply) : status;
+    return status == EX_OK ? print_result(cli, w, g, go == CLI_YES, &reply) : status;
 }
 
 /* --------------------------------------------------------------------------------------- marks */
@@ -321,7 +357,7 @@ static const char help[] =
     "  -l, --list           the marks: number, size, when, and by whom\n"
     "  -a, --allow          take marks back: `enqueue` takes the recordings again\n"
     "  -n, --dry-run        only say what would be erased\n"
-    "  -y, --yes            do not ask\n"
+    "  -y, --yes            do not ask; a RECORDING is then a whole path, or a number\n"
     "      --json           what it is, as JSON\n"
     "  -c, --catalog=FILE   the catalog\n"
     "  -q, --quiet          say only what went wrong\n"

@@ -196,10 +196,9 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
     struct request rq = {.type = REQUEST_FORGET, .stage_id = w->stage};
     struct preview p = {.cli = cli, .stages = cli->json ? json_array() : NULL};
     struct err err = {0};
-    bool asked = cli_can_ask(cli);
     uint64_t affected = 0;
     int status = EX_OK;
-    bool go;
+    enum cli_consent go;
 
     if (preview_all(cli, w, paths, &p, &err) != 0) {
         json_decref(p.stages);
@@ -208,16 +207,14 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
     if (!cli->json && !cli->quiet)
         print_names(&p);
     /* Where there is nothing, the request says what is wrong with a path or a number. */
-    go = w->yes || p.results + p.undone == 0 ||
-         (!w->dry_run && asked && cli_confirmed("Remove this for good?"));
-    if (w->dry_run)
-        go = false;
-    else if (!go && !asked)
+    go = cli_consent(cli, w->dry_run, w->yes || p.results + p.undone == 0, "Remove this for good?");
+    if (go == CLI_UNASKED)
         status = cli_usage(cli, "it removes nothing without --yes where nobody can be asked");
-    if (go)
+    if (go == CLI_YES)
         status = request_all(cli, &rq, paths, &affected);
     if (status == EX_OK || status == EX_NOINPUT)
-        status = print_forgotten(cli, w, &p, go && p.results + p.undone > 0, affected, status);
+        status = print_forgotten(cli, w, &p, go == CLI_YES && p.results + p.undone > 0, affected,
+                                 status);
     json_decref(p.stages);
     return status;
 }

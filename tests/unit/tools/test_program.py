@@ -528,6 +528,9 @@ class Requests(Program):
         path = os.path.join(self.archive, sorted(names)[0])
         self.assertIn(path, self.run_it("erase", "--dry-run", path, status=0).out)
         self.assertIn("without --yes", self.run_it("erase", path, status=64).err)
+        part = os.path.basename(path)  # nobody sees whose name it is a part of
+        self.assertIn("a part of a name", self.run_it("erase", "--yes", part, status=64).err)
+        self.run_it("erase", "--dry-run", "--yes", part, status=0)
         self.assertEqual("Nothing was erased.\n", self.run_it("erase", "--list", status=0).out)
         self.assertEqual(before, self.sql("SELECT count(*) FROM recordings")[0][0])
         done = self.run_it("erase", "--yes", "--by=Eva", path, path, status=0)
