@@ -34,10 +34,12 @@ static const char help[] =
     "                        else basic)\n"
     "  -l, --language=NAME   what is spoken, as Spanish or es (default: what the\n"
     "                        transcript says)\n"
-    "      --spellings=FILE  British and American spellings count as the same, by\n"
-    "                        this table (a JSON object of words)\n"
-    "  -m, --model=NAME      the same, by normalizer.json of this model; it\n"
-    "                        chooses a table only, not whose results are scored\n"
+    "      --spellings=FILE  in English, British and American spellings count as the\n"
+    "                        same, by this table (a JSON object of words); none: each\n"
+    "                        counts as it is (default: the table that a model here\n"
+    "                        has; Whisper's models have one)\n"
+    "  -m, --model=NAME      the table of this model; it chooses a table only, not\n"
+    "                        whose results are scored\n"
     "      --cer             character error rates, too\n"
     "      --diff            show where they differ: [-reference-] {+transcript+}\n"
     "      --der             who speaks when, instead: diarization error rates of two\n"
@@ -150,7 +152,7 @@ struct scoring {
     const struct wanted *w;
     struct store *store;
     struct spellings *spellings;
-    char *spellings_path;
+    char *spellings_model; /* owned: whose they are; NULL: a file's */
     struct pairs pairs;
     struct result *results; /* one for each pair */
     struct score words, characters;
@@ -397,15 +399,18 @@ static void print_sentence(const char *text) { cli_wrap(stdout, text, 0, 0); }
 
 static void print_rules(const struct scoring *s)
 {
-    char line[512], unified[TEXT_LEN + 32], count[TEXT_LEN];
+    char line[512], unified[TEXT_LEN + 160], count[TEXT_LEN];
 
     putchar('\n');
-    snprintf(unified, sizeof(unified), "%s spellings were unified",
-             s->spellings ? text_count(spellings_count(s->spellings), count) : "");
+    snprintf(unified, sizeof(unified), "%s spellings were unified%s%.120s",
+             s->spellings ? text_count(spellings_count(s->spellings), count) : "",
+             s->spellings_model ? " by the table of " : "",
+             s->spellings_model ? s->spellings_model : "");
     snprintf(line, sizeof(line), "Normalised by Whisper's English rules%s; %s.",
              s->any_basic ? ", what is not English by its basic ones" : "",
              s->spellings ? unified
-                          : "British and American spellings were not unified (--spellings)");
+                          : "British and American spellings were not unified: `nightshift model "
+                            "pull` fetches a table with a model of Whisper's (--spellings)");
     if (s->any_english)
         print_sentence(line);
     else if (s->any_basic)
@@ -458,6 +463,10 @@ static void print_json(const struct scoring *s)
         if (s->results[i].scored)
             json_array_append_new(pairs, pair_json(s, &s->pairs.list[i], &s->results[i]));
     json_object_set_new(o, "pairs", pairs);
+    json_object_set_new(o, "spellings",
+                        !s->spellings        ? json_null()
+                        : s->spellings_model ? json_string(s->spellings_model)
+                                             : json_string(s->w->spellings));
     json_object_set_new(o, "scored", json_integer((json_int_t)s->scored));
     json_object_set_new(o, "missing", json_integer((json_int_t)s->missing));
     json_object_set_new(o, "unreadable", json_integer((json_int_t)s->bad));
@@ -471,22 +480,49 @@ static void print_json(const struct scoring *s)
 
 /* ------------------------------------------------------------------------------- the command */
 
+static int open_table(struct scoring *s, const char *dir, struct err *err)
+{
+    struct buf path = BUF_INIT;
+    int rc;
+
+    buf_printf(&path, "%s/normalizer.json", dir);
+    rc = path.failed ? err_set(err, ERR_NOMEM, "out of memory")
+                     : spellings_open(buf_cstr(&path), &s->spellings, err);
+    buf_free(&path);
+    return rc;
+}
+
+/* The first that has a table which can be read. */
+static void on_model(void *arg, const char *name, const char *dir)
+{
+    struct scoring *s = arg;
+    struct err none = {0};
+
+    if (!s->spellings && open_table(s, dir, &none) == 0)
+        s->spellings_model = utf8_display(name, strlen(name));
+}
+
 static int open_spellings(struct scoring *s, struct err *err)
 {
     char *dir = NULL;
-    int rc = 0;
+    struct err none = {0};
+    int rc;
 
     if (s->w->spellings)
-        return spellings_open(s->w->spellings, &s->spellings, err);
-    if (!s->w->model)
+        return strcmp(s->w->spellings, "none") == 0
+                   ? 0
+                   : spellings_open(s->w->spellings, &s->spellings, err);
+    if (!s->w->model) {
+        (void)model_dir_list(on_model, s, &none); /* without models, without a table */
         return 0;
-    rc = model_dir_find(s->w->model, &dir, err);
-    if (rc == 0 && asprintf(&s->spellings_path, "%s/normalizer.json", dir) < 0) {
-        s->spellings_path = NULL;
-        rc = err_set(err, ERR_NOMEM, "out of memory");
     }
+    rc = model_dir_find(s->w->model, &dir, err);
+    if (rc == 0)
+        rc = open_table(s, dir, err);
+    if (rc == 0)
+        s->spellings_model = utf8_display(s->w->model, strlen(s->w->model));
     free(dir);
-    return rc == 0 ? spellings_open(s->spellings_path, &s->spellings, err) : rc;
+    return rc;
 }
 
 static int find_pairs(struct cli *cli, struct scoring *s, const char *reference,
@@ -580,7 +616,7 @@ int cmd_score(struct cli *cli, int argc, char **argv)
     pairs_free(&s.pairs);
     spellings_free(s.spellings);
     store_close(s.store);
-    free(s.spellings_path);
+    free(s.spellings_model);
     free(s.results);
     return status;
 }

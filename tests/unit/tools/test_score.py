@@ -86,7 +86,7 @@ class Score(unittest.TestCase):
         said = " ".join(said.split())
         self.assertEqual(1, said.count("Normalised"), said)
         self.assertIn("Normalised by Whisper's English rules, what is not English by its basic ones; British and "
-                      "American spellings were not unified (--spellings).", said)
+                      "American spellings were not unified: `nightshift model pull` fetches a table", said)
 
     def turns(self, name, *turns):
         return self.put(name, "".join(f"SPEAKER {file} 1 {start} {length} <NA> <NA> {speaker} <NA> <NA>\n"
@@ -164,6 +164,15 @@ class Score(unittest.TestCase):
         self.assertEqual(0, self.rates("-l", "en", "-m", os.path.join(self.dir, "model"), reference,
                                        hypothesis)["words"]["errors"])
         self.assertIn("spellings", self.score("--spellings", hypothesis, reference, hypothesis, status=65).err)
+        # A model that is here has it, and it is taken.
+        shutil.copytree(os.path.join(self.dir, "model"),
+                        os.path.join(self.dir, ".local/share/nightshift/models/whisper-any"))
+        found = self.rates("-l", "en", reference, hypothesis)
+        self.assertEqual((0, "whisper-any"), (found["words"]["errors"], found["spellings"]))
+        self.assertIn("2 spellings were unified by the table of whisper-any.",
+                      " ".join(self.score("-l", "en", reference, hypothesis).out.split()))
+        found = self.rates("-l", "en", "--spellings=none", reference, hypothesis)
+        self.assertEqual((2, None), (found["words"]["errors"], found["spellings"]))
 
     def test_folders(self):
         for name, text in (("ref/x.txt", "a b c"), ("ref/x.tsv", "not looked at"), ("ref/1990/y.txt", "d e"),
