@@ -9,6 +9,7 @@
 #include "gpu/backend.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/did_you_mean.h"
+#include "tools/commands/commands.h"
 #include "workers/media/decoder.h"
 #include "workers/process/settle_main.h"
 #include "workers/process/worker.h"
@@ -56,52 +57,9 @@ static const char help[] =
     "  nightshift search '\"market square\"'\n"
     "  nightshift export --format srt --output subtitles\n";
 
-static int cmd_version(struct cli *cli, int argc, char **argv)
-{
-    static const struct option none[] = {{0}};
-    const struct cli_spec spec = {.help = "Usage: nightshift version [OPTION]...\n"
-                                          "Which version this is, as `nightshift --version`.\n"
-                                          "\n"
-                                          "      --json           as JSON\n"
-                                          "  -h, --help           this text\n"
-                                          "\n"
-                                          "Examples:\n"
-                                          "  nightshift version --json\n",
-                                  .shorts = "",
-                                  .longs = none,
-                                  .json = true};
-    int status = cli_parse(cli, &spec, NULL, argc, argv);
-
-    if (status >= 0)
-        return status;
-    if (optind < argc)
-        return cli_usage(cli, "it takes no '%s'", argv[optind]);
-    puts(cli->json ? "{\"version\": \"" NIGHTSHIFT_VERSION "\"}"
-                   : "nightshift " NIGHTSHIFT_VERSION);
-    return cli_flush(EX_OK);
-}
-
-static const struct command {
-    const char *name;
-    int (*main)(struct cli *cli, int argc, char **argv);
-} commands[] = {
-    {"enqueue", cmd_enqueue},   {"run", cmd_run},           {"status", cmd_status},
-    {"show", cmd_show},         {"search", cmd_search},     {"export", cmd_export},
-    {"retry", cmd_retry},       {"cancel", cmd_cancel},     {"pause", cmd_pause},
-    {"resume", cmd_resume},     {"doctor", cmd_doctor},     {"model", cmd_model},
-    {"plan", cmd_plan},         {"bench", cmd_bench},       {"score", cmd_score},
-    {"speakers", cmd_speakers}, {"describe", cmd_describe}, {"verify", cmd_verify},
-    {"version", cmd_version},   {"pin", cmd_pin},           {"forget", cmd_forget},
-    {"correct", cmd_correct},   {"doubts", cmd_doubts},     {"report", cmd_report},
-    {"split", cmd_split},       {"merge", cmd_merge},       {"slurm", cmd_slurm},
-    {"play", cmd_play},         {"priority", cmd_priority}, {"recipe", cmd_recipe},
-    {"erase", cmd_erase},
-};
-
-#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
 /* Nobody is told of these: what `enqueue --watch` starts, and it speaks as enqueue does. */
-static const struct command of_enqueue[] = {{"watcher", cmd_watcher}, {"watched", cmd_watched}};
+static const struct commands_entry of_enqueue[] = {
+    {"watcher", NULL, cmd_watcher}, {"watched", NULL, cmd_watched}, {0}};
 
 /* In front of the command. */
 static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
@@ -110,23 +68,16 @@ static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
                                       {0}};
 #define SHORTS "+:c:hV"
 
-static const struct command *find(const struct command *list, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(list[i].name, name) == 0)
-            return &list[i];
-    return NULL;
-}
-
 static int unknown(const char *name)
 {
-    const char *names[COMMANDS];
+    const char *names[COMMANDS_MAX];
     char sentence[DID_YOU_MEAN_LEN];
+    size_t n = 0;
 
-    for (size_t i = 0; i < COMMANDS; i++)
-        names[i] = commands[i].name;
+    for (const struct commands_entry *c = commands; c->name; c++)
+        names[n++] = c->name;
     cli_note("%s. Try `nightshift --help`.",
-             did_you_mean_sentence("command", "", name, names, COMMANDS, sentence));
+             did_you_mean_sentence("command", "", name, names, n, sentence));
     return EX_USAGE;
 }
 
@@ -143,28 +94,28 @@ static int unknown_option(int found, const char *word)
     return EX_USAGE;
 }
 
+static int begin(struct cli *cli, const struct commands_entry *c, int argc, char **argv)
+{
+    cli->command = c->name;
+    return c->run(cli, argc, argv);
+}
+
 static int run_command(struct cli *cli, int argc, char **argv)
 {
-    const struct command *c = find(commands, COMMANDS, argv[0]);
-    const struct command *hidden =
-        find(of_enqueue, sizeof(of_enqueue) / sizeof(of_enqueue[0]), argv[0]);
+    const struct commands_entry *c = commands_find(argv[0]);
     char *ask[] = {NULL, (char *)"--help", NULL};
 
-    if (c) {
-        cli->command = c->name;
-        return c->main(cli, argc, argv);
-    }
-    if (hidden) {
-        cli->command = "enqueue";
-        return hidden->main(cli, argc, argv);
-    }
+    if (c)
+        return begin(cli, c, argc, argv);
+    for (c = of_enqueue; c->name; c++)
+        if (strcmp(c->name, argv[0]) == 0) {
+            cli->command = "enqueue";
+            return c->run(cli, argc, argv);
+        }
     if (strcmp(argv[0], "help") == 0 && argc > 1) {
-        c = find(commands, COMMANDS, argv[1]);
-        if (!c)
-            return unknown(argv[1]);
+        c = commands_find(argv[1]);
         ask[0] = argv[1];
-        cli->command = c->name;
-        return c->main(cli, 2, ask);
+        return c ? begin(cli, c, 2, ask) : unknown(argv[1]);
     }
     if (strcmp(argv[0], "help") == 0) {
         fputs(help, stdout);
@@ -179,19 +130,19 @@ static int complete(int argc, char **argv)
     struct complete c = {.word = argc > 1 ? argv[argc - 1] : "",
                          .before = argc > 2 ? argv[argc - 2] : ""};
     struct cli cli = {.complete = &c};
-    const struct command *command;
+    const struct commands_entry *command;
 
     opterr = 0;
     argc -= argc > 1;
     while (getopt_long(argc, argv, SHORTS, longs, NULL) != -1)
         continue;
     if (optind < argc && strcmp(argv[optind], "help") != 0) {
-        command = find(commands, COMMANDS, argv[optind]);
-        return command ? command->main(&cli, 1, argv + optind) : EX_OK;
+        command = commands_find(argv[optind]);
+        return command ? begin(&cli, command, 1, argv + optind) : EX_OK;
     }
     if (!complete_options(&c, longs, NULL, NULL)) {
-        for (size_t i = 0; i < COMMANDS; i++)
-            complete_put(&c, commands[i].name);
+        for (command = commands; command->name; command++)
+            complete_put(&c, command->name);
         complete_put(&c, "help");
     }
     return cli_flush(EX_OK);

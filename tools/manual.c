@@ -1,6 +1,7 @@
 /* The manual pages, made when the program is built: standard input (docs/nightshift.1.in) with what
- * the stages' tables (workers/stages/stage_kind.h) say of options, and the other words for some
- * (tools/enqueue/stages/other_words.h), in mdoc(7), where a line of it has a mark.
+ * the tables of commands (tools/commands/commands.h) and stages (workers/stages/stage_kind.h) say
+ * of options, and the other words for some (tools/enqueue/stages/other_words.h), in mdoc(7), where
+ * a line of it has a mark.
  *
  *   manual          nightshift.1, the whole
  *   manual COMMAND  nightshift-COMMAND.1: that command's section as a page */
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "tools/cli/param_option.h"
+#include "tools/commands/commands.h"
 #include "tools/enqueue/stages/other_words.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/transcribe/transcribe_params.h"
@@ -42,14 +44,46 @@ static void put_word(const char *s, size_t n, bool begins)
         printf("%s%c", s[i] == '-' && isdigit((unsigned char)s[i + 1]) ? "\\" : "", s[i]);
 }
 
-/* A line for each sentence, and for each option that it names. */
+/* The length of "`status --failures`," with what stands behind it; 0: no such thing begins here. */
+static size_t quoted(const char *s)
+{
+    const char *end = *s == '`' ? strchr(s + 1, '`') : NULL;
+
+    return end ? (size_t)(end - s) + strcspn(end, " ") : 0;
+}
+
+/* Words that stand for themselves, though some may be called as a macro is. */
+static void put_quoted(const char *s, size_t n, bool ended)
+{
+    size_t end = n;
+
+    while (s[end - 1] != '`')
+        end--;
+    fputs(".Ql", stdout);
+    for (size_t i = 1; i < end - 1; i++)
+        if (s[i - 1] == ' ' || i == 1)
+            printf(" \\&%c", s[i]);
+        else if (s[i] != ' ')
+            putchar(s[i]);
+    for (; end < n; end++)
+        printf(" %c", s[end]);
+    puts(ended && s[n - 1] == '`' ? " ." : "");
+}
+
+/* A line for each sentence, and for each option or command that it names. */
 static void put_text(const char *s)
 {
     bool begins = true;
 
     for (size_t n; *s != 0; s += n, s += strspn(s, " ")) {
-        const bool last = s[n = strcspn(s, " ")] == 0;
+        const bool last = s[n = quoted(s) ? quoted(s) : strcspn(s, " ")] == 0;
 
+        if (quoted(s)) {
+            printf("%s", begins ? "" : "\n");
+            put_quoted(s, n, last);
+            begins = true;
+            continue;
+        }
         if (n > 2 && strncmp(s, "--", 2) == 0) {
             printf("%s", begins ? "" : "\n");
             put_option(s + 2, n - 2, last);
@@ -135,6 +169,39 @@ static void put_stages(bool asked)
     }
 }
 
+static void put_command_option(const struct command_option *o)
+{
+    if (o->title)
+        printf(".El\n.Pp\n%s:\n.Bl -tag -width Ds\n", o->title);
+    fputs(".It", stdout);
+    if (o->letter)
+        printf(" Fl %c ,", o->letter);
+    printf(" Fl Fl %s", o->name);
+    if (o->value && o->value[0] == '[')
+        printf(" Ns Oo = Ns Ar %.*s Oc", (int)strcspn(o->value + 2, "]"), o->value + 2);
+    else if (o->value)
+        printf(" Ns = Ns Ar %s", o->value);
+    putchar('\n');
+    put_words(o->manual, o->help);
+}
+
+/* words: "erase@\n". false: there is no such command, or it has no table. */
+static bool put_command_options(const char *words)
+{
+    char name[40];
+    const struct commands_entry *c;
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(words, "@"), words);
+    c = commands_find(name);
+    if (!c || !c->command || !c->command->options)
+        return false;
+    puts(".Bl -tag -width Ds");
+    for (const struct command_option *o = c->command->options; o->name; o++)
+        put_command_option(o);
+    puts(".El");
+    return true;
+}
+
 static void put_transcription(void) { put_stages(false); }
 static void put_beside(void) { put_stages(true); }
 
@@ -218,6 +285,21 @@ static void put_usage(const char *words)
     }
 }
 
+/* The forms that the command's table has. false: it has no table. */
+static bool put_usages(const char *command)
+{
+    const struct commands_entry *c = commands_find(command);
+    char words[400];
+
+    if (!c || !c->command)
+        return false;
+    for (const char *s = c->command->usage; s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) {
+        snprintf(words, sizeof(words), "%s %.*s", command, (int)strcspn(s, "\n"), s);
+        put_usage(words);
+    }
+    return true;
+}
+
 /* NAME, and where SYNOPSIS begins. date: the line of the whole page; what: a line. */
 static void put_head(const char *date, const char *command, const char *words, const char *what)
 {
@@ -237,6 +319,8 @@ static const char foot[] = ".Sh SEE ALSO\n"
 
 /* ----------------------------------------------------------------------------------- page */
 
+#define OPTIONS "@options "
+
 static const struct mark {
     const char *line;
     void (*put)(void);
@@ -252,6 +336,9 @@ static bool put_line(const char *line)
             marks[i].put();
             return true;
         }
+    if (strncmp(line, OPTIONS, sizeof(OPTIONS) - 1) == 0 &&
+        put_command_options(line + sizeof(OPTIONS) - 1))
+        return true;
     if (line[0] != '@')
         fputs(line, stdout);
     else
@@ -260,9 +347,9 @@ static bool put_line(const char *line)
 }
 
 struct page {
-    const char *command;      /* NULL: the whole */
-    char date[80], what[200]; /* lines that came already */
-    enum { BEFORE, TITLES, TEXT, BEHIND } at;
+    const char *command;                            /* NULL: the whole */
+    char date[80], what[200];                       /* lines that came already */
+    enum { BEFORE, TITLES, DONE, TEXT, BEHIND } at; /* DONE: the synopsis is whole */
 };
 
 /* A line of a command's page, or of another one's. */
@@ -279,9 +366,11 @@ static bool put_line_of(struct page *p, const char *line)
         put_head(p->date, p->command, words, p->what);
         p->at = TITLES;
     }
-    if (p->at == TITLES && title)
+    if (p->at == TITLES && title && !put_usages(p->command))
         put_usage(words);
-    else if (p->at == TITLES) {
+    else if (p->at == TITLES && title)
+        p->at = DONE;
+    else if ((p->at == TITLES || p->at == DONE) && !title) {
         puts(".Sh DESCRIPTION");
         p->at = TEXT;
     }

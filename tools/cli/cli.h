@@ -115,45 +115,4 @@ int cli_place(const char *path, char **ret, struct err *err);
 /* mkdir -p, mode 0777 as the umask has it. */
 int cli_make_directories(const char *path, struct err *err);
 
-/* The subcommands. */
-int cmd_enqueue(struct cli *cli, int argc, char **argv);
-/* Hidden: `nightshift watched LINE MS WORD...`, the `enqueue WORD...` of a watch that something has
- * come to, as of that time; and `nightshift watcher LINE 0 WORD...`, the watch of a run that has
- * enqueued just now, with which it ends. LINE is the command that the user gave, which their jobs
- * show. */
-int cmd_watcher(struct cli *cli, int argc, char **argv);
-int cmd_watched(struct cli *cli, int argc, char **argv);
-int cmd_recipe(struct cli *cli, int argc, char **argv);
-int cmd_run(struct cli *cli, int argc, char **argv);
-int cmd_status(struct cli *cli, int argc, char **argv);
-int cmd_play(struct cli *cli, int argc, char **argv);
-int cmd_show(struct cli *cli, int argc, char **argv);
-int cmd_search(struct cli *cli, int argc, char **argv);
-int cmd_speakers(struct cli *cli, int argc, char **argv);
-int cmd_describe(struct cli *cli, int argc, char **argv);
-int cmd_correct(struct cli *cli, int argc, char **argv);
-int cmd_export(struct cli *cli, int argc, char **argv);
-int cmd_retry(struct cli *cli, int argc, char **argv);
-int cmd_cancel(struct cli *cli, int argc, char **argv);
-int cmd_pause(struct cli *cli, int argc, char **argv);
-int cmd_resume(struct cli *cli, int argc, char **argv);
-int cmd_priority(struct cli *cli, int argc, char **argv);
-int cmd_forget(struct cli *cli, int argc, char **argv);
-int cmd_erase(struct cli *cli, int argc, char **argv);
-int cmd_pin(struct cli *cli, int argc, char **argv);
-int cmd_doubts(struct cli *cli, int argc, char **argv);
-int cmd_doctor(struct cli *cli, int argc, char **argv);
-int cmd_model(struct cli *cli, int argc, char **argv);
-int cmd_verify(struct cli *cli, int argc, char **argv);
-int cmd_plan(struct cli *cli, int argc, char **argv);
-int cmd_report(struct cli *cli, int argc, char **argv);
-int cmd_score(struct cli *cli, int argc, char **argv);
-int cmd_split(struct cli *cli, int argc, char **argv);
-int cmd_merge(struct cli *cli, int argc, char **argv);
-int cmd_slurm(struct cli *cli, int argc, char **argv);
-int cmd_bench(struct cli *cli, int argc, char **argv);
-/* `nightshift probe [--thorough]`, hidden: started by whoever wants to know the GPUs. Sees its
- * arguments as they are; returns the exit status. */
-int probe_main(int argc, char **argv);
-
 #endif

@@ -10,6 +10,7 @@
 #include "tools/enqueue/stages/enqueue_stages.h"
 #include "tools/cli/param_option.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/stage_bench.h"
 

@@ -18,6 +18,7 @@
 #include "tools/recording.h"
 #include "tools/search/search_absence.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 
 #define NAME_MAX_BYTES 200 /* of who corrects */
 

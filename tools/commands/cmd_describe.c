@@ -12,6 +12,7 @@
 #include "tools/cli/cli.h"
 #include "tools/describe/describe.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/writer.h"
 
 #define TABLE_MAX ((size_t)256 << 20)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/cli/cli.h"
+#include "tools/commands/commands.h"
 #include "tools/doctor/doctor.h"
 
 #define LIMIT_MS 180000

@@ -14,6 +14,7 @@
 #include "tools/search/search_absence.h"
 #include "tools/cli/shell.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
 

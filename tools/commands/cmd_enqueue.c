@@ -13,6 +13,7 @@
 #include "base/spawn.h"
 #include "scheduler/control/control.h"
 #include "tools/cli/cli.h"
+#include "tools/commands/commands.h"
 #include "tools/enqueue/enqueue.h"
 #include "tools/enqueue/summary.h"
 #include "tools/enqueue/watching.h"

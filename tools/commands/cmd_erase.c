@@ -9,6 +9,7 @@
 #include "store/requests/erase.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/recording.h"
 #include "tools/writer.h"
 
@@ -315,69 +316,51 @@ static int take_marks(struct going *g, char **words, int n, struct err *err)
 
 /* ------------------------------------------------------------------------------------- command */
 
-static const struct option longs[] = {{"person", required_argument, NULL, 'p'},
-                                      {"by", required_argument, NULL, 'b'},
-                                      {"list", no_argument, NULL, 'l'},
-                                      {"allow", no_argument, NULL, 'a'},
-                                      {"dry-run", no_argument, NULL, 'n'},
-                                      {"yes", no_argument, NULL, 'y'},
-                                      {0}};
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_TEXT, "person", 'p', wanted, person, "NAME",
+                   "a person: the voices in the register, and the name of speakers in all "
+                   "recordings; what is said stays"),
+     .manual = "A person instead: the entry in the register with its voices, and in all "
+               "recordings the name and the voice print of the speakers that have the name. "
+               "They have their labels again. What is said, corrected or written in titles "
+               "and tags stays."},
+    {COMMAND_VALUE(COMMAND_TEXT, "by", 'b', wanted, by, "NAME", "who erases, for the mark")},
+    {COMMAND_SWITCH("list", 'l', wanted, list, "the marks: number, size, when, and by whom")},
+    {COMMAND_SWITCH("allow", 'a', wanted, allow,
+                    "take marks back: `enqueue` takes the recordings again"),
+     .manual = "Takes marks back, by their numbers: `enqueue` takes the recordings again."},
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only say what would be erased")},
+    {COMMAND_SWITCH("yes", 'y', wanted, yes,
+                    "do not ask; a RECORDING is then a whole path, or a number")},
+    {0},
+};
 
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    struct wanted *w = arg;
-
-    if ((option == 'p' || option == 'b') && !value[0])
-        return err_set(err, ERR_USAGE, "%s wants a name", option == 'p' ? "--person" : "--by");
-    if (option == 'p')
-        w->person = value;
-    else if (option == 'b')
-        w->by = value;
-    else
-        *(option == 'l'   ? &w->list
-          : option == 'a' ? &w->allow
-          : option == 'n' ? &w->dry_run
-                          : &w->yes) = true;
-    return 0;
-}
-
-static const char help[] =
-    "Usage: nightshift erase [OPTION]... RECORDING...\n"
-    "   or: nightshift erase [OPTION]... --person=NAME\n"
-    "   or: nightshift erase --list\n"
-    "   or: nightshift erase --allow MARK...\n"
-    "Remove a recording from the catalog for good: its transcripts, vectors, voices,\n"
-    "corrections, tags, title and paths. Only a mark stays, a hash of its bytes, by\n"
-    "which `enqueue` leaves it out wherever it lies. Files are not touched: neither\n"
-    "the recording's own nor what `export` wrote. A run may be on.\n"
-    "\n"
-    "  -p, --person=NAME    a person: the voices in the register, and the name of\n"
-    "                       speakers in all recordings; what is said stays\n"
-    "  -b, --by=NAME        who erases, for the mark\n"
-    "  -l, --list           the marks: number, size, when, and by whom\n"
-    "  -a, --allow          take marks back: `enqueue` takes the recordings again\n"
-    "  -n, --dry-run        only say what would be erased\n"
-    "  -y, --yes            do not ask; a RECORDING is then a whole path, or a number\n"
-    "      --json           what it is, as JSON\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -q, --quiet          say only what went wrong\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift erase --dry-run /archive/1990/interview.wav\n"
-    "  nightshift erase --yes --by 'Ana Ruiz' interview.wav\n"
-    "  nightshift erase --person 'Carmen Soto'\n"
-    "\n"
-    "Exit status: 0; 64 without --yes where nobody can be asked; 66 when there is no\n"
-    "such recording, person or mark; others as sysexits.h has them.\n";
+const struct command command_erase = {
+    .name = "erase",
+    .usage = "[OPTION]... RECORDING...\n"
+             "[OPTION]... --person=NAME\n"
+             "--list\n"
+             "--allow MARK...",
+    .about = "Remove a recording from the catalog for good: its transcripts, vectors, "
+             "voices, corrections, tags, title and paths. Only a mark stays, a hash of its "
+             "bytes, by which `enqueue` leaves it out wherever it lies. Files are not "
+             "touched: neither the recording's own nor what `export` wrote. A run may be on.",
+    .options = options,
+    .json = "what it is, as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "erase --dry-run /archive/1990/interview.wav\n"
+                "erase --yes --by 'Ana Ruiz' interview.wav\n"
+                "erase --person 'Carmen Soto'",
+    .statuses = "0; 64 without --yes where nobody can be asked; 66 when there is no such "
+                "recording, person or mark; others as sysexits.h has them.",
+};
 
 int cmd_erase(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "p:b:lany", longs, take, true, NULL};
     struct wanted w = {0};
     struct going g = {.cli = cli};
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv), n = argc - optind;
+    int status = command_parse(cli, &command_erase, &w, argc, argv), n = argc - optind;
 
     if (status >= 0)
         return status;

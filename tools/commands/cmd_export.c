@@ -18,6 +18,7 @@
 #include "tools/export/outdir.h"
 #include "tools/export/read_document.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 
 #define TRANSCRIPT_MAX (1u << 30) /* bytes of one file; a year of talking has less */
 

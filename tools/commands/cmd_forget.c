@@ -10,17 +10,13 @@
 #include "tools/cli/cli.h"
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/writer.h"
 
 struct wanted {
     bool superseded, dry_run, yes, off;
     uint32_t stage;
 };
-
-static int take_stage(const char *what, const char *value, struct wanted *w, struct err *err)
-{
-    return cli_u32(what, value, 1, INT32_MAX, &w->stage, err);
-}
 
 /* ------------------------------------------------------------------------------------ operands */
 
@@ -219,53 +215,44 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
     return status;
 }
 
-static const struct option forget_longs[] = {{"superseded", no_argument, NULL, 's'},
-                                             {"stage", required_argument, NULL, 'S'},
-                                             {"dry-run", no_argument, NULL, 'n'},
-                                             {"yes", no_argument, NULL, 'y'},
-                                             {0}};
+static const struct command_option forget_options[] = {
+    {COMMAND_SWITCH("superseded", 's', wanted, superseded,
+                    "those that are not current, because the recording was asked for in another "
+                    "way since")},
+    {COMMAND_VALUE(COMMAND_NUMBER, "stage", 'S', wanted, stage, "N",
+                   "those of stage N (`nightshift status`), and what was made of them; nothing of "
+                   "these may still be to be done"),
+     .manual = "Those of this stage, and what was made of them, such as the vectors of a "
+               "transcription. Refused while something of it is still to be done there.",
+     .low = 1, .high = INT32_MAX},
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only say what would be removed")},
+    {COMMAND_SWITCH("yes", 'y', wanted, yes, "do not ask"),
+     .manual = "Does not ask; where nobody can be asked it removes nothing without it."},
+    {0},
+};
 
-static int forget_take(void *arg, int option, const char *value, struct err *err)
-{
-    struct wanted *w = arg;
-
-    if (option == 'S')
-        return take_stage("--stage", value, w, err);
-    *(option == 's' ? &w->superseded : option == 'n' ? &w->dry_run : &w->yes) = true;
-    return 0;
-}
+const struct command command_forget = {
+    .name = "forget",
+    .usage = "--superseded|--stage=N [OPTION]... [PATH]...",
+    .about = "Remove results, of all recordings or of those at or below PATH, after a look "
+             "at what that is. What is left of a recording's results of one kind is current "
+             "then. The recordings stay, and so does what is still to be done.",
+    .options = forget_options,
+    .json = "what it is, as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "forget --superseded --dry-run\n"
+                "forget --stage 3 --yes /archive/1990",
+    .statuses = "0; 64 without --yes where nobody can be asked; 65 when something of the stage "
+                "is still to be done; 66 when there is no such stage, or the catalog has "
+                "nothing at PATH; others as sysexits.h has them.",
+};
 
 int cmd_forget(struct cli *cli, int argc, char **argv)
 {
-    static const char help[] =
-        "Usage: nightshift forget --superseded|--stage=N [OPTION]... [PATH]...\n"
-        "Remove results, of all recordings or of those at or below PATH, after a look at\n"
-        "what that is. What is left of a recording's results of one kind is current then.\n"
-        "The recordings stay, and so does what is still to be done.\n"
-        "\n"
-        "  -s, --superseded     those that are not current, because the recording was\n"
-        "                       asked for in another way since\n"
-        "  -S, --stage=N        those of stage N (`nightshift status`), and what was made\n"
-        "                       of them; nothing of these may still be to be done\n"
-        "  -n, --dry-run        only say what would be removed\n"
-        "  -y, --yes            do not ask\n"
-        "      --json           what it is, as JSON\n"
-        "  -c, --catalog=FILE   the catalog\n"
-        "  -q, --quiet          say only what went wrong\n"
-        "  -h, --help           this text\n"
-        "\n"
-        "Examples:\n"
-        "  nightshift forget --superseded --dry-run\n"
-        "  nightshift forget --stage 3 --yes /archive/1990\n"
-        "\n"
-        "Exit status: 0; 64 without --yes where nobody can be asked; 65 when something of\n"
-        "the stage is still to be done; 66 when there is no such stage, or the catalog\n"
-        "has nothing at PATH; others as sysexits.h has them.\n";
-    const struct cli_spec spec = {help, "sS:ny", forget_longs, forget_take, true, NULL};
     struct wanted w = {0};
     struct paths paths;
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_forget, &w, argc, argv);
 
     if (status >= 0)
         return status;
@@ -281,17 +268,6 @@ int cmd_forget(struct cli *cli, int argc, char **argv)
 }
 
 /* ----------------------------------------------------------------------------------------- pin */
-
-static const struct option pin_longs[] = {{"off", no_argument, NULL, 'o'}, {0}};
-
-static int pin_take(void *arg, int option, const char *value, struct err *err)
-{
-    (void)option;
-    (void)value;
-    (void)err;
-    ((struct wanted *)arg)->off = true;
-    return 0;
-}
 
 struct pending {
     int64_t stage_id;
@@ -349,40 +325,41 @@ static int pin(struct cli *cli, const struct wanted *w, const struct paths *path
     return cli_flush(status);
 }
 
+static const struct command_option pin_options[] = {
+    {COMMAND_SWITCH("off", 'o', wanted, off,
+                    "no results there are pinned: those asked for last are current again")},
+    {0},
+};
+
+const struct command command_pin = {
+    .name = "pin",
+    .usage = "[OPTION]... STAGE [PATH]...\n"
+             "--off [PATH]...",
+    .about = "Results of the stage with this number (`nightshift status`, `nightshift "
+             "show`) are the current ones of the recordings that have them, all or those at "
+             "or below PATH, whatever is enqueued later.",
+    .options = pin_options,
+    .json = "how many, as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "pin 2 /archive/1990\n"
+                "pin 2 /archive/box-7.zip//tapes/3.wav\n"
+                "pin --off",
+    .statuses = "0; 66 when there is no such stage, or the catalog has nothing at PATH; others "
+                "as sysexits.h has them.",
+};
+
 int cmd_pin(struct cli *cli, int argc, char **argv)
 {
-    static const char help[] =
-        "Usage: nightshift pin [OPTION]... STAGE [PATH]...\n"
-        "   or: nightshift pin --off [PATH]...\n"
-        "Results of the stage with this number (`nightshift status`, `nightshift show`)\n"
-        "are the current ones of the recordings that have them, all or those at or below\n"
-        "PATH, whatever is enqueued later.\n"
-        "\n"
-        "  -o, --off            no results there are pinned: those asked for last are\n"
-        "                       current again\n"
-        "      --json           how many, as JSON\n"
-        "  -c, --catalog=FILE   the catalog\n"
-        "  -q, --quiet          say only what went wrong\n"
-        "  -h, --help           this text\n"
-        "\n"
-        "Examples:\n"
-        "  nightshift pin 2 /archive/1990\n"
-        "  nightshift pin 2 /archive/box-7.zip//tapes/3.wav\n"
-        "  nightshift pin --off\n"
-        "\n"
-        "Exit status: 0; 66 when there is no such stage, or the catalog has nothing at\n"
-        "PATH; others as sysexits.h has them.\n";
-    const struct cli_spec spec = {help, "o", pin_longs, pin_take, true, NULL};
     struct wanted w = {0};
     struct paths paths;
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_pin, &w, argc, argv);
 
     if (status >= 0)
         return status;
     if (!w.off && optind == argc)
         return cli_usage(cli, "which stage? `nightshift status` has their numbers");
-    if (!w.off && take_stage("STAGE", argv[optind++], &w, &err) != 0)
+    if (!w.off && cli_u32("STAGE", argv[optind++], 1, INT32_MAX, &w.stage, &err) != 0)
         return cli_usage(cli, "%s", err.msg);
     if (paths_make(argv + optind, argc - optind, &paths, &err) != 0)
         return cli_fail("pin", &err, NULL);

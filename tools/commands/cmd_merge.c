@@ -10,6 +10,7 @@
 #include "tools/cli/cli.h"
 #include "tools/parts/part_file.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 
 static const char help[] =
     "Usage: nightshift merge [OPTION]... CATALOG PART...\n"

@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "tools/cli/cli.h"
+#include "tools/commands/commands.h"
 #include "tools/enqueue/stages/enqueue_model.h"
 #include "tools/model_check.h"
 #include "tools/hub/model_pull.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tools/cli/cli.h"
+#include "tools/commands/commands.h"
 #include "tools/plan/plan.h"
 
 static const char help[] =

@@ -13,41 +13,19 @@
 #include "tools/recording.h"
 #include "tools/search/search_last.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/export/cues.h"
 
 #define AT_MAX_MS ((int64_t)100000 * 3600000)
-
-static const char help[] =
-    "Usage: nightshift play [OPTION]... HIT|RECORDING\n"
-    "Play a hit of your last search, by its number, from a second before it; or a\n"
-    "recording, by its path or any part of that which no other has. That is done by\n"
-    "mpv, or else by ffplay (of FFmpeg), which takes over. Of a recording in an\n"
-    "archive the command is said that plays it: no player looks into archives.\n"
-    "\n"
-    "  -a, --at=TIME        begin there: 90, 12:30, 1:02:03 or 1h2m3s\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift search harbour\n"
-    "  nightshift play 3\n"
-    "  nightshift play tape-3.wav --at 12:30\n"
-    "\n"
-    "Exit status: the player's; 66 when there is no such hit or recording, or its\n"
-    "file is not there; 69 when there is no player, or it lies in an archive; others\n"
-    "as sysexits.h has them.\n";
-
-static const struct option longs[] = {{"at", required_argument, NULL, 'a'}, {0}};
 
 struct wanted {
     int64_t at_ms; /* -1: not said */
 };
 
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_time(void *wanted, const char *value, struct err *err)
 {
-    struct wanted *w = arg;
+    struct wanted *w = wanted;
 
-    (void)option;
     w->at_ms = strchr(value, ':') ? cues_time_whole(value) : text_parse_length(value, AT_MAX_MS);
     if (w->at_ms < 0 || w->at_ms > AT_MAX_MS)
         return err_set(err, ERR_USAGE, "--at wants a time such as 90, 12:30 or 1h2m, not '%s'",
@@ -193,14 +171,34 @@ static int find(struct store *st, const struct cli *cli, const char *what, const
     return rc > 0 ? 0 : rc;
 }
 
+static const struct command_option options[] = {
+    {COMMAND_READ("at", 'a', take_time, "TIME", "begin there: 90, 12:30, 1:02:03 or 1h2m3s")},
+    {0},
+};
+
+const struct command command_play = {
+    .name = "play",
+    .usage = "[OPTION]... HIT|RECORDING",
+    .about = "Play a hit of your last search, by its number, from a second before it; or a "
+             "recording, by its path or any part of that which no other has. That is done "
+             "by mpv, or else by ffplay (of FFmpeg), which takes over. Of a recording in an "
+             "archive the command is said that plays it: no player looks into archives.",
+    .options = options,
+    .examples = "search harbour\n"
+                "play 3\n"
+                "play tape-3.wav --at 12:30",
+    .statuses = "the player's; 66 when there is no such hit or recording, or its file is not "
+                "there; 69 when there is no player, or it lies in an archive; others as "
+                "sysexits.h has them.",
+};
+
 int cmd_play(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "a:", longs, take, false, NULL};
     struct wanted w = {.at_ms = -1};
     struct playing p = {0};
     struct store *st = NULL;
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_play, &w, argc, argv);
 
     if (status >= 0)
         return status;

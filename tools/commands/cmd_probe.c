@@ -13,6 +13,7 @@
 #include "gpu/devices/probe.h"
 #include "gpu/sight/sight.h"
 #include "tools/cli/cli.h"
+#include "tools/commands/commands.h"
 
 /* The answer goes where standard output went, and what libraries print to standard error. */
 static FILE *take_output(void)

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/shell.h"
+#include "tools/commands/commands.h"
 #include "tools/enqueue/groups.h"
 #include "tools/enqueue/option_words.h"
 #include "tools/enqueue/recipes.h"

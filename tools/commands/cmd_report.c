@@ -6,6 +6,7 @@
 
 #include "base/replace.h"
 #include "tools/cli/cli.h"
+#include "tools/commands/commands.h"
 #include "tools/report/report.h"
 
 static const char help[] =

@@ -6,6 +6,7 @@
 
 #include "tools/cli/cli.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/writer.h"
 
 struct kind {

@@ -17,6 +17,7 @@
 #include "tools/on_finish.h"
 #include "tools/parts/part_run.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "workers/media/sandbox.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_kind.h"

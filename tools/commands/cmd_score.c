@@ -14,6 +14,7 @@
 #include "tools/score/pairs.h"
 #include "tools/score/score_der.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/export/transcript.h"
 #include "workers/models/files/model_dir.h"
 #include "tools/score/normalize.h"

@@ -17,6 +17,7 @@
 #include "tools/search/search_print.h"
 #include "tools/search/search_typed.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "workers/stages/stage_kind.h"
 
 static const char help[] =

@@ -21,6 +21,7 @@
 #include "tools/export/read_document.h"
 #include "tools/recording.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 
 /* Marks of confidence: average log probability of a segment's tokens. */
 #define UNSURE -0.7

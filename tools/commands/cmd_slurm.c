@@ -14,6 +14,7 @@
 #include "tools/parts/slurm_call.h"
 #include "tools/parts/split.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 
 #define AGAIN ".again" /* the folder of the pieces of a part that was handed out again */
 #define JOBS "slurm.json"

@@ -15,6 +15,7 @@
 #include "tools/recording.h"
 #include "tools/search/search_absence.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/writer.h"
 #include "workers/stages/stage_kind.h"
 

@@ -4,6 +4,7 @@
 #include "tools/cli/cli.h"
 #include "tools/parts/split.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 
 static const char help[] =
     "Usage: nightshift split (--into=N | --hours-per-part=H) --output=DIR [OPTION]...\n"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tools/cli/cli.h"
+#include "tools/commands/commands.h"
 #include "tools/status/status.h"
 
 #define WATCH_US 2000000

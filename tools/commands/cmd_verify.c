@@ -17,6 +17,7 @@
 #include "store/read/read.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/writer.h"
 
 /* What is committed together, so that little is read again after an interruption. */
@@ -24,46 +25,6 @@
 #define PATIENCE_MS 60000 /* with another command that has the catalog */
 #define BATCH_BYTES ((uint64_t)4 << 30)
 #define NAMED 20 /* of a kind; of a disk that is not mounted every file is missing */
-
-static const char help[] =
-    "Usage: nightshift verify [OPTION]... [PATH]...\n"
-    "Reads all bytes of the files that the catalog knows (at or below PATH), and\n"
-    "compares their hash with the one of before: that of the decoding, or that of the\n"
-    "first verify. A file with other bytes, though its size and time are the same, is\n"
-    "in the catalog's view `failures` as changed. Those that were never verified come\n"
-    "first, then whichever was so longest ago; an interrupted verify goes on there.\n"
-    "Each that changed is named; of those that are missing, unreadable or replaced,\n"
-    "the first 20. Also while a run is on.\n"
-    "A file that was written and enqueued since it was heard, and has other bytes, is\n"
-    "said once: an earlier Nightshift took such a file for the recording that it was.\n"
-    "`nightshift forget --stage N PATH` and `enqueue` have it heard anew.\n"
-    "\n"
-    "      --reading        check the catalog instead of the files: make what people\n"
-    "                       read (segments, words, corrections) anew from results,\n"
-    "                       and repair what differs; not while a run is on\n"
-    "      --json           the outcome as JSON\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -q, --quiet          say only what went wrong\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift verify\n"
-    "  nightshift verify /archive/1990\n"
-    "\n"
-    "Exit status: 0; 65 when a file has other bytes, or a recording read otherwise\n"
-    "than its results say; 66 when a file is not there, cannot be read or was\n"
-    "changed, or the catalog has nothing at PATH; others as sysexits.h has them.\n";
-
-static const struct option longs[] = {{"reading", no_argument, NULL, 1}, {0}};
-
-static int take_option(void *arg, int option, const char *value, struct err *err)
-{
-    (void)option;
-    (void)value;
-    (void)err;
-    *(bool *)arg = true;
-    return 0;
-}
 
 enum outcome { SAME, FIRST, REWRITTEN, CHANGED, STALE, MISSING, UNREADABLE, OUTCOMES };
 
@@ -466,16 +427,54 @@ static int verify_reading(struct cli *cli, bool operands)
     return r.repaired + r.damaged > 0 ? EX_DATAERR : EX_OK;
 }
 
+struct wanted {
+    bool reading;
+};
+
+static const struct command_option options[] = {
+    {COMMAND_SWITCH("reading", 0, wanted, reading,
+                    "check the catalog instead of the files: make what people read (segments, "
+                    "words, corrections) anew from results, and repair what differs; not while a "
+                    "run is on"),
+     .manual =
+         "Checks the catalog instead of the files: makes what people read (segments, words and "
+         "corrections) anew from the results, names the recordings that read otherwise, and "
+         "repairs them. The exit status is 65 then. This cannot be done while a run is on."},
+    {0},
+};
+
+const struct command command_verify = {
+    .name = "verify",
+    .usage = "[OPTION]... [PATH]...",
+    .about = "Reads all bytes of the files that the catalog knows (at or below PATH), and "
+             "compares their hash with the one of before: that of the decoding, or that of "
+             "the first verify. A file with other bytes, though its size and time are the "
+             "same, is in the catalog's view `failures` as changed. Those that were never "
+             "verified come first, then whichever was so longest ago; an interrupted verify "
+             "goes on there. Each that changed is named; of those that are missing, "
+             "unreadable or replaced, the first 20. Also while a run is on.\nA file that "
+             "was written and enqueued since it was heard, and has other bytes, is said "
+             "once: an earlier Nightshift took such a file for the recording that it was. "
+             "`nightshift forget --stage N PATH` and `enqueue` have it heard anew.",
+    .options = options,
+    .json = "the outcome as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "verify\n"
+                "verify /archive/1990",
+    .statuses = "0; 65 when a file has other bytes, or a recording read otherwise than its "
+                "results say; 66 when a file is not there, cannot be read or was changed, or "
+                "the catalog has nothing at PATH; others as sysexits.h has them.",
+};
+
 int cmd_verify(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "", longs, take_option, true, NULL};
-    bool reading = false;
+    struct wanted w = {0};
     struct verify *v;
-    int status = cli_parse(cli, &spec, &reading, argc, argv);
+    int status = command_parse(cli, &command_verify, &w, argc, argv);
 
     if (status >= 0)
         return status;
-    if (reading)
+    if (w.reading)
         return cli_flush(verify_reading(cli, optind < argc));
     v = calloc(1, sizeof(*v));
     if (!v) {

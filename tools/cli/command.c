@@ -1,0 +1,277 @@
+#include "tools/cli/command.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "tools/cli/text.h"
+
+#define COLUMNS 80
+#define TEXT_COLUMN_MOST 25 /* where what is said of an option begins */
+#define FIRST_LONG 256      /* getopt's value of the first option that has no letter */
+
+static const struct command_option none = {0};
+
+static const struct command_option *options_of(const struct command *c)
+{
+    return c->options ? c->options : &none;
+}
+
+/* -------------------------------------------------------------------------------------- --help */
+
+static const struct command_option help_option = {
+    .name = "help", .letter = 'h', .help = "this text"};
+
+/* What every command may have, behind its own options. n: of at most 5. */
+static size_t common_options(const struct command *c, struct command_option ret[5])
+{
+    size_t n = 0;
+
+    if (c->json)
+        ret[n++] = (struct command_option){.name = "json", .help = c->json};
+    if (!c->catalog || c->catalog[0])
+        ret[n++] = (struct command_option){.name = "catalog",
+                                           .letter = 'c',
+                                           .value = "FILE",
+                                           .help = c->catalog ? c->catalog : "the catalog"};
+    if (c->quiet)
+        ret[n++] = (struct command_option){.name = "quiet", .letter = 'q', .help = c->quiet};
+    if (c->verbose)
+        ret[n++] = (struct command_option){.name = "verbose", .letter = 'v', .help = c->verbose};
+    ret[n++] = help_option;
+    return n;
+}
+
+/* "  -a, --at=TIME": its columns. */
+#define SPELLED_LEN 120
+static size_t spell(const struct command_option *o, char ret[SPELLED_LEN])
+{
+    const char letter[] = {'-', o->letter, ',', 0};
+    int n = snprintf(ret, SPELLED_LEN, "  %-3s --%s%s%s", o->letter ? letter : "", o->name,
+                     o->value && o->value[0] != '[' ? "=" : "", o->value ? o->value : "");
+
+    return n < SPELLED_LEN ? (size_t)n : SPELLED_LEN - 1;
+}
+
+static void put_text(struct buf *out, const char *s, size_t column, size_t indent)
+{
+    text_wrap(text_to_buf, out, s, column, indent, COLUMNS);
+    buf_printf(out, "\n");
+}
+
+static void put_option(const struct command_option *o, size_t at, struct buf *out)
+{
+    char spelled[SPELLED_LEN];
+    const size_t columns = spell(o, spelled);
+
+    if (o->title)
+        buf_printf(out, "%s:\n", o->title);
+    if (columns + 2 > at)
+        buf_printf(out, "%s\n%*s", spelled, (int)at, "");
+    else
+        buf_printf(out, "%-*s", (int)at, spelled);
+    put_text(out, o->help, at, at);
+}
+
+/* Where the texts of all options begin: behind the longest of those that are not too long. */
+static size_t text_column(const struct command_option *own, const struct command_option *common,
+                          size_t n)
+{
+    char spelled[SPELLED_LEN];
+    size_t at = 0;
+
+    for (; own->name; own++) {
+        const size_t columns = spell(own, spelled) + 2;
+
+        at = columns > at && columns <= TEXT_COLUMN_MOST ? columns : at;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t columns = spell(&common[i], spelled) + 2;
+
+        at = columns > at ? columns : at;
+    }
+    return at;
+}
+
+/* Each line of s, broken to fit. */
+static void put_paragraphs(struct buf *out, const char *s)
+{
+    for (size_t n; *s; s += n + (s[n] == '\n')) {
+        struct buf line = BUF_INIT;
+
+        n = strcspn(s, "\n");
+        buf_put(&line, s, n);
+        put_text(out, buf_cstr(&line) ? buf_cstr(&line) : "", 0, 0);
+        out->failed |= line.failed;
+        buf_free(&line);
+    }
+}
+
+static void put_lines(struct buf *out, const char *before, const char *s, const char *name)
+{
+    for (size_t n; *s; s += n + (s[n] == '\n')) {
+        n = strcspn(s, "\n");
+        buf_printf(out, "%snightshift %s%s%.*s\n", before, name, name[0] && n > 0 ? " " : "",
+                   (int)n, s);
+        before = before[0] == 'U' ? "   or: " : before;
+    }
+}
+
+void command_help(const struct command *c, struct buf *out)
+{
+    struct command_option common[5];
+    const size_t n = common_options(c, common);
+    const size_t at = text_column(options_of(c), common, n);
+
+    put_lines(out, "Usage: ", c->usage, c->name);
+    put_paragraphs(out, c->about);
+    buf_printf(out, "\n");
+    for (const struct command_option *o = options_of(c); o->name; o++)
+        put_option(o, at, out);
+    for (size_t i = 0; i < n; i++)
+        put_option(&common[i], at, out);
+    buf_printf(out, "\nExamples:\n");
+    put_lines(out, "  ", c->examples, "");
+    if (c->statuses) {
+        struct buf s = BUF_INIT;
+
+        buf_printf(&s, "Exit status: %s", c->statuses);
+        buf_printf(out, "\n");
+        put_paragraphs(out, buf_cstr(&s) ? buf_cstr(&s) : "");
+        out->failed |= s.failed;
+        buf_free(&s);
+    }
+}
+
+/* ------------------------------------------------------------------------------------- parsing */
+
+struct parsing {
+    const struct command *command;
+    void *wanted;
+};
+
+static int value_of(const struct command_option *o, size_t i)
+{
+    return o->letter ? o->letter : FIRST_LONG + (int)i;
+}
+
+static const struct command_option *find(const struct command *c, int value)
+{
+    const struct command_option *o = options_of(c);
+
+    for (size_t i = 0; o[i].name; i++)
+        if (value_of(&o[i], i) == value)
+            return &o[i];
+    return NULL;
+}
+
+static int take_choice(const struct command_option *o, const char *value, int *ret, struct err *err)
+{
+    struct buf choices = BUF_INIT;
+    int rc;
+
+    for (int i = 0; o->choices[i]; i++) {
+        if (strcmp(o->choices[i], value) == 0) {
+            *ret = i;
+            buf_free(&choices);
+            return 0;
+        }
+        buf_printf(&choices, "%s%s", i > 0 ? o->choices[i + 1] ? ", " : " or " : "", o->choices[i]);
+    }
+    rc = choices.failed ? err_set(err, ERR_NOMEM, "out of memory")
+                        : err_set(err, ERR_USAGE, "--%s is %s, not '%.80s'", o->name,
+                                  buf_cstr(&choices), value);
+    buf_free(&choices);
+    return rc;
+}
+
+static int take_value(const struct command_option *o, const char *value, void *at, struct err *err)
+{
+    char name[80];
+
+    snprintf(name, sizeof(name), "--%s", o->name);
+    switch (o->kind) {
+    case COMMAND_FLAG:
+        *(bool *)at = true;
+        return 0;
+    case COMMAND_TEXT:
+        *(const char **)at = value;
+        return value[0] ? 0 : err_set(err, ERR_USAGE, "%s wants a value", name);
+    case COMMAND_NUMBER:
+        return cli_u32(name, value, (uint32_t)o->low, (uint32_t)o->high, at, err);
+    case COMMAND_LENGTH:
+        return cli_length(name, value, o->low, o->high, at, err);
+    case COMMAND_CHOICE:
+        return take_choice(o, value, at, err);
+    case COMMAND_OWN:
+        break;
+    }
+    return err_set(err, ERR_USAGE, "%s sets nothing", name);
+}
+
+static int take(void *arg, int value, const char *text, struct err *err)
+{
+    const struct parsing *p = arg;
+    const struct command_option *o = find(p->command, value);
+
+    if (!o)
+        return err_set(err, ERR_USAGE, "an option that does not exist");
+    if (o->take)
+        return o->take(p->wanted, text, err);
+    return take_value(o, text, (char *)p->wanted + o->offset, err);
+}
+
+static void complete(const struct complete *c, int value, void *arg)
+{
+    const struct parsing *p = arg;
+    const struct command_option *o = find(p->command, value);
+
+    if (o && o->complete)
+        o->complete(c, p->wanted);
+    for (const char *const *s = o && !o->complete ? o->choices : NULL; s && *s; s++)
+        complete_put(c, *s);
+}
+
+/* "--diarize[=MODEL]" may go without its value. */
+static int argument_of(const struct command_option *o)
+{
+    return !o->value ? no_argument : o->value[0] == '[' ? optional_argument : required_argument;
+}
+
+static void list_options(const struct command *c, struct option *longs, char *shorts)
+{
+    const struct command_option *o = options_of(c);
+    size_t i;
+
+    for (i = 0; o[i].name; i++) {
+        assert(i + 1 < CLI_OPTIONS_MAX);
+        longs[i] = (struct option){o[i].name, argument_of(&o[i]), NULL, value_of(&o[i], i)};
+        if (o[i].letter) {
+            *shorts++ = o[i].letter;
+            for (int k = 0; k < argument_of(&o[i]); k++) /* "a:", and "a::" where it may go */
+                *shorts++ = ':';
+        }
+    }
+    *shorts = 0;
+    longs[i] = (struct option){0};
+}
+
+int command_parse(struct cli *cli, const struct command *c, void *wanted, int argc, char **argv)
+{
+    struct option longs[CLI_OPTIONS_MAX];
+    char shorts[3 * CLI_OPTIONS_MAX];
+    struct parsing p = {c, wanted};
+    struct buf help = BUF_INIT;
+    struct cli_spec spec = {.shorts = shorts,
+                            .longs = longs,
+                            .take = take,
+                            .json = c->json != NULL,
+                            .values = complete};
+    int status;
+
+    list_options(c, longs, shorts);
+    command_help(c, &help);
+    spec.help = buf_cstr(&help);
+    status = spec.help ? cli_parse(cli, &spec, &p, argc, argv) : cli_no_memory("begin");
+    buf_free(&help);
+    return status;
+}

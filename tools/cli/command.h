@@ -1,0 +1,69 @@
+/* tools/cli/command.h - a command declared once: how its options are read, --help, completion and
+ * the manual page are made of one table.
+ *
+ * A command's file has one struct command, whose options are fields of a struct of its own. Texts
+ * are one line, broken where they are printed; '\n' ends a paragraph. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_CLI_COMMAND_H
+#define NIGHTSHIFT_TOOLS_CLI_COMMAND_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "tools/cli/cli.h"
+
+enum command_kind {
+    COMMAND_FLAG,   /* bool: true */
+    COMMAND_TEXT,   /* const char *, borrowed from argv; not empty */
+    COMMAND_NUMBER, /* uint32_t from low to high */
+    COMMAND_LENGTH, /* int64_t, milliseconds from low to high, as cli_length reads them */
+    COMMAND_CHOICE, /* int: the number of one of the choices */
+    COMMAND_OWN,    /* `take` reads it */
+};
+
+struct command_option {
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
+    enum command_kind kind;
+    size_t offset;              /* in the command's struct; not of COMMAND_OWN */
+    int64_t low, high;          /* of COMMAND_NUMBER and COMMAND_LENGTH */
+    const char *const *choices; /* of COMMAND_CHOICE, and what completion offers; NULL-terminated */
+    const char *value;          /* as --help calls it: "FILE"; NULL: the option takes none */
+    const char *title;          /* of the group of options that begins here; NULL: the same group */
+    const char *help;
+    const char *manual; /* sentences of the manual page; NULL: help as a sentence */
+    /* 0, or ERR_USAGE with a sentence. wanted: the command's struct; value NULL: it takes none. */
+    int (*take)(void *wanted, const char *value, struct err *err);
+    void (*complete)(const struct complete *c, void *wanted); /* puts values; NULL: `choices` */
+};
+
+/* A row of a field: an option without a value, and one with a value that is called `called`; what
+ * else it needs stands behind it. letter 0: none. */
+#define COMMAND_SWITCH(spelled, short_one, type, field, text)       \
+    .name = (spelled), .letter = (short_one), .kind = COMMAND_FLAG, \
+    .offset = offsetof(struct type, field), .help = (text)
+#define COMMAND_VALUE(kind_of, spelled, short_one, type, field, called, text) \
+    .name = (spelled), .letter = (short_one), .kind = (kind_of),              \
+    .offset = offsetof(struct type, field), .value = (called), .help = (text)
+/* One that `reads` reads. */
+#define COMMAND_READ(spelled, short_one, reads, called, text)                       \
+    .name = (spelled), .letter = (short_one), .kind = COMMAND_OWN, .take = (reads), \
+    .value = (called), .help = (text)
+
+struct command {
+    const char *name;
+    const char *usage; /* behind "nightshift NAME ", a line for each form */
+    const char *about;
+    const struct command_option *options; /* ends with one that has no name; NULL: none */
+    /* What --help says of the common options; NULL: the command has none of the name. */
+    const char *json, *quiet, *verbose;
+    const char *catalog;  /* NULL: "the catalog"; "": there is none */
+    const char *examples; /* a line each, without "nightshift " */
+    const char *statuses; /* behind "Exit status: "; NULL: nothing is said of them */
+};
+
+/* As cli_parse, into `wanted`, the command's struct with its defaults. */
+int command_parse(struct cli *cli, const struct command *c, void *wanted, int argc, char **argv);
+/* Appends what --help prints. out->failed: out of memory. */
+void command_help(const struct command *c, struct buf *out);
+
+#endif
