@@ -169,20 +169,26 @@ static void put_stages(bool asked)
     }
 }
 
-static void put_command_option(const struct command_option *o)
+/* As put_item. */
+static const char *put_command_option(const struct command_option *o, const char *before)
 {
     if (o->title)
         printf(".El\n.Pp\n%s:\n.Bl -tag -width Ds\n", o->title);
-    fputs(".It", stdout);
+    fputs(before, stdout);
     if (o->letter)
         printf(" Fl %c ,", o->letter);
+    if (o->also)
+        printf(" Fl Fl %s ,", o->also);
     printf(" Fl Fl %s", o->name);
     if (o->value && o->value[0] == '[')
         printf(" Ns Oo = Ns Ar %.*s Oc", (int)strcspn(o->value + 2, "]"), o->value + 2);
     else if (o->value)
         printf(" Ns = Ns Ar %s", o->value);
+    if (o->help[0] == 0 && !o->manual)
+        return " ,";
     putchar('\n');
     put_words(o->manual, o->help);
+    return ".It";
 }
 
 /* words: "erase@\n". false: there is no such command, or it has no table. */
@@ -190,6 +196,7 @@ static bool put_command_options(const char *words)
 {
     char name[40];
     const struct commands_entry *c;
+    const char *before = ".It";
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(words, "@"), words);
     c = commands_find(name);
@@ -197,7 +204,7 @@ static bool put_command_options(const char *words)
         return false;
     puts(".Bl -tag -width Ds");
     for (const struct command_option *o = c->command->options; o->name; o++)
-        put_command_option(o);
+        before = put_command_option(o, before);
     puts(".El");
     return true;
 }

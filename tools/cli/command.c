@@ -3,10 +3,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tools/cli/text.h"
 
 #define COLUMNS 80
-#define TEXT_COLUMN_MOST 25 /* where what is said of an option begins */
+#define TEXT_COLUMN_MOST 26 /* where what is said of an option begins */
 #define FIRST_LONG 256      /* getopt's value of the first option that has no letter */
 
 static const struct command_option none = {0};
@@ -46,7 +47,8 @@ static size_t common_options(const struct command *c, struct command_option ret[
 static size_t spell(const struct command_option *o, char ret[SPELLED_LEN])
 {
     const char letter[] = {'-', o->letter, ',', 0};
-    int n = snprintf(ret, SPELLED_LEN, "  %-3s --%s%s%s", o->letter ? letter : "", o->name,
+    int n = snprintf(ret, SPELLED_LEN, "  %-3s %s%s%s--%s%s%s", o->letter ? letter : "",
+                     o->also ? "--" : "", o->also ? o->also : "", o->also ? ", " : "", o->name,
                      o->value && o->value[0] != '[' ? "=" : "", o->value ? o->value : "");
 
     return n < SPELLED_LEN ? (size_t)n : SPELLED_LEN - 1;
@@ -58,18 +60,37 @@ static void put_text(struct buf *out, const char *s, size_t column, size_t inden
     buf_printf(out, "\n");
 }
 
-static void put_option(const struct command_option *o, size_t at, struct buf *out)
+/* before: columns that options which it explains as well have taken of the line. */
+static size_t put_option(const struct command_option *o, size_t before, size_t at, struct buf *out)
 {
     char spelled[SPELLED_LEN];
-    const size_t columns = spell(o, spelled);
+    size_t columns = spell(o, spelled);
 
     if (o->title)
         buf_printf(out, "%s:\n", o->title);
+    if (before > 0) {
+        const char *name = spelled + strspn(spelled, " ");
+
+        if (before + 2 + strlen(name) > COLUMNS) {
+            buf_printf(out, ",\n      ");
+            before = 6;
+        } else {
+            buf_printf(out, ", ");
+            before += 2;
+        }
+        columns = before + strlen(name);
+        memmove(spelled, name, strlen(name) + 1);
+    }
+    if (!o->help[0]) {
+        buf_printf(out, "%s", spelled);
+        return columns;
+    }
     if (columns + 2 > at)
         buf_printf(out, "%s\n%*s", spelled, (int)at, "");
     else
         buf_printf(out, "%-*s", (int)at, spelled);
     put_text(out, o->help, at, at);
+    return 0;
 }
 
 /* Where the texts of all options begin: behind the longest of those that are not too long. */
@@ -121,14 +142,15 @@ void command_help(const struct command *c, struct buf *out)
     struct command_option common[5];
     const size_t n = common_options(c, common);
     const size_t at = text_column(options_of(c), common, n);
+    size_t before = 0;
 
     put_lines(out, "Usage: ", c->usage, c->name);
     put_paragraphs(out, c->about);
     buf_printf(out, "\n");
     for (const struct command_option *o = options_of(c); o->name; o++)
-        put_option(o, at, out);
+        before = put_option(o, before, at, out);
     for (size_t i = 0; i < n; i++)
-        put_option(&common[i], at, out);
+        put_option(&common[i], 0, at, out);
     buf_printf(out, "\nExamples:\n");
     put_lines(out, "  ", c->examples, "");
     if (c->statuses) {
@@ -195,13 +217,21 @@ static int take_value(const struct command_option *o, const char *value, void *a
         return 0;
     case COMMAND_TEXT:
         *(const char **)at = value;
-        return value[0] ? 0 : err_set(err, ERR_USAGE, "%s wants a value", name);
+        return value[0] ? 0 : err_set(err, ERR_USAGE, "%s wants a %s, not ''", name, o->value);
     case COMMAND_NUMBER:
         return cli_u32(name, value, (uint32_t)o->low, (uint32_t)o->high, at, err);
     case COMMAND_LENGTH:
         return cli_length(name, value, o->low, o->high, at, err);
     case COMMAND_CHOICE:
         return take_choice(o, value, at, err);
+    case COMMAND_SET:
+        *(int *)at = (int)o->low;
+        return 0;
+    case COMMAND_LANGUAGE:
+        *(const char **)at = cli_language(value);
+        return value[0] && utf8_valid(value, strlen(value))
+                   ? 0
+                   : err_set(err, ERR_USAGE, "%s wants a name or code such as Spanish or es", name);
     case COMMAND_OWN:
         break;
     }
@@ -240,11 +270,13 @@ static int argument_of(const struct command_option *o)
 static void list_options(const struct command *c, struct option *longs, char *shorts)
 {
     const struct command_option *o = options_of(c);
-    size_t i;
+    size_t n = 0;
 
-    for (i = 0; o[i].name; i++) {
-        assert(i + 1 < CLI_OPTIONS_MAX);
-        longs[i] = (struct option){o[i].name, argument_of(&o[i]), NULL, value_of(&o[i], i)};
+    for (size_t i = 0; o[i].name; i++) {
+        assert(n + 2 < CLI_OPTIONS_MAX);
+        longs[n++] = (struct option){o[i].name, argument_of(&o[i]), NULL, value_of(&o[i], i)};
+        if (o[i].also)
+            longs[n++] = (struct option){o[i].also, argument_of(&o[i]), NULL, value_of(&o[i], i)};
         if (o[i].letter) {
             *shorts++ = o[i].letter;
             for (int k = 0; k < argument_of(&o[i]); k++) /* "a:", and "a::" where it may go */
@@ -252,7 +284,7 @@ static void list_options(const struct command *c, struct option *longs, char *sh
         }
     }
     *shorts = 0;
-    longs[i] = (struct option){0};
+    longs[n] = (struct option){0};
 }
 
 int command_parse(struct cli *cli, const struct command *c, void *wanted, int argc, char **argv)

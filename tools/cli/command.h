@@ -12,12 +12,14 @@
 #include "tools/cli/cli.h"
 
 enum command_kind {
-    COMMAND_FLAG,   /* bool: true */
-    COMMAND_TEXT,   /* const char *, borrowed from argv; not empty */
-    COMMAND_NUMBER, /* uint32_t from low to high */
-    COMMAND_LENGTH, /* int64_t, milliseconds from low to high, as cli_length reads them */
-    COMMAND_CHOICE, /* int: the number of one of the choices */
-    COMMAND_OWN,    /* `take` reads it */
+    COMMAND_FLAG,     /* bool: true */
+    COMMAND_TEXT,     /* const char *, borrowed from argv; not empty */
+    COMMAND_NUMBER,   /* uint32_t from low to high */
+    COMMAND_LENGTH,   /* int64_t, milliseconds from low to high, as cli_length reads them */
+    COMMAND_CHOICE,   /* int: the number of one of the choices */
+    COMMAND_SET,      /* int: low */
+    COMMAND_LANGUAGE, /* const char *: as cli_language has it; not empty, UTF-8 */
+    COMMAND_OWN,      /* `take` reads it */
 };
 
 struct command_option {
@@ -29,8 +31,9 @@ struct command_option {
     const char *const *choices; /* of COMMAND_CHOICE, and what completion offers; NULL-terminated */
     const char *value;          /* as --help calls it: "FILE"; NULL: the option takes none */
     const char *title;          /* of the group of options that begins here; NULL: the same group */
-    const char *help;
-    const char *manual; /* sentences of the manual page; NULL: help as a sentence */
+    const char *help;           /* "": it stands with the next, which says what both are */
+    const char *also;           /* another long name of it; NULL: none */
+    const char *manual;         /* sentences of the manual page; NULL: help as a sentence */
     /* 0, or ERR_USAGE with a sentence. wanted: the command's struct; value NULL: it takes none. */
     int (*take)(void *wanted, const char *value, struct err *err);
     void (*complete)(const struct complete *c, void *wanted); /* puts values; NULL: `choices` */
@@ -44,6 +47,9 @@ struct command_option {
 #define COMMAND_VALUE(kind_of, spelled, short_one, type, field, called, text) \
     .name = (spelled), .letter = (short_one), .kind = (kind_of),              \
     .offset = offsetof(struct type, field), .value = (called), .help = (text)
+#define COMMAND_CONSTANT(spelled, short_one, type, field, value_set, text)             \
+    .name = (spelled), .letter = (short_one), .kind = COMMAND_SET, .low = (value_set), \
+    .offset = offsetof(struct type, field), .help = (text)
 /* One that `reads` reads. */
 #define COMMAND_READ(spelled, short_one, reads, called, text)                       \
     .name = (spelled), .letter = (short_one), .kind = COMMAND_OWN, .take = (reads), \

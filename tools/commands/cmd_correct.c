@@ -22,45 +22,6 @@
 
 #define NAME_MAX_BYTES 200 /* of who corrects */
 
-static const char help[] =
-    "Usage: nightshift correct [OPTION]... RECORDING FILE\n"
-    "   or: nightshift correct [OPTION]... --replace=WORDS OTHERS [PATH]...\n"
-    "   or: nightshift correct [OPTION]... --at=TIME RECORDING TEXT\n"
-    "   or: nightshift correct [OPTION]... --at=TIME --as-heard RECORDING\n"
-    "   or: nightshift correct --list|--conflicts [RECORDING|PATH]\n"
-    "   or: nightshift correct --keep=N|--undo=N\n"
-    "What was really said. FILE is an export of the recording (srt, vtt, txt, tsv,\n"
-    "json) that somebody edited: its words are taken, not its times; a file of a part\n"
-    "of the recording changes that part. Or it is what a page saved (export -f html):\n"
-    "what reads otherwise by now than the page had it is told, and not changed (exit\n"
-    "status 65). The machine's words are kept, and what people wrote outlives another\n"
-    "transcription: where the same is heard again it is put there, else it is a\n"
-    "conflict to decide. Also while a run is on.\n"
-    "\n"
-    "  -r, --replace=WORDS  these words, exactly, wherever they are said (at or below\n"
-    "                       PATH), are to read OTHERS; shows them, and asks\n"
-    "  -a, --at=TIME        the segment that is said then (12:34.5) is to read TEXT;\n"
-    "                       '': nothing is said there\n"
-    "  -H, --as-heard       with --at: it is right as it stands, and not in doubt\n"
-    "  -l, --list           what was corrected, by whom, from what\n"
-    "      --conflicts      what another transcription heard otherwise: to be decided\n"
-    "  -k, --keep=N         correction N holds: its words replace what is heard now\n"
-    "  -u, --undo=N         correction N holds no more\n"
-    "  -b, --by=NAME        who corrects (default: the user's login name)\n"
-    "  -n, --dry-run        only show what would change\n"
-    "  -y, --yes            with --replace: do not ask\n"
-    "      --json           as JSON\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -q, --quiet          say only what went wrong\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift export -f srt -o subtitles /archive/1990/tape-3.wav\n"
-    "  nightshift correct tape-3.wav subtitles/tape-3.srt\n"
-    "  nightshift correct --replace Sanches Sánchez /archive/1990\n"
-    "  nightshift correct --at 12:34.5 tape-3.wav 'We came from the harbour.'\n"
-    "  nightshift correct --conflicts\n";
-
 struct wanted {
     const char *replace, *at, *by;
     bool as_heard, list, conflicts, dry_run, yes;
@@ -68,18 +29,6 @@ struct wanted {
 };
 
 enum { OPTION_CONFLICTS = 256 };
-
-static const struct option longs[] = {{"replace", required_argument, NULL, 'r'},
-                                      {"at", required_argument, NULL, 'a'},
-                                      {"as-heard", no_argument, NULL, 'H'},
-                                      {"list", no_argument, NULL, 'l'},
-                                      {"conflicts", no_argument, NULL, OPTION_CONFLICTS},
-                                      {"keep", required_argument, NULL, 'k'},
-                                      {"undo", required_argument, NULL, 'u'},
-                                      {"by", required_argument, NULL, 'b'},
-                                      {"dry-run", no_argument, NULL, 'n'},
-                                      {"yes", no_argument, NULL, 'y'},
-                                      {0}};
 
 /* Words that are handed to the catalog and printed by others. */
 static bool is_name(const char *s)
@@ -92,28 +41,21 @@ static bool is_name(const char *s)
     return n > 0 && n <= NAME_MAX_BYTES && utf8_valid(s, n);
 }
 
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_replace(void *wanted, const char *value, struct err *err)
 {
-    struct wanted *w = arg;
+    ((struct wanted *)wanted)->replace = value;
+    return value[strspn(value, " \t\n")] != 0 && utf8_valid(value, strlen(value))
+               ? 0
+               : err_set(err, ERR_USAGE, "--replace wants words in UTF-8");
+}
 
-    if (option == 'k')
-        return cli_u32("--keep", value, 1, UINT32_MAX, &w->keep, err);
-    if (option == 'u')
-        return cli_u32("--undo", value, 1, UINT32_MAX, &w->undo, err);
-    if (option == 'r' && (value[strspn(value, " \t\n")] == 0 || !utf8_valid(value, strlen(value))))
-        return err_set(err, ERR_USAGE, "--replace wants words in UTF-8");
-    if (option == 'b' && !is_name(value))
-        return err_set(err, ERR_USAGE, "--by wants a name of at most %d bytes in UTF-8",
-                       NAME_MAX_BYTES);
-    if (option == 'r' || option == 'a' || option == 'b')
-        *(option == 'r' ? &w->replace : option == 'a' ? &w->at : &w->by) = value;
-    else
-        *(option == 'H'   ? &w->as_heard
-          : option == 'l' ? &w->list
-          : option == 'n' ? &w->dry_run
-          : option == 'y' ? &w->yes
-                          : &w->conflicts) = true;
-    return 0;
+static int take_by(void *wanted, const char *value, struct err *err)
+{
+    ((struct wanted *)wanted)->by = value;
+    return is_name(value)
+               ? 0
+               : err_set(err, ERR_USAGE, "--by wants a name of at most %d bytes in UTF-8",
+                         NAME_MAX_BYTES);
 }
 
 struct task {
@@ -591,13 +533,70 @@ static int correct(struct task *t, int argc, char **argv)
     return by_file(t, argv[0], argv[1]);
 }
 
+static const struct command_option options[] = {
+    {COMMAND_READ("replace", 'r', take_replace, "WORDS",
+                  "these words, exactly, wherever they are said (at or below PATH), are to read "
+                  "OTHERS; shows them, and asks"),
+     .manual = "Wherever WORDS are said, in the transcripts as they read now, they are to "
+               "read OTHERS: whole words, in exactly these letters, in all recordings or "
+               "those at or below PATH. Each place is shown, and then it asks; where nobody "
+               "can be asked it wants --yes."},
+    {COMMAND_VALUE(COMMAND_TEXT, "at", 'a', wanted, at, "TIME",
+                   "the segment that is said then (12:34.5) is to read TEXT; '': nothing is said "
+                   "there"),
+     .manual = "The segment that is said at that time, such as 12:34.5, is to read TEXT; an "
+               "empty one: nothing is said there."},
+    {COMMAND_SWITCH("as-heard", 'H', wanted, as_heard,
+                    "with --at: it is right as it stands, and not in doubt"),
+     .manual = "With --at and without a text: it is right as it stands, and in doubt no more."},
+    {COMMAND_SWITCH("list", 'l', wanted, list, "what was corrected, by whom, from what"),
+     .manual = "What was corrected, with its number, by whom, when and from what."},
+    {COMMAND_SWITCH("conflicts", 0, wanted, conflicts,
+                    "what another transcription heard otherwise: to be decided"),
+     .manual = "What another transcription heard otherwise than the machine's words that were "
+               "corrected: to be decided by one of the next two."},
+    {COMMAND_VALUE(COMMAND_NUMBER, "keep", 'k', wanted, keep, "N",
+                   "correction N holds: its words replace what is heard now"),
+     .low = 1, .high = UINT32_MAX},
+    {COMMAND_VALUE(COMMAND_NUMBER, "undo", 'u', wanted, undo, "N", "correction N holds no more"),
+     .low = 1, .high = UINT32_MAX},
+    {COMMAND_READ("by", 'b', take_by, "NAME", "who corrects (default: the user's login name)")},
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only show what would change")},
+    {COMMAND_SWITCH("yes", 'y', wanted, yes, "with --replace: do not ask")},
+    {0},
+};
+
+const struct command command_correct = {
+    .name = "correct",
+    .usage = "[OPTION]... RECORDING FILE\n"
+             "[OPTION]... --replace=WORDS OTHERS [PATH]...\n"
+             "[OPTION]... --at=TIME RECORDING TEXT\n"
+             "[OPTION]... --at=TIME --as-heard RECORDING\n"
+             "--list|--conflicts [RECORDING|PATH]\n"
+             "--keep=N|--undo=N",
+    .about = "What was really said. FILE is an export of the recording (srt, vtt, txt, tsv, "
+             "json) that somebody edited: its words are taken, not its times; a file of a "
+             "part of the recording changes that part. Or it is what a page saved (export "
+             "-f html): what reads otherwise by now than the page had it is told, and not "
+             "changed (exit status 65). The machine's words are kept, and what people wrote "
+             "outlives another transcription: where the same is heard again it is put "
+             "there, else it is a conflict to decide. Also while a run is on.",
+    .options = options,
+    .json = "as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "export -f srt -o subtitles /archive/1990/tape-3.wav\n"
+                "correct tape-3.wav subtitles/tape-3.srt\n"
+                "correct --replace Sanches Sánchez /archive/1990\n"
+                "correct --at 12:34.5 tape-3.wav 'We came from the harbour.'\n"
+                "correct --conflicts",
+};
+
 int cmd_correct(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "r:a:Hlk:u:b:ny", longs, take, true, NULL};
     struct wanted w = {0};
     struct task t = {.cli = cli, .w = &w};
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_correct, &w, argc, argv);
 
     if (status < 0)
         status = check_usage(cli, &w, argc - optind);

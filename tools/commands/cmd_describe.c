@@ -20,41 +20,6 @@
 #define NOTES_KEPT 1000
 #define AT_ONCE 1024 /* recordings, and so values of at most that many rows, in one request */
 
-static const char help[] =
-    "Usage: nightshift describe [OPTION]... FILE.csv\n"
-    "What a list says of the recordings: their dates, people, numbers. Its first line\n"
-    "has the names of the columns, with commas, semicolons or tabs between. A column\n"
-    "path, file or filename names the recording (absolute, from the list's folder on,\n"
-    "a name that one recording alone has, or ARCHIVE//MEMBER), or media_id, recording\n"
-    "or number has its number. The others are kept, in the view `tags`; date (2003,\n"
-    "2003-05 or 2003-05-17) says when it was recorded, title what it is called. A\n"
-    "column takes the place of what a list said under its name before, an empty field\n"
-    "takes that away. Also while a run is on.\n"
-    "\n"
-    "  -n, --dry-run        only say what would be described\n"
-    "      --json           the outcome as JSON\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -q, --quiet          say only what went wrong\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift describe /archive/index.csv\n"
-    "  nightshift describe --dry-run tapes.csv\n"
-    "\n"
-    "Exit status: 0; 65 when the list cannot be taken; 66 when lines were left out,\n"
-    "or it is not there; others as sysexits.h has them.\n";
-
-static const struct option longs[] = {{"dry-run", no_argument, NULL, 'n'}, {0}};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    (void)option;
-    (void)value;
-    (void)err;
-    *(bool *)arg = true;
-    return 0;
-}
-
 struct task {
     struct cli *cli;
     bool dry_run, through_run;
@@ -230,18 +195,46 @@ static int describe(struct task *t, const char *path)
     return t->described.left_out > 0 ? EX_NOINPUT : EX_OK;
 }
 
+struct wanted {
+    bool dry_run;
+};
+
+static const struct command_option options[] = {
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only say what would be described")},
+    {0},
+};
+
+const struct command command_describe = {
+    .name = "describe",
+    .usage = "[OPTION]... FILE.csv",
+    .about = "What a list says of the recordings: their dates, people, numbers. Its first "
+             "line has the names of the columns, with commas, semicolons or tabs between. A "
+             "column path, file or filename names the recording (absolute, from the list's "
+             "folder on, a name that one recording alone has, or ARCHIVE//MEMBER), or "
+             "media_id, recording or number has its number. The others are kept, in the "
+             "view `tags`; date (2003, 2003-05 or 2003-05-17) says when it was recorded, "
+             "title what it is called. A column takes the place of what a list said under "
+             "its name before, an empty field takes that away. Also while a run is on.",
+    .options = options,
+    .json = "the outcome as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "describe /archive/index.csv\n"
+                "describe --dry-run tapes.csv",
+    .statuses = "0; 65 when the list cannot be taken; 66 when lines were left out, or it is "
+                "not there; others as sysexits.h has them.",
+};
+
 int cmd_describe(struct cli *cli, int argc, char **argv)
 {
-    bool dry_run = false;
-    const struct cli_spec spec = {help, "n", longs, take, true, NULL};
+    struct wanted w = {0};
     struct task t = {.cli = cli};
-    int status = cli_parse(cli, &spec, &dry_run, argc, argv);
+    int status = command_parse(cli, &command_describe, &w, argc, argv);
 
     if (status >= 0)
         return status;
     if (optind + 1 != argc)
         return cli_usage(cli, optind < argc ? "one list at a time" : "which list?");
-    t.dry_run = dry_run;
+    t.dry_run = w.dry_run;
     t.json = cli->json ? json_array() : NULL;
     status = describe(&t, argv[optind]);
     described_free(&t.described);

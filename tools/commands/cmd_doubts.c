@@ -21,63 +21,33 @@
 #define INDENT 14   /* columns of the time, and before all that follows */
 #define PATHS 1000u /* at most: SQLite has room for so many, and more */
 
-static const char help[] =
-    "Usage: nightshift doubts [OPTION]... [PATH]...\n"
-    "What may be wrong in the transcripts (of recordings at or below PATH), the\n"
-    "least certain passages first: where it is, what is written there and why it is\n"
-    "doubted, the command that plays it, with a second before and after, and the one\n"
-    "that corrects it, with the text as it stands now, to be changed. What was\n"
-    "corrected or confirmed does not come again. Playing needs ffplay (of FFmpeg);\n"
-    "of a recording in an archive bsdtar, too. Speech without any text comes before\n"
-    "all others, the longest first: voice activity hears somebody, and no text came.\n"
-    "\n"
-    "  -n, --limit=N        passages to show (default: 20; 0: all)\n"
-    "      --missing        only speech without text\n"
-    "      --with-text      only passages with a text\n"
-    "  -l, --language=NAME  only what is said in this language: Spanish or es\n"
-    "      --speaker=WHO    only what WHO says: a name, or a label ('channel 1')\n"
-    "      --json           a JSON object in each line\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift doubts\n"
-    "  nightshift doubts /archive/1990 --limit 5\n"
-    "  nightshift doubts --missing --limit 0\n"
-    "  nightshift doubts --json --limit 0 | jq -r .play\n";
-
 struct wanted {
     uint32_t limit;
     enum read_doubts_of of;
-    bool both; /* options that exclude each other */
+    bool both; /* of two things at once */
     const char *speaker, *language;
 };
 
-enum { OPT_SPEAKER = 256, OPT_MISSING, OPT_WITH_TEXT };
-
-static const struct option longs[] = {
-    {"limit", required_argument, NULL, 'n'},           {"language", required_argument, NULL, 'l'},
-    {"speaker", required_argument, NULL, OPT_SPEAKER}, {"missing", no_argument, NULL, OPT_MISSING},
-    {"with-text", no_argument, NULL, OPT_WITH_TEXT},   {0}};
-
-static int take(void *arg, int option, const char *value, struct err *err)
+/* Options that exclude each other. */
+static int take_of(struct wanted *w, enum read_doubts_of of)
 {
-    struct wanted *w = arg;
-
-    if (option == 'n')
-        return cli_u32("--limit", value, 0, 1000000, &w->limit, err);
-    if (option == OPT_MISSING || option == OPT_WITH_TEXT) {
-        enum read_doubts_of of = option == OPT_MISSING ? READ_DOUBTS_MISSING : READ_DOUBTS_TEXT;
-
-        w->both |= w->of != READ_DOUBTS_ALL && w->of != of;
-        w->of = of;
-        return 0;
-    }
-    if (option == 'l')
-        w->language = cli_language(value);
-    else
-        w->speaker = value;
+    w->both |= w->of != READ_DOUBTS_ALL && w->of != of;
+    w->of = of;
     return 0;
+}
+
+static int take_missing(void *wanted, const char *value, struct err *err)
+{
+    (void)value;
+    (void)err;
+    return take_of(wanted, READ_DOUBTS_MISSING);
+}
+
+static int take_with_text(void *wanted, const char *value, struct err *err)
+{
+    (void)value;
+    (void)err;
+    return take_of(wanted, READ_DOUBTS_TEXT);
 }
 
 struct page {
@@ -400,14 +370,47 @@ static int doubts(struct cli *cli, struct page *p, const struct wanted *w, char 
     return cli_flush(status);
 }
 
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_NUMBER, "limit", 'n', wanted, limit, "N",
+                   "passages to show (default: 20; 0: all)"),
+     .high = 1000000},
+    {COMMAND_READ("missing", 0, take_missing, NULL, "only speech without text")},
+    {COMMAND_READ("with-text", 0, take_with_text, NULL, "only passages with a text")},
+    {COMMAND_VALUE(COMMAND_LANGUAGE, "language", 'l', wanted, language, "NAME",
+                   "only what is said in this language: Spanish or es"),
+     .manual = "Only what is said in this language, by its name or code, such as Spanish or "
+               "es."},
+    {COMMAND_VALUE(COMMAND_TEXT, "speaker", 0, wanted, speaker, "WHO",
+                   "only what WHO says: a name, or a label ('channel 1')")},
+    {0},
+};
+
+const struct command command_doubts = {
+    .name = "doubts",
+    .usage = "[OPTION]... [PATH]...",
+    .about = "What may be wrong in the transcripts (of recordings at or below PATH), the "
+             "least certain passages first: where it is, what is written there and why it "
+             "is doubted, the command that plays it, with a second before and after, and "
+             "the one that corrects it, with the text as it stands now, to be changed. What "
+             "was corrected or confirmed does not come again. Playing needs ffplay (of "
+             "FFmpeg); of a recording in an archive bsdtar, too. Speech without any text "
+             "comes before all others, the longest first: voice activity hears somebody, "
+             "and no text came.",
+    .options = options,
+    .json = "a JSON object in each line",
+    .examples = "doubts\n"
+                "doubts /archive/1990 --limit 5\n"
+                "doubts --missing --limit 0\n"
+                "doubts --json --limit 0 | jq -r .play",
+};
+
 int cmd_doubts(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "n:l:", longs, take, true, NULL};
     struct wanted w = {.limit = 20};
     struct page p = {.cli = cli};
     char **paths = NULL;
     size_t n;
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_doubts, &w, argc, argv);
 
     if (status >= 0)
         return status;

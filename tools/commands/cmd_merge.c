@@ -12,42 +12,6 @@
 #include "tools/cli/text.h"
 #include "tools/commands/commands.h"
 
-static const char help[] =
-    "Usage: nightshift merge [OPTION]... CATALOG PART...\n"
-    "   or: nightshift merge [OPTION]... --catalog=FILE PART...\n"
-    "   or: nightshift merge --finish CATALOG\n"
-    "Take over what was done in parts that `nightshift split` made of CATALOG. PART\n"
-    "is a file, or a folder with parts. In which order, and how often, is no matter:\n"
-    "what is here already is left as it is. Each part comes in as a whole or not at\n"
-    "all. Says what is missing.\n"
-    "\n"
-    "      --finish         when nothing is left to be heard, run what needs whole\n"
-    "                       recordings; without PART: those that are out are given up\n"
-    "      --json           what came in, as JSON\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -q, --quiet          say only what went wrong\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift merge nightshift.db parts\n"
-    "  nightshift merge nightshift.db parts/part-0003.db parts/part-0007.db\n"
-    "\n"
-    "Exit status: 0, also when something is missing; 65 when a part cannot be taken\n"
-    "(the others are); others as sysexits.h has them.\n";
-
-enum { OPT_FINISH = 256 };
-
-static const struct option longs[] = {{"finish", no_argument, NULL, OPT_FINISH}, {0}};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    (void)option;
-    (void)value;
-    (void)err;
-    *(bool *)arg = true;
-    return 0;
-}
-
 struct one { /* part */
     struct parting_about about;
     struct parting_merged merged;
@@ -313,20 +277,49 @@ static int finish(const struct cli *cli, bool given_up)
     return cli_fail("run", (err_set(&err, ERR_IO, "this program cannot be started"), &err), NULL);
 }
 
+struct wanted {
+    bool finish;
+};
+
+static const struct command_option options[] = {
+    {COMMAND_SWITCH("finish", 0, wanted, finish,
+                    "when nothing is left to be heard, run what needs whole recordings; without "
+                    "PART: those that are out are given up")},
+    {0},
+};
+
+const struct command command_merge = {
+    .name = "merge",
+    .usage = "[OPTION]... CATALOG PART...\n"
+             "[OPTION]... --catalog=FILE PART...\n"
+             "--finish CATALOG",
+    .about = "Take over what was done in parts that `nightshift split` made of CATALOG. "
+             "PART is a file, or a folder with parts. In which order, and how often, is no "
+             "matter: what is here already is left as it is. Each part comes in as a whole "
+             "or not at all. Says what is missing.",
+    .options = options,
+    .json = "what came in, as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "merge nightshift.db parts\n"
+                "merge nightshift.db parts/part-0003.db parts/part-0007.db",
+    .statuses = "0, also when something is missing; 65 when a part cannot be taken (the others "
+                "are); others as sysexits.h has them.",
+};
+
 int cmd_merge(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "", longs, take, true, NULL};
     struct merging m = {.cli = cli};
     struct store *there = NULL;
     struct err err = {0};
-    bool finishing = false, given_up;
-    int status = cli_parse(cli, &spec, &finishing, argc, argv), rc;
+    struct wanted w = {0};
+    bool given_up;
+    int status = command_parse(cli, &command_merge, &w, argc, argv), rc;
 
     if (status >= 0)
         return status;
     if (!cli->catalog && optind < argc && !(cli->catalog = strdup(argv[optind++])))
         return cli_no_memory("merge");
-    given_up = finishing && optind == argc;
+    given_up = w.finish && optind == argc;
     if (optind == argc && !given_up)
         return cli_usage(cli, "which parts? Their files, or the folder that has them");
     if (cli_catalog(cli, false, &err) != 0)
@@ -345,5 +338,5 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
     status = rc == 0 ? merge(&m) : cli_fail("find the parts", &err, NULL);
     free(m.list);
     part_list_free(&m.parts);
-    return status == EX_OK && finishing ? finish(cli, false) : status;
+    return status == EX_OK && w.finish ? finish(cli, false) : status;
 }

@@ -11,9 +11,9 @@
 
 struct kind {
     enum request_type type;
-    const char *purpose, *help;
+    const char *purpose;
     const char *one, *many, *none; /* sentences about what happened */
-    const struct option *options;
+    const struct command *command;
     const struct kind *failed; /* with --failed */
     bool whole;                /* without PATH and --job it is about the catalog, not tasks */
 };
@@ -23,27 +23,6 @@ struct wanted {
     uint32_t job;
     int64_t priority;
 };
-
-#define OPTIONS \
-    {"all", no_argument, NULL, 'a'}, { "job", required_argument, NULL, 'j' }
-enum { OPT_FAILED = 256 };
-
-static const struct option longs[] = {OPTIONS, {0}};
-static const struct option cancel_longs[] = {
-    OPTIONS, {"failed", no_argument, NULL, OPT_FAILED}, {0}};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    struct wanted *w = arg;
-
-    if (option == 'j')
-        return cli_u32("--job", value, 1, INT32_MAX, &w->job, err);
-    if (option == OPT_FAILED)
-        w->failed = true;
-    else
-        w->all = true;
-    return 0;
-}
 
 static void print_result(const struct cli *cli, const struct kind *k, bool whole, bool through_run,
                          uint64_t affected)
@@ -130,12 +109,11 @@ static int request_all(struct cli *cli, const struct kind *k, const struct wante
 
 static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
 {
-    const struct cli_spec spec = {k->help, "aj:", k->options, take, true, NULL};
     struct wanted w = {0};
     struct err err = {0};
     char **paths;
     uint32_t n = 0;
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, k->command, &w, argc, argv);
 
     if (status >= 0)
         return status;
@@ -169,42 +147,74 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
     return status;
 }
 
-#define SHARED_HELP                                                                 \
-    "  -j, --job=N          only what this job brought (see `nightshift status`)\n" \
-    "      --json           how many recordings, as JSON\n"                         \
-    "  -c, --catalog=FILE   the catalog\n"                                          \
-    "  -q, --quiet          say only what went wrong\n"                             \
-    "  -h, --help           this text\n"                                            \
-    "\n"
-#define SHARED_STATUS                                                                 \
-    "\n"                                                                              \
-    "Exit status: 0; 66 when the catalog has no recording at PATH, or no such job;\n" \
-    "others as sysexits.h has them.\n"
+#define ALL(text)                                     \
+    {                                                 \
+        COMMAND_SWITCH("all", 'a', wanted, all, text) \
+    }
+#define JOB                                                                      \
+    {                                                                            \
+        COMMAND_VALUE(COMMAND_NUMBER, "job", 'j', wanted, job, "N",              \
+                      "only what this job brought (see `nightshift status`)"),   \
+            .manual = "Only what this job brought.", .low = 1, .high = INT32_MAX \
+    }
+#define SHARED                                                                                \
+    .json = "how many recordings, as JSON", .quiet = "say only what went wrong",              \
+    .statuses = "0; 66 when the catalog has no recording at PATH, or no such job; others as " \
+                "sysexits.h has them."
+
+static const struct command_option retry_options[] = {
+    ALL("all of them, also what was dismissed"), JOB, {0}};
+
+const struct command command_retry = {
+    .name = "retry",
+    .usage = "[OPTION]... [PATH]...",
+    .about = "Try failed and cancelled recordings again: those at or below PATH, or all but those "
+             "that `nightshift cancel --failed` dismissed. What was transcribed of them is kept.",
+    .options = retry_options,
+    .examples = "retry\n"
+                "retry /archive/box-7.zip//tapes/3.wav\n"
+                "retry /archive/1990 && nightshift run",
+    SHARED};
 
 int cmd_retry(struct cli *cli, int argc, char **argv)
 {
     static const struct kind kind = {
         .type = REQUEST_RETRY,
-        .options = longs,
+        .command = &command_retry,
         .purpose = "retry",
         .one = "recording will be tried again.",
         .many = "recordings will be tried again.",
-        .none = "Nothing there has failed or was cancelled (--all: or was dismissed).",
-        .help = "Usage: nightshift retry [OPTION]... [PATH]...\n"
-                "Try failed and cancelled recordings again: those at or below PATH, or all but\n"
-                "those that `nightshift cancel --failed` dismissed. What was transcribed of them\n"
-                "is kept.\n"
-                "\n"
-                "  -a, --all            all of them, also what was dismissed\n" SHARED_HELP
-                "Examples:\n"
-                "  nightshift retry\n"
-                "  nightshift retry /archive/box-7.zip//tapes/3.wav\n"
-                "  nightshift retry /archive/1990 && nightshift run\n" SHARED_STATUS};
+        .none = "Nothing there has failed or was cancelled (--all: or was dismissed)."};
 
     return command(cli, &kind, argc, argv);
 }
 
 #define AGAIN "; `nightshift retry PATH` or `retry --all` takes "
+
+static const struct command_option cancel_options[] = {
+    {COMMAND_SWITCH("failed", 0, wanted, failed,
+                    "what has failed, in place of what is waiting: it is not counted as failed any "
+                    "more, nor listed, nor tried again but by `nightshift retry` with PATH, --job "
+                    "or --all"),
+     .manual =
+         "With `cancel`: what has failed, in place of what waits. It is not counted as failed "
+         "any more, nor listed by `status` and `report`, and `retry` takes it up with PATH, "
+         "--job or --all alone."},
+    {COMMAND_SWITCH("all", 'a', wanted, all, "all of it (as without PATH and --job)"),
+     .manual = "The same as without PATH; of `retry`: also what was dismissed."},
+    JOB,
+    {0}};
+
+const struct command command_cancel = {
+    .name = "cancel",
+    .usage = "[OPTION]... [PATH]...",
+    .about = "Do not transcribe what is waiting: all of it, or what lies at or below PATH. Results "
+             "that are there stay; `nightshift retry` takes it up again.",
+    .options = cancel_options,
+    .examples = "cancel /archive/duplicates\n"
+                "cancel --job 3\n"
+                "cancel --failed /archive/broken",
+    SHARED};
 
 int cmd_cancel(struct cli *cli, int argc, char **argv)
 {
@@ -215,89 +225,87 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
                                         .none = "Nothing there has failed."};
     static const struct kind kind = {
         .type = REQUEST_CANCEL,
-        .options = cancel_longs,
+        .command = &command_cancel,
         .failed = &dismiss,
         .purpose = "cancel",
         .one = "recording cancelled; `nightshift retry` takes it up again.",
         .many = "recordings cancelled; `nightshift retry` takes them up again.",
-        .none = "Nothing there is waiting. For what has failed: --failed",
-        .help = "Usage: nightshift cancel [OPTION]... [PATH]...\n"
-                "Do not transcribe what is waiting: all of it, or what lies at or below PATH.\n"
-                "Results that are there stay; `nightshift retry` takes it up again.\n"
-                "\n"
-                "      --failed         what has failed, in place of what is waiting: it is not\n"
-                "                       counted as failed any more, nor listed, nor tried again\n"
-                "                       but by `nightshift retry` with PATH, --job or --all\n"
-                "  -a, --all            all of it (as without PATH and --job)\n" SHARED_HELP
-                "Examples:\n"
-                "  nightshift cancel /archive/duplicates\n"
-                "  nightshift cancel --job 3\n"
-                "  nightshift cancel --failed /archive/broken\n" SHARED_STATUS};
+        .none = "Nothing there is waiting. For what has failed: --failed"};
 
     return command(cli, &kind, argc, argv);
 }
+
+static const struct command_option everything[] = {
+    ALL("everything (as without PATH and --job)"), JOB, {0}};
+
+const struct command command_pause = {
+    .name = "pause",
+    .usage = "[OPTION]... [PATH]...",
+    .about =
+        "Begin nothing new, or nothing at or below PATH, until `nightshift resume`. A run that is "
+        "on stays, and ends what it has begun.",
+    .options = everything,
+    .examples = "pause\n"
+                "pause /archive/films",
+    SHARED};
 
 int cmd_pause(struct cli *cli, int argc, char **argv)
 {
-    static const struct kind kind = {
-        .type = REQUEST_PAUSE,
-        .options = longs,
-        .purpose = "pause",
-        .one = "recording paused. Next: nightshift resume",
-        .many = "recordings paused. Next: nightshift resume",
-        .none = "Nothing there is waiting.",
-        .whole = true,
-        .help = "Usage: nightshift pause [OPTION]... [PATH]...\n"
-                "Begin nothing new, or nothing at or below PATH, until `nightshift resume`.\n"
-                "A run that is on stays, and ends what it has begun.\n"
-                "\n"
-                "  -a, --all            everything (as without PATH and --job)\n" SHARED_HELP
-                "Examples:\n"
-                "  nightshift pause\n"
-                "  nightshift pause /archive/films\n" SHARED_STATUS};
+    static const struct kind kind = {.type = REQUEST_PAUSE,
+                                     .command = &command_pause,
+                                     .purpose = "pause",
+                                     .one = "recording paused. Next: nightshift resume",
+                                     .many = "recordings paused. Next: nightshift resume",
+                                     .none = "Nothing there is waiting.",
+                                     .whole = true};
 
     return command(cli, &kind, argc, argv);
 }
+
+static const struct command_option priority_options[] = {
+    ALL("all that waits (as without PATH and --job)"), JOB, {0}};
+
+const struct command command_priority = {
+    .name = "priority",
+    .usage = "[OPTION]... high|normal|low [PATH]...",
+    .about =
+        "What is waiting comes before all others, or after them: all of it, or what lies at or "
+        "below PATH. Among equals what was enqueued first comes first. A run that is on finishes "
+        "what it has begun.",
+    .options = priority_options,
+    .examples = "priority high /archive/for-tomorrow\n"
+                "priority low --job 3",
+    SHARED};
 
 int cmd_priority(struct cli *cli, int argc, char **argv)
 {
-    static const struct kind kind = {
-        .type = REQUEST_PRIORITY,
-        .options = longs,
-        .purpose = "priority",
-        .one = "recording has that priority now.",
-        .many = "recordings have that priority now.",
-        .none = "Nothing there is waiting that was not so already.",
-        .help = "Usage: nightshift priority [OPTION]... high|normal|low [PATH]...\n"
-                "What is waiting comes before all others, or after them: all of it, or what lies\n"
-                "at or below PATH. Among equals what was enqueued first comes first. A run that\n"
-                "is on finishes what it has begun.\n"
-                "\n"
-                "  -a, --all            all that waits (as without PATH and --job)\n" SHARED_HELP
-                "Examples:\n"
-                "  nightshift priority high /archive/for-tomorrow\n"
-                "  nightshift priority low --job 3\n" SHARED_STATUS};
+    static const struct kind kind = {.type = REQUEST_PRIORITY,
+                                     .command = &command_priority,
+                                     .purpose = "priority",
+                                     .one = "recording has that priority now.",
+                                     .many = "recordings have that priority now.",
+                                     .none = "Nothing there is waiting that was not so already."};
 
     return command(cli, &kind, argc, argv);
 }
 
+const struct command command_resume = {.name = "resume",
+                                       .usage = "[OPTION]... [PATH]...",
+                                       .about = "Go on with what `nightshift pause` has stopped.",
+                                       .options = everything,
+                                       .examples = "resume\n"
+                                                   "resume /archive/films",
+                                       SHARED};
+
 int cmd_resume(struct cli *cli, int argc, char **argv)
 {
-    static const struct kind kind = {
-        .type = REQUEST_RESUME,
-        .options = longs,
-        .purpose = "resume",
-        .one = "recording goes on.",
-        .many = "recordings go on.",
-        .none = "Nothing there is paused.",
-        .whole = true,
-        .help = "Usage: nightshift resume [OPTION]... [PATH]...\n"
-                "Go on with what `nightshift pause` has stopped.\n"
-                "\n"
-                "  -a, --all            everything (as without PATH and --job)\n" SHARED_HELP
-                "Examples:\n"
-                "  nightshift resume\n"
-                "  nightshift resume /archive/films\n" SHARED_STATUS};
+    static const struct kind kind = {.type = REQUEST_RESUME,
+                                     .command = &command_resume,
+                                     .purpose = "resume",
+                                     .one = "recording goes on.",
+                                     .many = "recordings go on.",
+                                     .none = "Nothing there is paused.",
+                                     .whole = true};
 
     return command(cli, &kind, argc, argv);
 }

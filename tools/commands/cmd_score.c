@@ -20,51 +20,6 @@
 #include "tools/score/normalize.h"
 #include "tools/score/score.h"
 
-static const char help[] =
-    "Usage: nightshift score [OPTION]... REFERENCE [HYPOTHESIS]\n"
-    "   or: nightshift score --der [OPTION]... REFERENCE.rttm HYPOTHESIS.rttm\n"
-    "Which part of the words is wrong: HYPOTHESIS against REFERENCE, two files\n"
-    "(txt, srt, vtt, tsv, json) or two folders with files of the same names. Without\n"
-    "HYPOTHESIS the transcripts are the catalog's, of the recordings that are named\n"
-    "as the references are: the current transcript where there are several (see\n"
-    "`nightshift pin`). Both texts are first normalised, as is usual for rates of\n"
-    "Whisper's models. Words are substituted (sub), left out (del) or put in (ins);\n"
-    "all three, over the reference's words, are the word error rate (WER).\n"
-    "\n"
-    "  -n, --normalizer=N    english, basic or none (default: english for English,\n"
-    "                        else basic)\n"
-    "  -l, --language=NAME   what is spoken, as Spanish or es (default: what the\n"
-    "                        transcript says)\n"
-    "      --spellings=FILE  in English, British and American spellings count as the\n"
-    "                        same, by this table (a JSON object of words); none: each\n"
-    "                        counts as it is (default: the table that a model here\n"
-    "                        has; Whisper's models have one)\n"
-    "  -m, --model=NAME      the table of this model; it chooses a table only, not\n"
-    "                        whose results are scored\n"
-    "      --cer             character error rates, too\n"
-    "      --diff            show where they differ: [-reference-] {+transcript+}\n"
-    "      --der             who speaks when, instead: diarization error rates of two\n"
-    "                        RTTM files\n"
-    "      --collar=SECONDS  with --der: leave so much out around each boundary of\n"
-    "                        the reference, half on either side (default: 0)\n"
-    "      --skip-overlap    with --der: leave out where the reference has several\n"
-    "  -c, --catalog=FILE    the catalog\n"
-    "  -q, --quiet           the total alone\n"
-    "      --json            the result as JSON\n"
-    "  -h, --help            this text\n"
-    "\n"
-    "Chinese, Japanese, Thai, Lao, Burmese and Cantonese, where words are not parted\n"
-    "by blanks, are counted in characters.\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift score interview.reference.txt interview.srt --language en --diff\n"
-    "  nightshift score references/ transcripts/ --cer\n"
-    "  nightshift score references/          # against the catalog\n"
-    "  nightshift score --der reference.rttm found.rttm --collar 0.25\n"
-    "\n"
-    "Exit status: 0; 65 when a file is no transcript, or the reference has no words;\n"
-    "66 when a reference has nothing to compare it with; others as sysexits.h.\n";
-
 struct wanted {
     int normalizer; /* -1: by language */
     const char *language, *spellings, *model;
@@ -73,21 +28,9 @@ struct wanted {
     struct der_params der;
 };
 
-static const struct option longs[] = {
-    {"normalizer", required_argument, NULL, 'n'},
-    {"language", required_argument, NULL, 'l'},
-    {"model", required_argument, NULL, 'm'},
-    {"spellings", required_argument, NULL, 256},
-    {"cer", no_argument, NULL, 257},
-    {"diff", no_argument, NULL, 258},
-    {"der", no_argument, NULL, 259},
-    {"collar", required_argument, NULL, 260},
-    {"skip-overlap", no_argument, NULL, 261},
-    {0},
-};
-
-static int take_collar(struct wanted *w, const char *value, struct err *err)
+static int take_collar(void *wanted, const char *value, struct err *err)
 {
+    struct wanted *w = wanted;
     char *end;
 
     w->collar_said = true;
@@ -97,47 +40,28 @@ static int take_collar(struct wanted *w, const char *value, struct err *err)
                : err_set(err, ERR_USAGE, "--collar wants seconds such as 0.25, not '%s'", value);
 }
 
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_normalizer(void *wanted, const char *value, struct err *err)
 {
-    struct wanted *w = arg;
+    struct wanted *w = wanted;
 
-    switch (option) {
-    case 'n':
-        w->normalizer = normalizer_from_name(value);
-        return w->normalizer >= 0
-                   ? 0
-                   : err_set(err, ERR_USAGE, "--normalizer is english, basic or none, not '%s'",
-                             value);
-    case 'l':
-        w->language = cli_language(value);
-        if (!utf8_valid(value, strlen(value)))
-            return err_set(err, ERR_USAGE, "--language wants a name or code such as Spanish or es");
-        return value[0] && strlen(w->language) < CUES_LANGUAGE_LEN
-                   ? 0
-                   : err_set(err, ERR_USAGE,
-                             "--language wants a name or code such as Spanish or es, not '%.60s'",
-                             value);
-    case 'm':
-        w->model = value;
-        return 0;
-    case 256:
-        w->spellings = value;
-        return 0;
-    case 257:
-        w->cer = true;
-        return 0;
-    case 259:
-        w->rttm = true;
-        return 0;
-    case 260:
-        return take_collar(w, value, err);
-    case 261:
-        w->der.skip_overlap = true;
-        return 0;
-    default:
-        w->diff = true;
-        return 0;
-    }
+    w->normalizer = normalizer_from_name(value);
+    return w->normalizer >= 0
+               ? 0
+               : err_set(err, ERR_USAGE, "--normalizer is english, basic or none, not '%s'", value);
+}
+
+static int take_language(void *wanted, const char *value, struct err *err)
+{
+    struct wanted *w = wanted;
+
+    w->language = cli_language(value);
+    if (!utf8_valid(value, strlen(value)))
+        return err_set(err, ERR_USAGE, "--language wants a name or code such as Spanish or es");
+    return value[0] && strlen(w->language) < CUES_LANGUAGE_LEN
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "--language wants a name or code such as Spanish or es, not '%.60s'",
+                         value);
 }
 
 /* What came of one pair. */
@@ -584,13 +508,78 @@ static int check_der(const struct cli *cli, const struct wanted *w, int operands
     return operands == 2 ? -1 : cli_usage(cli, "--der wants two RTTM files");
 }
 
+static const struct command_option options[] = {
+    {COMMAND_READ("normalizer", 'n', take_normalizer, "N",
+                  "english, basic or none (default: english for English, else basic)"),
+     .manual = "How both texts are made comparable first: as Whisper's published error rates "
+               "are, by its English rules (numbers, contractions, fillers, punctuation) or by "
+               "its basic ones (case, punctuation), or not at all. Without it: English for "
+               "English, else basic."},
+    {COMMAND_READ("language", 'l', take_language, "NAME",
+                  "what is spoken, as Spanish or es (default: what the transcript says)"),
+     .manual = "What is spoken, by its name or code; without it, what the transcript says of "
+               "itself. Chinese, Japanese, Thai, Lao, Burmese and Cantonese are counted in "
+               "characters."},
+    {COMMAND_VALUE(COMMAND_TEXT, "spellings", 0, wanted, spellings, "FILE",
+                   "in English, British and American spellings count as the same, by this table "
+                   "(a JSON object of words); none: each counts as it is (default: the table that "
+                   "a model here has; Whisper's models have one)")},
+    {COMMAND_VALUE(
+         COMMAND_TEXT, "model", 'm', wanted, model, "NAME",
+         "the table of this model; it chooses a table only, not whose results are scored"),
+     .manual = "The same, by the table that this model carries (`normalizer.json`). Without "
+               "either they count as errors; the result says which it is. It chooses the "
+               "table only, not whose results are scored."},
+    {COMMAND_SWITCH("cer", 0, wanted, cer, "character error rates, too")},
+    {COMMAND_SWITCH("diff", 0, wanted, diff,
+                    "show where they differ: [-reference-] {+transcript+}")},
+    {COMMAND_SWITCH("der", 0, wanted, rttm,
+                    "who speaks when, instead: diarization error rates of two RTTM files"),
+     .manual = "Who speaks when, instead of words: REFERENCE and HYPOTHESIS are two RTTM "
+               "files, and the diarization error rate is what was missed, heard where nobody "
+               "speaks or given to another speaker, over the speech of the reference; two who "
+               "speak at once count twice. Whatever the speakers are called, those who agree "
+               "for longest are taken for the same. Recordings are found by their names in "
+               "the files; the seconds and rates are those of pyannote.metrics."},
+    {COMMAND_READ("collar", 0, take_collar, "SECONDS",
+                  "with --der: leave so much out around each boundary of the reference, half on "
+                  "either side (default: 0)")},
+    {COMMAND_SWITCH("skip-overlap", 0, wanted, der.skip_overlap,
+                    "with --der: leave out where the reference has several")},
+    {0},
+};
+
+const struct command command_score = {
+    .name = "score",
+    .usage = "[OPTION]... REFERENCE [HYPOTHESIS]\n"
+             "--der [OPTION]... REFERENCE.rttm HYPOTHESIS.rttm",
+    .about = "Which part of the words is wrong: HYPOTHESIS against REFERENCE, two files "
+             "(txt, srt, vtt, tsv, json) or two folders with files of the same names. "
+             "Without HYPOTHESIS the transcripts are the catalog's, of the recordings that "
+             "are named as the references are: the current transcript where there are "
+             "several (see `nightshift pin`). Both texts are first normalised, as is usual "
+             "for rates of Whisper's models. Words are substituted (sub), left out (del) or "
+             "put in (ins); all three, over the reference's words, are the word error rate "
+             "(WER).\n"
+             "Chinese, Japanese, Thai, Lao, Burmese and Cantonese, where words are not parted by "
+             "blanks, are counted in characters.",
+    .options = options,
+    .json = "the result as JSON",
+    .quiet = "the total alone",
+    .examples = "score interview.reference.txt interview.srt --language en --diff\n"
+                "score references/ transcripts/ --cer\n"
+                "score references/          # against the catalog\n"
+                "score --der reference.rttm found.rttm --collar 0.25",
+    .statuses = "0; 65 when a file is no transcript, or the reference has no words; 66 when a "
+                "reference has nothing to compare it with; others as sysexits.h.",
+};
+
 int cmd_score(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "n:l:m:", longs, take, true, NULL};
     struct wanted w = {.normalizer = -1};
     struct scoring s = {.cli = cli, .w = &w};
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv), operands;
+    int status = command_parse(cli, &command_score, &w, argc, argv), operands;
 
     if (status >= 0)
         return status;

@@ -20,53 +20,6 @@
 #include "tools/commands/commands.h"
 #include "workers/stages/stage_kind.h"
 
-static const char help[] =
-    "Usage: nightshift search [OPTION]... TEXT...\n"
-    "   or: nightshift search --sound SOUND [OPTION]... [TEXT]...\n"
-    "Where something was said: recording, time, who says it, and the words around it.\n"
-    "Every word must occur in a segment; accents and case do not matter. An English\n"
-    "word is found in British and American spelling, and with other endings\n"
-    "(strikes: strike); what stands in \"quotation marks\" must stand exactly so; mark*\n"
-    "finds market too. In capitals, AND, OR and NOT join words and (groups), and\n"
-    "NEAR(a b, 5) wants at most 5 words between. Where the catalog has\n"
-    "vectors of what is said (nightshift enqueue --embed), what has the same meaning\n"
-    "in other words comes below that, behind a line that says so; only where there\n"
-    "are words alone: anything else says exactly what is to be found.\n"
-    "\n"
-    "      --within=TIME      words and groups in segments of a recording that begin\n"
-    "                         at most TIME apart (60s, 2m); the nearest first\n"
-    "      --text             by words alone\n"
-    "  -s, --semantic         by meaning alone, however unlike\n"
-    "      --sound=SOUND      where this is heard: a class of sounds (applause),\n"
-    "                         or what a description sounds like, as the catalog has\n"
-    "                         them (nightshift enqueue --sounds, --embed-audio); the\n"
-    "                         figure, 0 to 1, is how sure the model was. With TEXT:\n"
-    "                         where both are, at most 10 s apart\n"
-    "      --speaker=WHO      only what WHO says: a name, a label, or where nobody\n"
-    "                         was told apart a channel or track ('channel 1')\n"
-    "  -p, --in, --path=PATH  only in this file or ARCHIVE//MEMBER, or below this\n"
-    "                         folder\n"
-    "  -l, --language=NAME    only what is said in this language: Spanish or es\n"
-    "  -n, --limit=N          hits to show (default: 20; 0: all)\n"
-    "  -t, --by-time          by words alone, in the order of recordings and times\n"
-    "      --json             as a JSON array\n"
-    "  -c, --catalog=FILE     the catalog\n"
-    "  -h, --help             this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift search market square\n"
-    "  nightshift search '\"market square\"' --in /archive/1990\n"
-    "  nightshift search '(strike OR walkout) NOT baseball'\n"
-    "  nightshift search --within 60s harbour 'fish*'\n"
-    "  nightshift search --semantic where did they grow up --speaker Ana\n"
-    "  nightshift search --sound applause\n"
-    "  nightshift search --sound applause strike\n"
-    "  nightshift search 'mark*' --json | jq -r '.[].text'\n"
-    "\n"
-    "Exit status: 0, also when nothing was found; 64 when what is looked for cannot\n"
-    "be understood; 66 when nothing there could be searched, or there is no such\n"
-    "path, speaker, language or sound; others as sysexits.h has them.\n";
-
 struct wanted {
     uint32_t limit;
     int64_t within_ms; /* 0: in one segment */
@@ -75,55 +28,6 @@ struct wanted {
 };
 
 #define WITHIN_MOST_MS (24 * 3600 * 1000LL)
-
-enum { OPT_TEXT = 256, OPT_SOUND, OPT_SPEAKER, OPT_WITHIN };
-
-static const struct option longs[] = {
-    {"limit", required_argument, NULL, 'n'},
-    {"path", required_argument, NULL, 'p'},
-    {"in", required_argument, NULL, 'p'},
-    {"by-time", no_argument, NULL, 't'},
-    {"text", no_argument, NULL, OPT_TEXT},
-    {"semantic", no_argument, NULL, 's'},
-    {"language", required_argument, NULL, 'l'},
-    {"sound", required_argument, NULL, OPT_SOUND},
-    {"speaker", required_argument, NULL, OPT_SPEAKER},
-    {"within", required_argument, NULL, OPT_WITHIN},
-    {0},
-};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    struct wanted *w = arg;
-
-    switch (option) {
-    case 'n':
-        return cli_u32("--limit", value, 0, 1000000, &w->limit, err);
-    case 'p':
-        w->path = value;
-        return 0;
-    case 'l':
-        w->language = cli_language(value);
-        return 0;
-    case 's':
-        w->meaning_only = true;
-        return 0;
-    case OPT_TEXT:
-        w->words_only = true;
-        return 0;
-    case OPT_WITHIN:
-        return cli_length("--within", value, 1, WITHIN_MOST_MS, &w->within_ms, err);
-    case OPT_SPEAKER:
-        w->speaker = value;
-        return 0;
-    case OPT_SOUND:
-        w->sound = value;
-        return value[0] ? 0 : err_set(err, ERR_USAGE, "--sound wants the name of a sound");
-    default:
-        w->by_time = true;
-        return 0;
-    }
-}
 
 static int on_segment(void *arg, const struct read_segment *row)
 {
@@ -360,14 +264,81 @@ static int check(const struct cli *cli, const struct wanted *w, bool says)
     return EX_OK;
 }
 
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_LENGTH, "within", 0, wanted, within_ms, "TIME",
+                   "words and groups in segments of a recording that begin at most TIME apart "
+                   "(60s, 2m); the nearest first"),
+     .manual = "Words, phrases and groups that must all be there may be in different segments "
+               "of a recording, if these begin at most TIME apart (60s, 2m, 1m30s; up to a "
+               "day). A hit is a shortest stretch that has all of them, from the first "
+               "segment to the last; the texts of the segments in which they are stand in it, "
+               "with `...` between. The nearest come first. What `NOT` leaves out is in no "
+               "segment from the first to the last. With --speaker and --language, all these "
+               "are that speaker's, or in that language.",
+     .low = 1, .high = WITHIN_MOST_MS},
+    {COMMAND_SWITCH("text", 0, wanted, words_only, "by words alone")},
+    {COMMAND_SWITCH("semantic", 's', wanted, meaning_only, "by meaning alone, however unlike"),
+     .manual = "By meaning alone, the most alike first, however unlike. The text is any text "
+               "then; operators are refused."},
+    {COMMAND_VALUE(COMMAND_TEXT, "sound", 0, wanted, sound, "SOUND",
+                   "where this is heard: a class of sounds (applause), or what a description "
+                   "sounds like, as the catalog has them (nightshift enqueue --sounds, "
+                   "--embed-audio); the figure, 0 to 1, is how sure the model was. With TEXT: "
+                   "where both are, at most 10 s apart")},
+    {COMMAND_VALUE(COMMAND_TEXT, "speaker", 0, wanted, speaker, "WHO",
+                   "only what WHO says: a name, a label, or where nobody was told apart a channel "
+                   "or track ('channel 1')")},
+    {COMMAND_VALUE(COMMAND_TEXT, "path", 'p', wanted, path, "PATH",
+                   "only in this file or ARCHIVE//MEMBER, or below this folder"),
+     .also = "in"},
+    {COMMAND_VALUE(COMMAND_LANGUAGE, "language", 'l', wanted, language, "NAME",
+                   "only what is said in this language: Spanish or es"),
+     .manual = "Only what is said in this language, by its name or code, such as Spanish or "
+               "es."},
+    {COMMAND_VALUE(COMMAND_NUMBER, "limit", 'n', wanted, limit, "N",
+                   "hits to show (default: 20; 0: all)"),
+     .manual = "Hits to show; 0 shows all, with -s every passage that there is.", .high = 1000000},
+    {COMMAND_SWITCH("by-time", 't', wanted, by_time,
+                    "by words alone, in the order of recordings and times")},
+    {0},
+};
+
+const struct command command_search = {
+    .name = "search",
+    .usage = "[OPTION]... TEXT...\n"
+             "--sound SOUND [OPTION]... [TEXT]...",
+    .about = "Where something was said: recording, time, who says it, and the words around "
+             "it. Every word must occur in a segment; accents and case do not matter. An "
+             "English word is found in British and American spelling, and with other "
+             "endings (strikes: strike); what stands in \"quotation marks\" must stand "
+             "exactly so; mark* finds market too. In capitals, AND, OR and NOT join words "
+             "and (groups), and NEAR(a b, 5) wants at most 5 words between. Where the "
+             "catalog has vectors of what is said (nightshift enqueue --embed), what has "
+             "the same meaning in other words comes below that, behind a line that says so; "
+             "only where there are words alone: anything else says exactly what is to be "
+             "found.",
+    .options = options,
+    .json = "as a JSON array",
+    .examples = "search market square\n"
+                "search '\"market square\"' --in /archive/1990\n"
+                "search '(strike OR walkout) NOT baseball'\n"
+                "search --within 60s harbour 'fish*'\n"
+                "search --semantic where did they grow up --speaker Ana\n"
+                "search --sound applause\n"
+                "search --sound applause strike\n"
+                "search 'mark*' --json | jq -r '.[].text'",
+    .statuses = "0, also when nothing was found; 64 when what is looked for cannot be "
+                "understood; 66 when nothing there could be searched, or there is no such "
+                "path, speaker, language or sound; others as sysexits.h has them.",
+};
+
 int cmd_search(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "n:p:l:st", longs, take, true, NULL};
     struct wanted w = {.limit = 20};
     struct err err = {0};
     char *text = NULL, *path = NULL, *shown = NULL;
     bool says;
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_search, &w, argc, argv);
 
     if (status >= 0)
         return status;

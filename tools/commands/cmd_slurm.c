@@ -22,81 +22,13 @@
 #define PIECES 4u /* of a part that is handed out again */
 #define STATE_LEN 24
 
-static const char help[] =
-    "Usage: nightshift slurm submit --output=DIR [OPTION]...\n"
-    "   or: nightshift slurm submit --again DIR [OPTION]...\n"
-    "   or: nightshift slurm status DIR [--json]\n"
-    "Split the catalog's open work into DIR (submit), write DIR/parts.sbatch and\n"
-    "DIR/merge.sbatch, and hand them to sbatch: an array of one task for each part,\n"
-    "and a job that merges when all have ended. A task whose time is up stops at a\n"
-    "checkpoint and is requeued; one that fails otherwise is tried three times. How\n"
-    "far the parts are (status). With --again: of parts that failed three times the\n"
-    "rest is submitted once more, in smaller parts.\n"
-    "\n"
-    "  -o, --output=DIR         the folder of the parts, which all nodes see\n"
-    "      --into=N, --hours-per-part=H, --shard=LENGTH   as of split (default:\n"
-    "                           --hours-per-part=24)\n"
-    "      --again              parts of DIR that failed, see above\n"
-    "      --gpus-per-task=N    default: 1; 0: none is asked for\n"
-    "      --cpus-per-task=N    processors of each task\n"
-    "      --array-throttle=N   so many parts at once, at most\n"
-    "      --partition=NAME, --account=NAME, --time=TIME, --mem=SIZE   as of sbatch\n"
-    "      --merge-node=NAME    the node that has the disk with the catalog; default:\n"
-    "                           any, for a catalog that all nodes see\n"
-    "  -n, --dry-run            write all that, and do not submit it\n"
-    "      --json               as JSON\n"
-    "  -c, --catalog=FILE       the catalog\n"
-    "  -q, --quiet              say only what went wrong\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift slurm submit --output /net/parts --into 32 --time 8:00:00\n"
-    "  nightshift slurm status /net/parts\n"
-    "\n"
-    "Exit status: 0; 66 when nothing is to be done, or there is no Slurm here; 74\n"
-    "when Slurm refuses; others as sysexits.h has them.\n";
-
 struct wanted {
     struct split_wanted split;
     struct sbatch sbatch;
     bool again, dry_run;
 };
 
-enum {
-    OPT_INTO = 256,
-    OPT_HOURS,
-    OPT_SHARD,
-    OPT_AGAIN,
-    OPT_GPUS,
-    OPT_CPUS,
-    OPT_THROTTLE,
-    OPT_PARTITION,
-    OPT_ACCOUNT,
-    OPT_TIME,
-    OPT_MEM,
-    OPT_MERGE_NODE
-};
-
-static const struct option longs[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"into", required_argument, NULL, OPT_INTO},
-    {"hours-per-part", required_argument, NULL, OPT_HOURS},
-    {"shard", required_argument, NULL, OPT_SHARD},
-    {"again", no_argument, NULL, OPT_AGAIN},
-    {"gpus-per-task", required_argument, NULL, OPT_GPUS},
-    {"cpus-per-task", required_argument, NULL, OPT_CPUS},
-    {"array-throttle", required_argument, NULL, OPT_THROTTLE},
-    {"partition", required_argument, NULL, OPT_PARTITION},
-    {"account", required_argument, NULL, OPT_ACCOUNT},
-    {"time", required_argument, NULL, OPT_TIME},
-    {"mem", required_argument, NULL, OPT_MEM},
-    {"merge-node", required_argument, NULL, OPT_MERGE_NODE},
-    {"dry-run", no_argument, NULL, 'n'},
-    {0},
-};
-
-/* It becomes a line of a script. */
-static int take_word(const char *value, const char **ret, struct err *err)
+static int read_word(const char *value, const char **ret, struct err *err)
 {
     static const char fits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                                "._,:@/+=%[]-";
@@ -107,57 +39,29 @@ static int take_word(const char *value, const char **ret, struct err *err)
     return 0;
 }
 
-static int take_split(struct split_wanted *s, int option, const char *value, struct err *err)
+static int take_partition(void *wanted, const char *value, struct err *err)
 {
-    uint32_t hours = 0;
-    int64_t ms = 0;
-    int rc;
-
-    if (option == OPT_INTO)
-        return cli_u32("--into", value, 1, 1000000, &s->parts, err);
-    if (option == OPT_HOURS) {
-        rc = cli_u32("--hours-per-part", value, 1, 1000000, &hours, err);
-        s->part_ms = hours * UINT64_C(3600000);
-        return rc;
-    }
-    rc = cli_length("--shard", value, 30000, 7200000, &ms, err);
-    s->shard_ms = (uint32_t)ms;
-    return rc;
+    return read_word(value, &((struct wanted *)wanted)->sbatch.partition, err);
 }
 
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_account(void *wanted, const char *value, struct err *err)
 {
-    struct wanted *w = arg;
+    return read_word(value, &((struct wanted *)wanted)->sbatch.account, err);
+}
 
-    switch (option) {
-    case 'o':
-        w->split.output = value;
-        return 0;
-    case 'n':
-        w->dry_run = true;
-        return 0;
-    case OPT_AGAIN:
-        w->again = true;
-        return 0;
-    case OPT_GPUS:
-        return cli_u32("--gpus-per-task", value, 0, 64, &w->sbatch.gpus_per_task, err);
-    case OPT_CPUS:
-        return cli_u32("--cpus-per-task", value, 1, 4096, &w->sbatch.cpus_per_task, err);
-    case OPT_THROTTLE:
-        return cli_u32("--array-throttle", value, 1, 1000000, &w->sbatch.array_throttle, err);
-    case OPT_PARTITION:
-        return take_word(value, &w->sbatch.partition, err);
-    case OPT_ACCOUNT:
-        return take_word(value, &w->sbatch.account, err);
-    case OPT_TIME:
-        return take_word(value, &w->sbatch.time, err);
-    case OPT_MEM:
-        return take_word(value, &w->sbatch.memory, err);
-    case OPT_MERGE_NODE:
-        return take_word(value, &w->sbatch.merge_node, err);
-    default:
-        return take_split(&w->split, option, value, err);
-    }
+static int take_time(void *wanted, const char *value, struct err *err)
+{
+    return read_word(value, &((struct wanted *)wanted)->sbatch.time, err);
+}
+
+static int take_memory(void *wanted, const char *value, struct err *err)
+{
+    return read_word(value, &((struct wanted *)wanted)->sbatch.memory, err);
+}
+
+static int take_merge_node(void *wanted, const char *value, struct err *err)
+{
+    return read_word(value, &((struct wanted *)wanted)->sbatch.merge_node, err);
 }
 
 /* ---------------------------------------------------------------------------------- submitting */
@@ -315,12 +219,12 @@ static int split_usual(struct split_wanted *w, struct split_done *d, struct err 
 {
     int rc;
 
-    w->part_ms = 24 * UINT64_C(3600000);
+    w->part_hours = 24;
     rc = split_catalog(w, d, err);
     if (rc != ERR_LIMIT || !w->most_parts)
         return rc;
     *err = (struct err){0};
-    w->part_ms = 0;
+    w->part_hours = 0;
     w->parts = w->most_parts;
     return split_catalog(w, d, err);
 }
@@ -340,7 +244,7 @@ static int submit_catalog(struct cli *cli, struct wanted *w, struct err *err)
     w->split.catalog = cli->catalog;
     w->split.output = dir;
     w->split.most_parts = most_tasks();
-    if (rc == 0 && (w->split.parts || w->split.part_ms))
+    if (rc == 0 && (w->split.parts || w->split.part_hours))
         rc = split_catalog(&w->split, &d, err);
     else if (rc == 0)
         rc = split_usual(&w->split, &d, err);
@@ -677,13 +581,65 @@ static int submit_again(const struct cli *cli, struct wanted *w, const char *dir
     return rc;
 }
 
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_TEXT, "output", 'o', wanted, split.output, "DIR",
+                   "the folder of the parts, which all nodes see")},
+    {COMMAND_VALUE(COMMAND_NUMBER, "into", 0, wanted, split.parts, "N", ""), .low = 1,
+     .high = 1000000},
+    {COMMAND_VALUE(COMMAND_NUMBER, "hours-per-part", 0, wanted, split.part_hours, "H", ""),
+     .low = 1, .high = 1000000},
+    {COMMAND_VALUE(COMMAND_LENGTH, "shard", 0, wanted, split.shard_ms, "LENGTH",
+                   "as of split (default: --hours-per-part=24)"),
+     .low = 30000, .high = 7200000},
+    {COMMAND_SWITCH("again", 0, wanted, again, "parts of DIR that failed, see above"),
+     .manual = "Of parts in DIR that failed three times the rest is submitted in smaller "
+               "parts, which lie beside them in `part-NNNN.db.again`."},
+    {COMMAND_VALUE(COMMAND_NUMBER, "gpus-per-task", 0, wanted, sbatch.gpus_per_task, "N",
+                   "default: 1; 0: none is asked for"),
+     .high = 64},
+    {COMMAND_VALUE(COMMAND_NUMBER, "cpus-per-task", 0, wanted, sbatch.cpus_per_task, "N",
+                   "processors of each task"),
+     .low = 1, .high = 4096},
+    {COMMAND_VALUE(COMMAND_NUMBER, "array-throttle", 0, wanted, sbatch.array_throttle, "N",
+                   "so many parts at once, at most"),
+     .low = 1, .high = 1000000},
+    {COMMAND_READ("partition", 0, take_partition, "NAME", "")},
+    {COMMAND_READ("account", 0, take_account, "NAME", "")},
+    {COMMAND_READ("time", 0, take_time, "TIME", "")},
+    {COMMAND_READ("mem", 0, take_memory, "SIZE", "as of sbatch")},
+    {COMMAND_READ("merge-node", 0, take_merge_node, "NAME",
+                  "the node that has the disk with the catalog; default: any, for a catalog that "
+                  "all nodes see")},
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "write all that, and do not submit it")},
+    {0},
+};
+
+const struct command command_slurm = {
+    .name = "slurm",
+    .usage = "submit --output=DIR [OPTION]...\n"
+             "submit --again DIR [OPTION]...\n"
+             "status DIR [--json]",
+    .about = "Split the catalog's open work into DIR (submit), write DIR/parts.sbatch and "
+             "DIR/merge.sbatch, and hand them to sbatch: an array of one task for each "
+             "part, and a job that merges when all have ended. A task whose time is up "
+             "stops at a checkpoint and is requeued; one that fails otherwise is tried "
+             "three times. How far the parts are (status). With --again: of parts that "
+             "failed three times the rest is submitted once more, in smaller parts.",
+    .options = options,
+    .json = "as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "slurm submit --output /net/parts --into 32 --time 8:00:00\n"
+                "slurm status /net/parts",
+    .statuses = "0; 66 when nothing is to be done, or there is no Slurm here; 74 when Slurm "
+                "refuses; others as sysexits.h has them.",
+};
+
 int cmd_slurm(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "o:n", longs, take, true, NULL};
     struct wanted w = {.sbatch = {.gpus_per_task = 1}};
     char self[4096] = "";
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv), left, rc;
+    int status = command_parse(cli, &command_slurm, &w, argc, argv), left, rc;
     const char *what;
 
     if (status >= 0)

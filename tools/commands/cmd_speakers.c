@@ -19,36 +19,6 @@
 #include "tools/writer.h"
 #include "workers/stages/stage_kind.h"
 
-static const char help[] =
-    "Usage: nightshift speakers [OPTION]... [PATH]...\n"
-    "   or: nightshift speakers --like RECORDING/SPEAKER [OPTION]... [PATH]...\n"
-    "   or: nightshift speakers name [--everywhere] RECORDING/SPEAKER NAME\n"
-    "   or: nightshift speakers confirm RECORDING/SPEAKER...\n"
-    "   or: nightshift speakers deny RECORDING/SPEAKER...\n"
-    "Who speaks in the recordings (at or below PATH), and how long, where speakers\n"
-    "were told apart (nightshift enqueue --diarize). With --like: whose voice is most\n"
-    "like that one's, over the whole catalog (1 is the same voice). With name: gives\n"
-    "a speaker of one recording a name, also while a run is on; '' takes it away.\n"
-    "With --everywhere the voice is known by that name from then on: where one like\n"
-    "it is heard, the name is proposed, until confirm or deny decides. Voices without\n"
-    "a name that are probably one person's are a group.\n"
-    "\n"
-    "  -l, --like=R/SPEAKER   R as `nightshift show` takes it; SPEAKER: label or name\n"
-    "  -n, --limit=N          with --like, voices to show (default: 20; 0: all)\n"
-    "  -e, --everywhere       with name, it is a person's in the whole archive\n"
-    "  -p, --proposed         only speakers for whom a name is proposed\n"
-    "  -g, --group=N          only the voices of that group\n"
-    "      --json             as a JSON array\n"
-    "  -c, --catalog=FILE     the catalog\n"
-    "  -q, --quiet            with name, confirm, deny, say only what went wrong\n"
-    "  -h, --help             this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift speakers /archive/1990\n"
-    "  nightshift speakers --like \"interview 12/SPEAKER_01\"\n"
-    "  nightshift speakers name \"interview 12/SPEAKER_01\" \"Ana Ruiz\" --everywhere\n"
-    "  nightshift speakers confirm \"interview 13/SPEAKER_00\"\n";
-
 struct wanted {
     const char *like;
     uint32_t limit, group; /* group 0: any */
@@ -56,28 +26,6 @@ struct wanted {
 };
 
 #define TURNS_COLUMNS 11 /* "1,234 turns": names stand below each other */
-
-static const struct option longs[] = {
-    {"like", required_argument, NULL, 'l'},  {"limit", required_argument, NULL, 'n'},
-    {"everywhere", no_argument, NULL, 'e'},  {"proposed", no_argument, NULL, 'p'},
-    {"group", required_argument, NULL, 'g'}, {0}};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    struct wanted *w = arg;
-
-    if (option == 'n')
-        return cli_u32("--limit", value, 0, INT32_MAX, &w->limit, err);
-    if (option == 'g')
-        return cli_u32("--group", value, 1, INT32_MAX, &w->group, err);
-    if (option == 'e')
-        w->everywhere = true;
-    else if (option == 'p')
-        w->proposed = true;
-    else
-        w->like = value;
-    return 0;
-}
 
 /* ------------------------------------------------------------------------------- one of them */
 
@@ -717,13 +665,53 @@ static bool is_saying(const char *word)
     return strcmp(word, "name") == 0 || strcmp(word, "confirm") == 0 || strcmp(word, "deny") == 0;
 }
 
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_TEXT, "like", 'l', wanted, like, "R/SPEAKER",
+                   "R as `nightshift show` takes it; SPEAKER: label or name"),
+     .manual = "Instead: whose voice is most like that one's, over the whole catalog; 1 is the "
+               "same voice. SPEAKER is a label or a name."},
+    {COMMAND_VALUE(COMMAND_NUMBER, "limit", 'n', wanted, limit, "N",
+                   "with --like, voices to show (default: 20; 0: all)"),
+     .high = INT32_MAX},
+    {COMMAND_SWITCH("everywhere", 'e', wanted, everywhere,
+                    "with name, it is a person's in the whole archive")},
+    {COMMAND_SWITCH("proposed", 'p', wanted, proposed,
+                    "only speakers for whom a name is proposed")},
+    {COMMAND_VALUE(COMMAND_NUMBER, "group", 'g', wanted, group, "N",
+                   "only the voices of that group"),
+     .low = 1, .high = INT32_MAX},
+    {0},
+};
+
+const struct command command_speakers = {
+    .name = "speakers",
+    .usage = "[OPTION]... [PATH]...\n"
+             "--like RECORDING/SPEAKER [OPTION]... [PATH]...\n"
+             "name [--everywhere] RECORDING/SPEAKER NAME\n"
+             "confirm RECORDING/SPEAKER...\n"
+             "deny RECORDING/SPEAKER...",
+    .about = "Who speaks in the recordings (at or below PATH), and how long, where speakers "
+             "were told apart (nightshift enqueue --diarize). With --like: whose voice is "
+             "most like that one's, over the whole catalog (1 is the same voice). With "
+             "name: gives a speaker of one recording a name, also while a run is on; '' "
+             "takes it away. With --everywhere the voice is known by that name from then "
+             "on: where one like it is heard, the name is proposed, until confirm or deny "
+             "decides. Voices without a name that are probably one person's are a group.",
+    .options = options,
+    .json = "as a JSON array",
+    .quiet = "with name, confirm, deny, say only what went wrong",
+    .examples = "speakers /archive/1990\n"
+                "speakers --like \"interview 12/SPEAKER_01\"\n"
+                "speakers name \"interview 12/SPEAKER_01\" \"Ana Ruiz\" --everywhere\n"
+                "speakers confirm \"interview 13/SPEAKER_00\"",
+};
+
 int cmd_speakers(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "l:n:epg:", longs, take, true, NULL};
     struct wanted w = {.limit = 20};
     struct store *st = NULL;
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_speakers, &w, argc, argv);
     bool saying = status < 0 && optind < argc && is_saying(argv[optind]);
 
     if (status >= 0)

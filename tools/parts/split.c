@@ -277,11 +277,12 @@ static int note_out(struct splitting *s, struct err *err)
 
 static int split_open(struct splitting *s, struct err *err)
 {
-    struct balance_rule rule = {s->w->parts, s->w->part_ms, 0};
+    struct balance_rule rule = {s->w->parts, s->w->part_hours * UINT64_C(3600000), 0};
     int rc = store_open(s->w->catalog, s->part ? STORE_READ : STORE_WRITE, &s->st, err);
 
     if (rc == 0)
-        rc = store_shard_length(s->st, s->w->shard_ms, SCHEDULER_SHARD_MS, &s->shard_ms, err);
+        rc = store_shard_length(s->st, (uint32_t)s->w->shard_ms, SCHEDULER_SHARD_MS, &s->shard_ms,
+                                err);
     rule.shard_ms = s->shard_ms;
     if (rc == 0)
         rc = read_work(s, err);

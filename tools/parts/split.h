@@ -8,10 +8,10 @@
 
 struct split_wanted {
     const char *catalog, *output; /* output: the folder of the parts, made when it is missing */
-    uint32_t parts;               /* 0: by part_ms */
-    uint64_t part_ms;
-    uint32_t shard_ms;   /* 0: the catalog's */
-    uint32_t most_parts; /* 0: any number */
+    uint32_t parts;               /* 0: by part_hours */
+    uint32_t part_hours;          /* of audio in each */
+    int64_t shard_ms;             /* 0: the catalog's */
+    uint32_t most_parts;          /* 0: any number */
 };
 
 struct split_done {

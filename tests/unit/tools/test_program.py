@@ -619,11 +619,12 @@ class Requests(Program):
         self.assertFalse(os.path.exists(self.catalog))
         self.enqueue()
         for command in (["enqueue"], ["run"], ["cancel"], ["pause"], ["priority", "low"], ["pin", "1"], ["verify"],
-                        ["export"], ["forget", "--yes", "--superseded"], ["search", "a", "--in"]):
+                        ["export"], ["forget", "--yes", "--superseded"]):
             with self.subTest(command=command):
                 done = self.run_it(*command, "", status=66)
                 self.assertIn("an empty name is no file or folder", done.err)
                 self.assertEqual("", done.out)
+        self.assertIn("--path wants a PATH, not ''", self.run_it("search", "a", "--in", "", status=64).err)
 
     def test_members_of_archives(self):
         self.fill()

@@ -588,7 +588,7 @@ class Words(Searching):
     def test_mistakes_are_said(self):
         for args, words in ((["--semantic", "--sound", "x"], "wants a TEXT"), (["--semantic", "--text", "x"], "does not go"),
                             (["--sound", "x", "--by-time", "y"], "--by-time is about words"),
-                            (["--sound", ""], "wants the name"), ([], "what should be searched"),
+                            (["--sound", ""], "wants a SOUND"), ([], "what should be searched"),
                             (["..."], "no word in it"), (["--semantic", ""], "no word in it"),
                             (["--sound", "x", "-"], "no word in it"),
                             (["--semantic", "a OR b"], "AND, OR, NOT and NEAR say nothing there"),
