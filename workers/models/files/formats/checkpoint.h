@@ -1,5 +1,5 @@
-/* workers/models/files/formats/checkpoint.h - the tensors of a PyTorch checkpoint: pytorch_model.bin, or
- * .pt.
+/* workers/models/files/formats/checkpoint.h - the tensors of a PyTorch checkpoint:
+ * pytorch_model.bin, or .pt.
  *
  * What torch.save has written since 1.6: a zip archive of uncompressed members, of which data.pkl
  * describes the tensors (see pickle.h; nothing of it is ever run) and data/KEY holds the bytes of

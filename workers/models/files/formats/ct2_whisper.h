@@ -1,5 +1,5 @@
-/* workers/models/files/formats/ct2_whisper.h - whether a model of CTranslate2's computes what Whisper does
- * here. */
+/* workers/models/files/formats/ct2_whisper.h - whether a model of CTranslate2's computes what
+ * Whisper does here. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_CT2_WHISPER_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_CT2_WHISPER_H
 

@@ -1,4 +1,5 @@
-/* workers/models/files/formats/ggml_file.h - a model of whisper.cpp's: one file, such as ggml-small.bin.
+/* workers/models/files/formats/ggml_file.h - a model of whisper.cpp's: one file, such as
+ * ggml-small.bin.
  *
  * The magic number, the sizes of the network, mel filters (not used: they are computed here), the
  * text tokens as bytes, then tensors one after the other (dimensions, type, name, bytes), whose

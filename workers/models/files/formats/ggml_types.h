@@ -1,5 +1,5 @@
-/* workers/models/files/formats/ggml_types.h - the number types of ggml's tensors: floats, and blocks of a
- * few bits for each value with factors of their own.
+/* workers/models/files/formats/ggml_types.h - the number types of ggml's tensors: floats, and
+ * blocks of a few bits for each value with factors of their own.
  *
  * Types by ggml's numbers: F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 (blocks of 32 values), Q2_K
  * to Q6_K (blocks of 256). A block lies within one row. Pure. */

@@ -1,5 +1,5 @@
-/* workers/models/files/formats/pickle.h - reads the pickle in which PyTorch describes a checkpoint's
- * tensors.
+/* workers/models/files/formats/pickle.h - reads the pickle in which PyTorch describes a
+ * checkpoint's tensors.
  *
  * A pickle is a program for a small stack machine, and Python's own reader lets that program call
  * any function. This one has no functions to call: it knows the few names that describe tensors

@@ -1,5 +1,5 @@
-/* workers/models/files/formats/pickle_machine.h - the reader's state; for pickle.c and pickle_torch.c
- * alone. */
+/* workers/models/files/formats/pickle_machine.h - the reader's state; for pickle.c and
+ * pickle_torch.c alone. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_PICKLE_MACHINE_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_FORMATS_PICKLE_MACHINE_H
 

@@ -1,4 +1,5 @@
-/* workers/models/files/formats/stored_zip.h - the members of a zip archive that holds them uncompressed.
+/* workers/models/files/formats/stored_zip.h - the members of a zip archive that holds them
+ * uncompressed.
  *
  * PyTorch's checkpoints are such archives (zip64 where they are large): their tensors can be used
  * where they lie in the mapped file. Every member's bounds are checked against the file when the
