@@ -353,8 +353,7 @@ static void run_device(struct check *c, int ordinal)
                   "it cannot be opened: %s", err.msg);
         return;
     }
-    if (check_run(c, cuda_of(be), label) == 0)
-        check_dnn(c, cuda_of(be), label);
+    check_run(c, cuda_of(be), label);
     be->ops->close(be); /* backend_close is the program's */
 }
 

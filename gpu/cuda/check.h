@@ -14,8 +14,6 @@
 
 enum { CHECK_WELL, CHECK_WARNING, CHECK_BROKEN };
 
-#define CHECK_PARTS 16 /* of cuDNN, at most */
-
 struct check {
     bool thorough;
     cuda_finding_fn fn;
@@ -25,8 +23,7 @@ struct check {
     int driver, runtime; /* CUDA versions, 13000; driver 0: there is none */
     int devices;         /* that the run time gives */
     struct cuda_libs libs;
-    bool usable;                 /* a device could be opened with these libraries */
-    bool part_fits[CHECK_PARTS]; /* by the index into libs_cudnn_parts */
+    bool usable; /* a device could be opened with these libraries */
 };
 
 /* One finding. wanted and todo are "" when all is well. */
@@ -35,14 +32,8 @@ void check_say(struct check *c, int state, const char *name, const char *wanted,
 
 /* cuDNN's files: which, of which version, complete, and of one version (check_cudnn.c). */
 void check_cudnn(struct check *c);
-/* Whether all of the part "ops", "cnn" ... can be called. */
-bool check_part_fits(const struct check *c, const char *part);
-
 /* Real operations on an open device (check_run.c): products in every precision that it has, kernels
- * of our own, the attention. label: "cuda:0". Returns 0, or the code with which the device was
- * lost. */
-int check_run(struct check *c, struct cuda *device, const char *label);
-/* One real operation of each part of cuDNN that has some (check_dnn.c). */
-int check_dnn(struct check *c, struct cuda *device, const char *label);
+ * of our own, the attention. label: "cuda:0". A device that is lost is a finding, and the end. */
+void check_run(struct check *c, struct cuda *device, const char *label);
 
 #endif

@@ -37,14 +37,6 @@ static const char *label_of(const char *part)
     return "cuDNN part";
 }
 
-bool check_part_fits(const struct check *c, const char *part)
-{
-    for (unsigned i = 0; i < libs_cudnn_part_count && i < CHECK_PARTS; i++)
-        if (strcmp(libs_cudnn_parts[i].name, part) == 0)
-            return c->part_fits[i];
-    return false;
-}
-
 #if NIGHTSHIFT_CUDNN
 static void version_text(int version, char *ret, size_t cap)
 {
@@ -149,7 +141,7 @@ static void say_mismatch(struct check *c, const struct lib_part *part, const cha
               "%s (%s), beside a libcudnn.so.%d of %s", its, file, CUDNN_MAJOR, mine);
 }
 
-static bool part_fits(struct check *c, const struct lib_part *part)
+static void check_part(struct check *c, const struct lib_part *part)
 {
     const char *label = label_of(part->name);
     char file[sizeof(c->libs.cudnn.file)], todo[500], text[32];
@@ -161,7 +153,7 @@ static bool part_fits(struct check *c, const struct lib_part *part)
     if (libs_cudnn_part(&c->libs, part, file, sizeof(file), &err) != 0) {
         check_say(c, part->wanted ? CHECK_BROKEN : CHECK_WARNING, label,
                   "all eight libraries of cuDNN, in one directory", todo, "%s", err.msg);
-        return false;
+        return;
     }
     handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     version = handle ? version_in_data(handle, part->name) : 0;
@@ -169,19 +161,18 @@ static bool part_fits(struct check *c, const struct lib_part *part)
         version = version_in_name(file);
     if (c->libs.cudnn.version != 0 && version != 0 && version != c->libs.cudnn.version) {
         say_mismatch(c, part, file, version);
-        return false;
+        return;
     }
     alike = c->libs.cudnn.handle && handle ? compares(handle, part->name) : -1;
     if (alike == 0) {
         say_mismatch(c, part, file, version == c->libs.cudnn.version ? 0 : version);
-        return false;
+        return;
     }
     if (version != 0)
         version_text(version, text, sizeof(text));
     else
         snprintf(text, sizeof(text), alike == 1 ? "of the same version" : "it can be opened");
     check_say(c, CHECK_WELL, label, "", "", "%s (%s)", text, file);
-    return true;
 }
 
 /* ------------------------------------------------------------------------------- copies */
@@ -326,8 +317,8 @@ void check_cudnn(struct check *c)
     if (!c->libs.cudnn.file[0])
         return;
     old = c->libs.cudnn.version != 0 && c->libs.cudnn.version < CUDNN_LEAST;
-    for (unsigned i = 0; !old && i < libs_cudnn_part_count && i < CHECK_PARTS; i++)
-        c->part_fits[i] = part_fits(c, &libs_cudnn_parts[i]);
+    for (unsigned i = 0; !old && i < libs_cudnn_part_count; i++)
+        check_part(c, &libs_cudnn_parts[i]);
     if (!old && (c->libs.nvrtc.handle || c->libs.nvrtc.reason[0]))
         check_nvrtc(c);
     check_copies(c);

@@ -70,8 +70,6 @@ int planner_task_total(struct planner *p, int64_t task, uint32_t shards, uint32_
                        struct err *err);
 /* All of its shards are done; its leases may be open yet. */
 bool planner_task_complete(const struct planner *p, int64_t task);
-/* All of its shards are done; its leases may be open yet. */
-bool planner_task_complete(const struct planner *p, int64_t task);
 /* How much of its shards is done, in percent; -1: it is a single one, or not known here. */
 int planner_task_percent(const struct planner *p, int64_t task);
 /* A process died over it: from now on it runs alone. Say it before the task is queued again. */
