@@ -101,6 +101,22 @@ void store_known_free(struct store_known *k)
     *k = (struct store_known){0};
 }
 
+int store_trouble_known(struct store *st, const struct request_trouble *t, bool *ret,
+                        struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT 1 FROM trouble WHERE path_raw = ? AND member_raw = ? AND nth = ? "
+                      "AND error_code = ? AND error = ?",
+                      "bbitt", t->path, t->path_len, t->member, t->member_len, (int64_t)t->nth,
+                      err_name(t->code), t->message);
+
+    *ret = rc == 1;
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
 static void blob_at(sqlite3_stmt *stmt, int column, uint8_t ret[16], bool *has)
 {
     *has = sqlite3_column_bytes(stmt, column) == 16;

@@ -213,6 +213,10 @@ int store_known_path(struct store *st, const void *path, size_t len,
                      const struct store_stage *stage, struct store_known *ret, struct err *err);
 void store_known_free(struct store_known *k);
 
+/* Was the same said of the same path before? Any store_mode. */
+int store_trouble_known(struct store *st, const struct request_trouble *t, bool *ret,
+                        struct err *err);
+
 /* What an ADD of it would meet. Any store_mode. */
 struct store_met {
     int64_t media_id;    /* the recording with its fingerprint and size; 0: there is none */

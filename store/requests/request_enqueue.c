@@ -595,7 +595,9 @@ static int trouble_put(struct store *st, const struct request_trouble *t, const 
                     "error, job_id, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
                     "ON CONFLICT (path_raw, member_raw, nth) DO UPDATE SET "
                     "error_code = excluded.error_code, error = excluded.error, "
-                    "job_id = excluded.job_id, at = excluded.at",
+                    "job_id = excluded.job_id, "
+                    "at = iif(error_code = excluded.error_code AND error = excluded.error, at, "
+                    "excluded.at)",
                     "tbtbittit", path, t->path, t->path_len, member, t->member, t->member_len,
                     (int64_t)t->nth, err_name(t->code), t->message, job->job_id, job->now);
     free(path);

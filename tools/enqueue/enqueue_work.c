@@ -108,9 +108,14 @@ int enqueue_trouble_at(struct enqueue_work *q, const struct walk_entry *e, const
                                 .nth = nth,
                                 .code = why->code,
                                 .message = why->msg};
-    int rc;
+    bool before = false;
+    int rc = enqueue_known(q) ? store_trouble_known(enqueue_known(q), &t, &before, err) : 0;
 
-    enqueue_say(q, e->path, e->path_len, member, nth, why->msg);
+    if (rc != 0)
+        return rc;
+    q->r->troubles_before += before;
+    if (!before)
+        enqueue_say(q, e->path, e->path_len, member, nth, why->msg);
     list(q, &(struct dry_run_line){.why = "unreadable",
                                    .path = e->path,
                                    .path_len = e->path_len,

@@ -44,6 +44,7 @@ struct enqueue_result {
     uint64_t skipped[SKIP_REASONS]; /* for their names; a folder counts as one */
     uint64_t undecodable;           /* recordings of kinds that nothing here can decode */
     uint64_t unreadable_files, unreadable_folders, bad_archives, bad_members;
+    uint64_t troubles_before; /* of these, those that were so before, and are not said again */
     uint64_t unsettled;
     uint64_t reread, reread_bytes; /* files that were read whole, to tell them from others */
     uint64_t told_apart;           /* places that were taken for another recording's before */

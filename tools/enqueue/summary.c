@@ -432,6 +432,9 @@ static void print_left_out(const struct enqueue_result *r)
           "archives could not be read to their ends");
     piece(&b, &first, "; ", r->bad_members, "member of an archive could not be read",
           "members of archives could not be read");
+    piece(&b, &first, "; ", r->troubles_before,
+          "of these was reported before (nightshift status --failures)",
+          "of these were reported before (nightshift status --failures)");
     piece(&b, &first, "; ", r->counts.erased,
           "recording was erased for good and left out (nightshift erase --list)",
           "recordings were erased for good and left out (nightshift erase --list)");

@@ -257,6 +257,7 @@ TEST(troubles)
     struct err e = {0};
     int64_t job = job_begin(st, &stage_nano), id = 1;
     const char *root = "/a", *unread = "/a/dir";
+    bool known;
 
     job_add1(st, job, "/a/y.zip", "n", 1);
     for (int again = 0; again < 2; again++)
@@ -265,6 +266,21 @@ TEST(troubles)
                      .type = REQUEST_ENQUEUE_TROUBLE, .job_id = job, .troubles = t, .count = 3});
     job_end(st, job, "/a");
     assert_int_equal(count_of("SELECT count(*) FROM failures WHERE kind = 'unreadable'"), 3);
+    /* What is as it was is not new. */
+    run_sql("UPDATE trouble SET at = '2001'");
+    assert_ok(store_trouble_known(st, &t[1], &known, &e), e);
+    assert_true(known);
+    t[1].nth = 1;
+    assert_ok(store_trouble_known(st, &t[1], &known, &e), e);
+    assert_false(known);
+    t[1].nth = 0;
+    t[2].message = "no such device";
+    assert_ok(store_trouble_known(st, &t[2], &known, &e), e);
+    assert_false(known);
+    apply_ok(st, &(struct request){
+                     .type = REQUEST_ENQUEUE_TROUBLE, .job_id = job, .troubles = t, .count = 3});
+    assert_string_equal(text_of("SELECT group_concat(path) FROM trouble WHERE at > '2001'"),
+                        "/a/dir");
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.troubles, 3);
     /* x.zip is a recording now; y.zip unchanged keeps its member's trouble; dir is unread again. */

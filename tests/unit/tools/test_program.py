@@ -369,9 +369,15 @@ class Enqueue(Program):
             self.put(name, b"\x1f\x8b\x08" + bytes(40))
         found = self.enqueue()
         self.assertEqual((2, 3), (found["unreadable_files"], found["left_alone"]), found)
+        # As `enqueue` said, which said it once.
         done = self.run_it("enqueue", self.archive)
-        self.assertIn("talk.wav.gz: the archive is damaged or cut short", done.err)
+        self.assertEqual("", done.err)
+        self.assertIn("2 of these were reported before (nightshift status --failures)", " ".join(done.out.split()))
         self.assertIn("No recordings found.", done.out)
+        self.assertIn("talk.wav.gz the archive is damaged or cut short",
+                      " ".join(self.run_it("status", "--failures").out.split()))
+        os.remove(self.catalog)
+        self.assertIn("talk.wav.gz: the archive is damaged or cut short", self.run_it("enqueue", self.archive).err)
 
     def test_members_known_by_later_bytes(self):
         packet = b"\x47\x40\x00\x00" + bytes(184)  # a transport stream shows at its second packet
