@@ -65,6 +65,7 @@ CREATE TABLE media (
 ) STRICT;
 CREATE UNIQUE INDEX media_identity ON media (fingerprint, size_bytes);
 CREATE INDEX media_damaged ON media (media_id) WHERE damage IS NOT NULL;
+CREATE INDEX media_no_sound ON media (media_id) WHERE audio_tracks = 0;
 -- Recordings that are nowhere any more.
 CREATE INDEX media_gone ON media (media_id) WHERE places = 0 AND NOT replaced;
 
@@ -125,7 +126,8 @@ CREATE TABLE task (
     UNIQUE (media_id, stage_id)
 ) STRICT;
 CREATE INDEX task_failed ON task (task_id) WHERE state = 'failed';
-CREATE INDEX task_absent ON task (task_id) WHERE state = 'pending' AND absent = 1;
+CREATE INDEX task_absent ON task (task_id)
+    WHERE (state = 'pending' OR state = 'failed') AND absent = 1;
 CREATE INDEX task_unsettled ON task (stage_id)
     WHERE state = 'pending' AND paused = 0 AND waits = 'settling';
 CREATE INDEX task_retry ON task (retry_at)
@@ -532,8 +534,9 @@ SELECT g.segment_id, g.text FROM segment g JOIN task t ON t.task_id = g.task_id 
 -- Each shows what is current; with `_all` it has the results of every stage, and says which are.
 CREATE VIEW tasks AS
 SELECT t.task_id, p.path, p.member, s.name AS stage, s.model,
-       CASE WHEN t.state <> 'pending' THEN t.state
+       CASE WHEN t.state NOT IN ('pending', 'failed') THEN t.state
             WHEN t.absent THEN 'absent'
+            WHEN t.state = 'failed' THEN 'failed'
             WHEN t.paused THEN 'paused'
             WHEN t.waits = 'source' THEN 'waiting'
             WHEN t.waits = 'settling' THEN 'settling'
@@ -550,8 +553,10 @@ JOIN stage s ON s.stage_id = t.stage_id;
 CREATE VIEW progress AS
 WITH t AS (
     SELECT t.*, m.size_bytes, m.duration_ms,
-           CASE WHEN NOT t.wanted THEN 'superseded' WHEN t.state <> 'pending' THEN t.state
-                WHEN t.absent THEN 'absent' WHEN t.paused THEN 'paused'
+           CASE WHEN NOT t.wanted THEN 'superseded'
+                WHEN t.state NOT IN ('pending', 'failed') THEN t.state
+                WHEN t.absent THEN 'absent' WHEN t.state = 'failed' THEN 'failed'
+                WHEN t.paused THEN 'paused'
                 WHEN t.waits = 'source' THEN 'waiting' ELSE 'pending' END AS is_in
     FROM task t JOIN media m ON m.media_id = t.media_id),
 n AS (
@@ -704,12 +709,13 @@ CREATE VIEW failures AS
 SELECT 'failed' AS kind, p.path, p.member, f.code, f.reason,
        (SELECT group_concat(name, ', ') FROM
         (SELECT s.name FROM task t JOIN stage s ON s.stage_id = t.stage_id
-         WHERE t.media_id = f.media_id AND t.state = 'failed' AND t.wanted
+         WHERE t.media_id = f.media_id AND t.state = 'failed' AND t.wanted AND NOT t.absent
            AND t.error_code IS f.code AND t.error IS f.reason ORDER BY s.stage_id)) AS stage,
        f.attempts, f.at, f.media_id
 FROM (SELECT media_id, error_code AS code, error AS reason, max(attempts) AS attempts,
              max(settled_at) AS at
-      FROM task WHERE state = 'failed' AND wanted GROUP BY media_id, error_code, error) f
+      FROM task WHERE state = 'failed' AND wanted AND NOT absent
+      GROUP BY media_id, error_code, error) f
 JOIN media m ON m.media_id = f.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 UNION ALL
@@ -718,15 +724,18 @@ FROM media m JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_i
 WHERE m.damage IS NOT NULL AND NOT m.replaced
 UNION ALL
 SELECT 'absent', p.path, p.member, 'missing',
-       'not there any more when the archive was last enqueued; enqueue it again when it is back',
+       'not there any more when its folder was last enqueued; enqueue that again when it is back',
        (SELECT group_concat(name, ', ') FROM
         (SELECT s.name FROM task t JOIN stage s ON s.stage_id = t.stage_id
-         WHERE t.media_id = f.media_id AND t.state = 'pending' AND t.absent = 1 AND t.wanted
+         WHERE t.media_id = f.media_id AND t.state IN ('pending', 'failed') AND t.absent = 1
+           AND t.wanted
          ORDER BY s.stage_id)),
-       f.attempts, p.gone_at, f.media_id
-FROM (SELECT media_id, max(attempts) AS attempts
+       f.attempts, ifnull(f.missed_at, p.gone_at), f.media_id
+FROM (SELECT media_id, max(attempts) AS attempts,
+             min(iif(state = 'failed' AND error_code = 'missing', settled_at, NULL)) AS missed_at
       FROM task INDEXED BY task_absent
-      WHERE state = 'pending' AND absent = 1 AND wanted GROUP BY media_id) f
+      WHERE (state = 'pending' OR state = 'failed') AND absent = 1 AND wanted
+      GROUP BY media_id) f
 JOIN media m ON m.media_id = f.media_id
 JOIN place p ON p.place_id = m.place_id AND m.media_id = +p.media_id
 UNION ALL
@@ -935,7 +944,7 @@ SELECT m.media_id, p.path, p.member,
                             CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2
                                  WHEN t.waits = 'source' THEN 7
                                  WHEN t.shards_done > 0 THEN 3 ELSE 4 END
-                             WHEN t.state = 'failed' THEN 5
+                             WHEN t.state = 'failed' THEN iif(t.absent, 1, 5)
                              WHEN t.state = 'cancelled' THEN 6 ELSE 8 END)
                     WHEN 1 THEN 'absent' WHEN 2 THEN 'paused' WHEN 3 THEN 'started'
                     WHEN 4 THEN 'pending' WHEN 5 THEN 'failed' WHEN 6 THEN 'cancelled'

@@ -295,7 +295,8 @@ struct store_media_info { /* the container's word */
     uint32_t sample_rate_hz, channels;
     const char *container, *codec;
     const struct result_tag *tags;    /* all that the file has; its title is among them */
-    uint32_t tag_count, audio_tracks; /* of the last 0: unknown */
+    uint32_t tag_count, audio_tracks; /* of the last 0: unknown, or none */
+    bool no_sound;                    /* it is none: a film without sound */
 };
 struct store_media_end { /* it was decoded to its end */
     int64_t total_ms;
@@ -403,9 +404,13 @@ int store_is_pending(struct store *st, bool *ret, struct err *err);
 uint64_t store_archive_all(const struct store_archive *a); /* recordings; pure */
 /* Recordings of which every place has vanished. */
 int store_gone(struct store *st, uint64_t *ret, struct err *err);
-/* Recordings that are transcribed and have no text: nobody speaks in them. */
 /* Recordings with tracks or channels that what is seen of them has not heard. */
 int store_left_out(struct store *st, uint64_t *ret, struct err *err);
-int store_speechless(struct store *st, uint64_t *ret, struct err *err);
+/* Recordings without any sound track. */
+int store_no_sound(struct store *st, uint64_t *ret, struct err *err);
+/* Of what was transcribed after a time (as clock_iso8601 has it; "": ever): recordings with sound
+ * and without text, for nobody speaks in them; and how much of the speech has a text. */
+int store_speechless(struct store *st, const char *since, uint64_t *ret, struct err *err);
+int store_account(struct store *st, const char *since, struct result_account *ret, struct err *err);
 
 #endif

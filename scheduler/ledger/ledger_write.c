@@ -60,6 +60,7 @@ static int write_media(struct store *st, const struct ledger_media *m, struct er
         .sample_rate_hz = m->info.sample_rate_hz,
         .channels = m->info.channels,
         .audio_tracks = m->info.audio_tracks,
+        .no_sound = m->info.no_sound,
         .container = m->info.container,
         .codec = m->info.codec,
         .tags = m->info.tags,

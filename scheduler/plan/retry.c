@@ -40,6 +40,13 @@ bool retry_counts(int code, bool died)
     return k == KIND_AGAIN || k == KIND_WORKER;
 }
 
+bool retry_is_of_file(int code)
+{
+    enum kind k = kind_of(code, false);
+
+    return k == KIND_BAD || k == KIND_PLACE;
+}
+
 static const char *way_out(int code)
 {
     switch (code) {

@@ -67,6 +67,8 @@ struct retry_decision {
     char message[400]; /* SUSPECT, AGAIN, FAIL: for people */
 };
 
+/* Is it wrong with the file, or with where it lies: the same for every stage? */
+bool retry_is_of_file(int code);
 /* Does the verdict need what was before? (That costs a query.) */
 bool retry_counts(int code, bool died);
 /* spread: any number that differs from task to task, so that tasks which failed together do not all

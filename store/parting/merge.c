@@ -115,7 +115,7 @@ static int read_tags(struct store *part, int64_t media_id, struct tags *t, struc
 struct media {
     int64_t here, there, duration_ms, rate_hz, channels, tracks;
     char *container, *codec, *damage;
-    bool ended, hashed;
+    bool ended, hashed, no_sound;
     uint8_t hash[16];
 };
 
@@ -155,6 +155,7 @@ static int put_info(struct merge *m, const struct media *d, struct err *err)
         .tags = tags.list,
         .tag_count = tags.count,
         .audio_tracks = (uint32_t)d->tracks,
+        .no_sound = d->no_sound,
     };
     const struct store_media_end end = {.total_ms = d->duration_ms,
                                         .content_hash = d->hashed ? d->hash : NULL,
@@ -183,6 +184,7 @@ static int read_media(sqlite3_stmt *stmt, struct media *d, struct err *err)
         memcpy(d->hash, hash, sizeof(d->hash));
     d->ended = sqlite3_column_int(stmt, 7);
     d->tracks = sqlite3_column_int64(stmt, 8);
+    d->no_sound = sqlite3_column_int(stmt, 9);
     if (!d->container || !d->codec || !d->damage)
         return no_memory(err);
     /* -1: its end has not been seen. */
@@ -197,13 +199,14 @@ static int merge_media(struct merge *m, int64_t there, int64_t here, bool began,
 {
     struct media d = {.here = here, .there = there};
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(m->part, &stmt, err,
-                      "SELECT ifnull(duration_ms, -1), ifnull(sample_rate_hz, 0), "
-                      "ifnull(channels, 0), container, codec, damage, content_hash, "
-                      "decoded_at IS NOT NULL, ifnull(audio_tracks, 0) FROM media "
-                      "WHERE media_id = ?1 AND container IS NOT NULL "
-                      "AND (decoded_at IS NOT NULL OR ?2 = 0)",
-                      "ii", there, (int64_t)began);
+    int rc =
+        db_first(m->part, &stmt, err,
+                 "SELECT ifnull(duration_ms, -1), ifnull(sample_rate_hz, 0), "
+                 "ifnull(channels, 0), container, codec, damage, content_hash, "
+                 "decoded_at IS NOT NULL, ifnull(audio_tracks, 0), audio_tracks IS 0 FROM media "
+                 "WHERE media_id = ?1 AND container IS NOT NULL "
+                 "AND (decoded_at IS NOT NULL OR ?2 = 0)",
+                 "ii", there, (int64_t)began);
 
     if (rc != 1)
         return rc;

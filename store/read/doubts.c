@@ -6,7 +6,7 @@
 #include "store/read/filter.h"
 #include "store/read/text_rows.h"
 
-#define FIRST_PATH 4 /* parameter; each path has three */
+#define FIRST_PATH 5 /* parameter; each path has three */
 
 /* The least certain ones are chosen before their texts, words and places are looked at. */
 #define CHOSEN                                                                                   \
@@ -16,6 +16,10 @@
 #define LEAST_CERTAIN(of)                                                                         \
     "signs DESC, " of ".avg_logprob IS NULL, " of ".avg_logprob, " of ".path, " of ".member, " of \
     ".start_ms, " of ".segment_id"
+
+#define HEARD_SINCE                                                                    \
+    "EXISTS (SELECT 1 FROM shard h WHERE h.task_id = g.task_id AND h.seq = g.seq AND " \
+    "h.done_at > ?4)"
 
 struct reading {
     struct store *st;
@@ -54,13 +58,16 @@ static void put_kept(struct reading *r, const struct read_doubts *which, struct 
     struct buf from = BUF_INIT;
 
     buf_printf(&from, "(" CHOSEN "%sWHERE d.outcome = 'kept'",
-               which->speaker ? "CROSS JOIN segment g ON g.segment_id = d.segment_id "
-                                "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id "
-                              : "");
+               which->speaker || which->since
+                   ? "CROSS JOIN segment g ON g.segment_id = d.segment_id "
+                     "LEFT JOIN speaker k ON k.speaker_id = g.speaker_id "
+                   : "");
     if (which->speaker)
         buf_printf(&from, " AND " FILTER_SPEAKER("?2"));
     if (which->language)
         buf_printf(&from, " AND d.language = ?3");
+    if (which->since)
+        buf_printf(&from, " AND " HEARD_SINCE);
     put_paths(r, which, "d", &from);
     buf_printf(&from, " ORDER BY " LEAST_CERTAIN(
                           "d") " LIMIT ?1) c "
@@ -78,6 +85,8 @@ static void put_missing(struct reading *r, const struct read_doubts *which, stru
         buf_printf(sql, " AND " FILTER_SPEAKER("?2"));
     if (which->language)
         buf_printf(sql, " AND g.language = ?3");
+    if (which->since)
+        buf_printf(sql, " AND " HEARD_SINCE);
     put_paths(r, which, "t", sql);
     buf_printf(sql, " ORDER BY g.end_ms - g.start_ms DESC, p.path, p.member, g.start_ms LIMIT ?1");
 }
@@ -137,6 +146,8 @@ static int read_these(struct reading *r, const struct read_doubts *which, bool m
         db_rows_bind(&rows, "-t", which->speaker);
     if (which->language)
         db_rows_bind(&rows, "--t", which->language);
+    if (which->since)
+        db_rows_bind(&rows, "---t", which->since);
     bind_paths(r, which->path_count, &rows);
     buf_free(&sql);
     return text_rows_give(&rows, on_segment, r);

@@ -21,6 +21,7 @@ struct read_doubts {
     const char *speaker;      /* name or label, as find_people.who, or source; NULL: anybody.
                                  Nobody is told apart where there is no text: the source alone */
     const char *language;     /* of the segment; NULL: any */
+    const char *since;        /* heard after this time (as clock_iso8601 has it); NULL: ever */
     uint64_t limit;           /* of each of the two; 0: none */
 };
 

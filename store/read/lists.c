@@ -31,6 +31,31 @@ int read_failures(struct store *st, const char *kind, uint64_t limit, read_failu
     return db_rows_end(&rows);
 }
 
+int read_no_sound(struct store *st, const char *since, read_failure_fn fn, void *arg,
+                  struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT p.path, p.member, m.decoded_at, m.media_id "
+                 "FROM media m INDEXED BY media_no_sound JOIN place p ON p.place_id = m.place_id "
+                 "WHERE m.audio_tracks = 0 AND NOT m.replaced AND m.decoded_at > ? "
+                 "ORDER BY p.path, p.member",
+                 "t", since);
+    while (db_rows_next(&rows)) {
+        const struct read_failure row = {.kind = "no sound",
+                                         .path = db_text(rows.stmt, 0),
+                                         .member = db_text(rows.stmt, 1),
+                                         .code = "",
+                                         .reason = "no audio track",
+                                         .stage = "",
+                                         .at = db_text(rows.stmt, 2),
+                                         .media_id = sqlite3_column_int64(rows.stmt, 3)};
+        rows.rc = fn(arg, &row);
+    }
+    return db_rows_end(&rows);
+}
+
 int read_events(struct store *st, int64_t after, uint64_t last, read_event_fn fn, void *arg,
                 struct err *err)
 {

@@ -32,7 +32,7 @@ static const char sql_recordings[] =
     "NOT EXISTS (SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
     " WHERE t.media_id = m.media_id AND s." DB_TRANSCRIBES ") "
     " AND EXISTS (SELECT 1 FROM recipe a WHERE a.kind = 'transcribe' AND " DB_UNDER(
-        "p.path_raw", "a.path_raw") ") "
+        "p.path_raw", "a.path_raw") "), m.audio_tracks IS 0 "
                                     "FROM media m JOIN recordings r ON r.media_id = m.media_id "
                                     "JOIN place p ON p.place_id = m.place_id WHERE ";
 
@@ -66,7 +66,8 @@ static struct read_recording recording_row(sqlite3_stmt *stmt)
                                .recorded_from = db_text(stmt, 23),
                                .asked = sqlite3_column_int(stmt, 24) != 0,
                                .left_out = db_text(stmt, 25),
-                               .forgotten = sqlite3_column_int(stmt, 26) != 0};
+                               .forgotten = sqlite3_column_int(stmt, 26) != 0,
+                               .no_sound = sqlite3_column_int(stmt, 27) != 0};
 
     if (!r.path_raw)
         r.path_raw = "";

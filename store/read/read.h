@@ -39,6 +39,7 @@ struct read_recording {
     const char *transcript;
     bool asked;                /* for anything, and that was not forgotten: else it has no state */
     bool forgotten;            /* a transcription was asked for where it lies, and it has none */
+    bool no_sound;             /* it is a film without a sound track */
     const char *stages;        /* the names of those that are done, "diarize, sounds"; "" none */
     bool diarized;             /* a diarization of it is done */
     const char *recorded_on;   /* "2003", "2003-05", "2003-05-17"; "" unknown */
@@ -208,7 +209,7 @@ struct read_span {
 typedef int (*read_span_fn)(void *arg, const struct read_span *row);
 
 struct read_failure {
-    const char *kind; /* "failed", "damaged", "absent", "unreadable", "changed" */
+    const char *kind; /* "failed", "damaged", "absent", "unreadable", "changed"; "no sound" */
     const char *path, *member;
     const char *code, *reason; /* code: err_name; "" for damaged */
     const char *stage, *at;    /* "" unknown; at: ISO-8601 UTC */
@@ -218,6 +219,10 @@ struct read_failure {
 typedef int (*read_failure_fn)(void *arg, const struct read_failure *row);
 int read_failures(struct store *st, const char *kind /* NULL: all */, uint64_t limit,
                   read_failure_fn fn, void *arg, struct err *err);
+/* Films without sound that were opened after `since` (as clock_iso8601 has it), of the kind
+ * "no sound", which is none of `failures`. */
+int read_no_sound(struct store *st, const char *since, read_failure_fn fn, void *arg,
+                  struct err *err);
 
 struct read_event {
     int64_t event_id;

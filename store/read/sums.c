@@ -10,7 +10,8 @@
 enum rank { ABSENT = 1, PAUSED, STARTED, PENDING, FAILED, CANCELLED, WAITING, DONE, NONE };
 
 #define RANK                                                                            \
-    "CASE t.state WHEN 'done' THEN 8 WHEN 'failed' THEN 5 WHEN 'cancelled' THEN 6 "     \
+    "CASE t.state WHEN 'done' THEN 8 WHEN 'failed' THEN iif(t.absent, 1, 5) "           \
+    "WHEN 'cancelled' THEN 6 "                                                          \
     "ELSE CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2 WHEN t.waits = 'source' THEN " \
     "7 WHEN t.shards_done > 0 THEN 3 ELSE 4 END END"
 

@@ -118,10 +118,45 @@ int store_left_out(struct store *st, uint64_t *ret, struct err *err)
     return count_of(st, sql_left_out, ret, err);
 }
 
-static const char sql_speechless[] = "SELECT count(*) FROM task t INDEXED BY task_silent "
-                                     "WHERE t.silent AND t.current AND t.state = 'done'";
+static const char sql_speechless[] =
+    "SELECT count(*) FROM task t INDEXED BY task_silent CROSS JOIN media m USING (media_id) "
+    "WHERE t.silent AND t.current AND t.state = 'done' AND (?1 = '' OR t.settled_at > ?1) "
+    "AND m.audio_tracks IS NOT 0";
 
-int store_speechless(struct store *st, uint64_t *ret, struct err *err)
+int store_speechless(struct store *st, const char *since, uint64_t *ret, struct err *err)
 {
-    return count_of(st, sql_speechless, ret, err);
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, sql_speechless, "t", since);
+
+    if (rc < 0)
+        return rc;
+    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+static const char sql_no_sound[] = "SELECT count(*) FROM media INDEXED BY media_no_sound "
+                                   "WHERE audio_tracks = 0 AND NOT replaced";
+
+int store_no_sound(struct store *st, uint64_t *ret, struct err *err)
+{
+    return count_of(st, sql_no_sound, ret, err);
+}
+
+static const char sql_account[] =
+    "SELECT ifnull(sum(speech_ms), 0), ifnull(sum(dropped_ms), 0), ifnull(sum(missing_ms), 0) "
+    "FROM task WHERE current AND state = 'done' AND (?1 = '' OR settled_at > ?1)";
+
+int store_account(struct store *st, const char *since, struct result_account *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err, sql_account, "t", since);
+
+    if (rc < 0)
+        return rc;
+    *ret = (struct result_account){.speech_ms = sqlite3_column_int64(stmt, 0),
+                                   .dropped_ms = sqlite3_column_int64(stmt, 1),
+                                   .missing_ms = sqlite3_column_int64(stmt, 2)};
+    sqlite3_reset(stmt);
+    return 0;
 }

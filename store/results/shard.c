@@ -328,17 +328,19 @@ static int put_media(struct store *st, int64_t media_id, const struct store_medi
         st, err,
         "UPDATE media SET sample_rate_hz = iif(?2, ?3, sample_rate_hz), "
         "channels = iif(?2, ?4, channels), container = iif(?2, ?5, container), "
-        "codec = iif(?2, ?6, codec), audio_tracks = iif(?2, nullif(?7, 0), audio_tracks), "
+        "codec = iif(?2, ?6, codec), "
+        "audio_tracks = iif(?2, iif(?14, 0, nullif(?7, 0)), audio_tracks), "
         "duration_ms = CASE WHEN ?9 THEN ?10 WHEN decoded_at IS NULL AND ?8 >= 0 THEN ?8 "
         "ELSE duration_ms END, damage = iif(?11, nullif(?12, ''), damage), "
         "decoded_at = iif(?9, ?13, decoded_at), "
         /* A recording is the bytes that its first results are of. */
-        "content_hash = coalesce(iif(decoded_at IS NULL AND content_hash IS NOT fingerprint, ?14, "
-        "NULL), content_hash, ?14) WHERE media_id = ?1",
-        e->content_hash ? "iiiittiiiiittb" : "iiiittiiiiittn", media_id, (int64_t)(info != NULL),
+        "content_hash = coalesce(iif(decoded_at IS NULL AND content_hash IS NOT fingerprint, ?15, "
+        "NULL), content_hash, ?15) WHERE media_id = ?1",
+        e->content_hash ? "iiiittiiiiittib" : "iiiittiiiiittin", media_id, (int64_t)(info != NULL),
         (int64_t)i->sample_rate_hz, (int64_t)i->channels, i->container ? i->container : "",
         i->codec ? i->codec : "", (int64_t)i->audio_tracks, i->duration_ms, (int64_t)(end != NULL),
-        e->total_ms, (int64_t)(e->damage != NULL), e->damage, now, e->content_hash, (size_t)16);
+        e->total_ms, (int64_t)(e->damage != NULL), e->damage, now, (int64_t)i->no_sound,
+        e->content_hash, (size_t)16);
 }
 
 int store_media(struct store *st, int64_t media_id, const struct store_media_info *info,

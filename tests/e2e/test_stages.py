@@ -354,7 +354,7 @@ class Text(Stages):
         self.run_all()
         self.assertEqual(["transcribe, sounds"], [row["stage"] for row in self.json("status")["failures"]])
         self.assertEqual(1, self.json("status")["archive"]["failed"])
-        self.assertEqual(1, self.nightshift("status", status=0).out.count("broken.wav"))
+        self.assertEqual(1, self.nightshift("status", "--failures", status=0).out.count("broken.wav"))
         self.assertIn("1 recording will be tried again", self.nightshift("retry", status=0).out)
         self.assertNotIn("nothing that can be done", self.nightshift("plan", status=0).out)
 

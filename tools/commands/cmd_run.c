@@ -337,7 +337,7 @@ static struct after look_after(const char *catalog)
     struct after a = {0};
 
     if (store_open(catalog, STORE_READ, &st, &err) == 0 &&
-        store_speechless(st, &a.speechless, &err) == 0 &&
+        store_speechless(st, "", &a.speechless, &err) == 0 &&
         store_left_out(st, &a.left_out, &err) == 0)
         (void)store_totals(st, &a.totals, &err);
     a.is_part = st && parting_about(st, &a.part, &none) == 0;

@@ -393,6 +393,8 @@ static void print_nothing(const struct page *p, const struct read_recording *r)
         print_untranscribed(r);
     else if (p->w.dropped)
         puts("Nothing was left out.");
+    else if (r->no_sound)
+        puts("It has no sound: it is a film without an audio track.");
     else if (strcmp(r->transcript, "done") == 0)
         puts(p->missing > 0   ? "Somebody speaks in it, and no text came."
              : p->dropped > 0 ? "Nobody speaks in it, as far as was believed."

@@ -13,11 +13,11 @@
 
 static const char help[] =
     "Usage: nightshift status [OPTION]...\n"
-    "How far the work is, what went wrong, and what a run is doing now.\n"
+    "How far the work is, and what a run is doing now.\n"
     "\n"
     "  -w, --watch          again every two seconds until the run ends: in place on\n"
     "                       a terminal, else a line each time\n"
-    "  -f, --failures       list every failure with its reason, not just ten\n"
+    "  -f, --failures       list every failure with its reason\n"
     "  -j, --jobs           list every job, not just the last five with tasks\n"
     "  -e, --events         also what happened in the last runs\n"
     "      --json           all of it as one JSON object\n"

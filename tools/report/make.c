@@ -369,7 +369,7 @@ static int read_all(struct report *r, struct store *st, uint64_t n, struct err *
     if (rc == 0)
         rc = store_totals(st, &r->totals, err);
     if (rc == 0)
-        rc = store_speechless(st, &r->speechless, err);
+        rc = store_speechless(st, "", &r->speechless, err);
     if (rc == 0)
         rc = store_high(st, &r->high, err);
     if (rc == 0)

@@ -222,6 +222,7 @@ static bool put_figures(json_t *o, const struct status *s)
     return o && json_object_set_new(o, "catalog", json_path(store_path(s->store))) == 0 &&
            json_object_set_new(o, "archive", json_archive(&s->totals.archive)) == 0 &&
            json_object_set_new(o, "without_speech", json_integer(speechless)) == 0 &&
+           json_object_set_new(o, "without_sound", json_integer((json_int_t)s->no_sound)) == 0 &&
            json_object_set_new(o, "speech", account_json(&s->totals.account)) == 0 &&
            json_object_set_new(o, "corrections", json_integer(kept)) == 0 &&
            json_object_set_new(o, "conflicts", json_integer(conflicts)) == 0 &&

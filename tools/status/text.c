@@ -14,7 +14,6 @@
 #include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"
 
-#define FAILURES_SHOWN 10
 #define JOBS_SHOWN 5
 #define EVENTS_SHOWN 40
 #define LABEL 12 /* columns of the labels on the left */
@@ -106,6 +105,9 @@ static void put_work(struct page *page, struct buf *b)
     if (s->speechless > 0)
         buf_printf(b, "; nobody speaks in %s %s", text_count(s->speechless, n),
                    text_plural(s->speechless, "recording", "recordings"));
+    if (s->no_sound > 0)
+        buf_printf(b, "; %s %s no sound", text_count(s->no_sound, n),
+                   text_plural(s->no_sound, "recording has", "recordings have"));
     line(page, "Results", b);
     if (account_known(&t->account)) {
         account_say(&t->account, "doubts --missing", b);
@@ -417,7 +419,7 @@ static int put_failure(void *arg, const struct read_failure *f)
     struct buf said = BUF_INIT;
     char *reason;
 
-    if (!page->w->failures && page->shown == FAILURES_SHOWN) {
+    if (!page->w->failures) {
         page->skipped++;
         return 0;
     }
@@ -518,14 +520,19 @@ static int put_stages(struct page *page, struct err *err)
 
 static int put_failures(struct page *page, struct err *err)
 {
+    struct buf b = BUF_INIT;
     char n[TEXT_LEN];
     int rc;
 
     page->shown = page->skipped = 0;
     rc = read_failures(page->s->store, NULL, 0, put_failure, page, err);
-    if (page->skipped > 0)
-        fprintf(page->out, "... and %s more: nightshift status --failures\n",
-                text_count(page->skipped, n));
+    if (page->skipped > 0) {
+        buf_printf(&b, "nightshift status --failures lists %s with %s",
+                   page->skipped == 1 ? "it" : text_count(page->skipped, n),
+                   page->skipped == 1 ? "its reason" : "their reasons");
+        line(page, "Failures", &b);
+    }
+    buf_free(&b);
     return rc;
 }
 

@@ -214,7 +214,8 @@ void tags_of_media(const struct media *m, struct tag_list *ret)
 
     put_bext(ret, &m->bext);
     put_all(ret, "container", m->fmt->metadata, m->bext.data != NULL);
-    put_all(ret, "stream", m->track->metadata, false);
+    if (m->track)
+        put_all(ret, "stream", m->track->metadata, false);
     if (m->ixml.data)
         ixml_scan(m->ixml.data, put_ixml, ret);
     for (unsigned i = 0; i < m->fmt->nb_chapters; i++) {

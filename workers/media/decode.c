@@ -12,9 +12,7 @@
 #include "workers/media/track/track_choice.h"
 #include "workers/media/wire.h"
 
-/* A container that was recognised with no more certainty than this may be noise that looks like
- * one: its audio is held back until so many packets have shown that it is real. */
-#define DOUBTFUL_SCORE (AVPROBE_SCORE_MAX / 4)
+/* Audio of a doubtful container is held back until so many packets have shown that it is real. */
 #define PROBATION_PACKETS 40
 /* Of the bytes read, and of the packets, so much must be audio. */
 #define REAL_SHARE 0.75
@@ -139,7 +137,7 @@ static int describe(struct decode *d, struct err *err)
         info.sample_rate_hz = d->rate_hz;
         info.channels = d->ears[0].heard.channels;
     }
-    if (d->task->hearing.channel > info.channels)
+    if (d->media.track && d->task->hearing.channel > info.channels)
         return err_set(err, ERR_INPUT,
                        "channel %u is to be heard, and it has %u: enqueue it with "
                        "other --channels",
@@ -654,6 +652,11 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
     d->task = task;
     d->stride = 1;
     rc = open_track(d, in, err);
+    if (rc == 0 && d->media.ear_count == 0) { /* a film without sound: nothing is left to read */
+        *total_samples = 0;
+        rc = describe(d, err);
+        goto out;
+    }
     if (rc != 0)
         goto out;
     for (uint32_t i = 0; i < d->media.ear_count; i++)
@@ -663,7 +666,7 @@ int decode_stream(struct stream *in, const struct decode_task *task, int64_t *to
                          err);
     if (rc != 0)
         goto out;
-    d->probation = d->media.score <= DOUBTFUL_SCORE;
+    d->probation = d->media.score <= MEDIA_DOUBTFUL_SCORE;
     rc = run(d, err);
     if (rc == 0)
         rc = conclude(d, remarks, err);

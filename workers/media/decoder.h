@@ -43,7 +43,7 @@ enum decoder_event_type {
 struct decoder_info {
     int64_t duration_ms;               /* the container's word, -1 unknown */
     uint32_t sample_rate_hz, channels; /* of the track that is heard */
-    uint32_t tracks;                   /* of audio */
+    uint32_t tracks;                   /* of audio; 0: a film without sound */
     char container[32], codec[32];     /* valid UTF-8 */
     char left_out[200];                /* as well: the tracks and channels that are not heard */
     char mix_left_out[200]; /* by whoever hears the mix, which has all channels of a track */

@@ -436,7 +436,7 @@ static int open_best(struct media *m, struct err *err)
         if (is_audio(m, i))
             audio = (int)i;
     if (audio < 0)
-        return media_refuse_silence(m, err);
+        return media_without_track(m, err);
     rc = check_track(m, audio, index >= 0, err);
     return rc == 0 ? open_ear(m, index, codec, err) : rc;
 }
@@ -501,7 +501,7 @@ static int open_several(struct media *m, struct err *err)
                          "it has %u audio %s, and none of those that are to be heard: enqueue it "
                          "with other --tracks",
                          all, all == 1 ? "track" : "tracks")
-               : media_refuse_silence(m, err);
+               : media_without_track(m, err);
 }
 
 static bool is_heard(const struct media *m, unsigned stream)
@@ -585,15 +585,15 @@ int media_open(struct media *m, struct stream *in, const struct hearing *hearing
     struct err first;
     int rc = open_once(m, in, hearing, err);
 
-    if (rc != ERR_INPUT || !may_come_later(m))
+    if (!(rc == ERR_INPUT || (rc == 0 && m->ear_count == 0)) || !may_come_later(m))
         return rc;
-    first = *err;
+    first = rc != 0 ? *err : (struct err){0};
     media_close(m);
     *m = (struct media){.may_follow = m->may_follow, .patient = true};
     rc = stream_seek(in, 0, err);
     if (rc == 0)
         rc = open_once(m, in, hearing, err);
-    if (rc == ERR_INPUT)
+    if (rc == ERR_INPUT && first.code)
         *err = first;
     return rc;
 }
@@ -656,17 +656,19 @@ static const char *container_of(const struct media *m)
 
 void media_describe(const struct media *m, struct decoder_info *ret)
 {
-    const AVCodecParameters *p = m->track->codecpar;
+    const AVCodecParameters *p = m->track ? m->track->codecpar : NULL;
     int64_t us = m->fmt->duration;
 
     *ret = (struct decoder_info){.duration_ms = -1};
+    copy_text(ret->container, sizeof(ret->container), container_of(m));
+    ret->container[strcspn(ret->container, ",")] = '\0';
+    if (!p) /* its pictures are no length of sound */
+        return;
     if (us != AV_NOPTS_VALUE && us >= 0)
         ret->duration_ms = us / 1000 + (us % 1000 >= 500);
     ret->sample_rate_hz = (uint32_t)p->sample_rate;
     ret->tracks = audio_before(m, m->fmt->nb_streams);
     ret->channels = (uint32_t)p->ch_layout.nb_channels;
-    copy_text(ret->container, sizeof(ret->container), container_of(m));
-    ret->container[strcspn(ret->container, ",")] = '\0';
     copy_text(ret->codec, sizeof(ret->codec), avcodec_get_name(p->codec_id));
 }
 

@@ -14,6 +14,10 @@
 #include "workers/media/stream/riff_chunk.h"
 #include "workers/media/stream/stream.h"
 
+/* A container that was recognised with no more certainty than this may be noise that looks like
+ * one. */
+#define MEDIA_DOUBTFUL_SCORE (AVPROBE_SCORE_MAX / 4)
+
 struct media_ear {   /* a track that is heard */
     AVStream *track; /* of fmt */
     AVCodecContext *dec;
@@ -34,7 +38,7 @@ struct media {
     struct media_ear ears[HEARING_SOURCES_MAX];
     uint32_t ear_count;
     uint64_t followed;     /* bit i: an ear heard stream i before it went on as another one */
-    AVStream *track;       /* of the first of them */
+    AVStream *track;       /* of the first of them; NULL: it is a film without sound */
     int score;             /* how sure the container is, of AVPROBE_SCORE_MAX */
     bool elementary;       /* bare frames: a scan for the next one may run through any garbage */
     double promised_bytes; /* by a RIFF or FORM header, 0: by none */
@@ -59,7 +63,8 @@ int media_open_next(struct media *m, int stream, struct media_ear *ret, struct e
 void media_go_on(struct media *m, uint32_t ear, const struct media_ear *next);
 
 /* m is zeroed by the caller and freed by media_close in any case. Heard are those of hearing's
- * tracks that are there, and have its channel. Errors: ERR_INPUT with the reason, and what the
+ * tracks that are there, and have its channel; of a film without sound there is none (ear_count 0).
+ * Errors: ERR_INPUT with the reason, and what the
  * stream gives. */
 int media_open(struct media *m, struct stream *in, const struct hearing *hearing, struct err *err);
 void media_close(struct media *m);
@@ -79,8 +84,9 @@ int media_refuse_encrypted(struct err *err);
 void media_hear_complaints(void);
 /* Those of contexts that FFmpeg makes for itself are m's, until NULL. Of the thread. */
 void media_finds_out(struct media *m);
-/* There is no audio track, or one of a kind that FFmpeg does not know as such. */
-int media_refuse_silence(struct media *m, struct err *err);
+/* No audio track was found. 0: it is a film without sound. ERR_INPUT: it is no film, or has a track
+ * of a kind that FFmpeg does not know as audio. */
+int media_without_track(struct media *m, struct err *err);
 /* There is this one, and it cannot be decoded. */
 int media_refuse_track(struct media *m, const AVStream *track, struct err *err);
 

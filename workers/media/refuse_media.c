@@ -68,16 +68,48 @@ static int refuse_kind(const char *kind, struct err *err)
                    "no decoder for its audio (%s): convert it with a program that plays it", kind);
 }
 
-int media_refuse_silence(struct media *m, struct err *err)
+/* Sound may be in it of which its container does not say so. */
+static bool may_be_sound(const struct media *m, const AVStream *stream)
+{
+    const AVCodecParameters *p = stream->codecpar;
+
+    return p->codec_type == AVMEDIA_TYPE_UNKNOWN ||
+           (p->codec_type == AVMEDIA_TYPE_DATA && p->codec_id == AV_CODEC_ID_NONE &&
+            strncmp(m->fmt->iformat->name, "mpegts", 6) == 0);
+}
+
+/* Moving pictures, in a container that is one without doubt. */
+static bool is_film(const struct media *m)
+{
+    const char *name = m->fmt->iformat->name;
+    bool pictures = false;
+
+    if (m->score <= MEDIA_DOUBTFUL_SCORE || m->in_err.code != 0 || strstr(name, "_pipe") ||
+        strncmp(name, "image2", 6) == 0)
+        return false;
+    for (unsigned i = 0; i < m->fmt->nb_streams; i++) {
+        const AVStream *s = m->fmt->streams[i];
+
+        if (may_be_sound(m, s))
+            return false;
+        pictures |= s->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+                    s->codecpar->codec_id != AV_CODEC_ID_NONE &&
+                    !(s->disposition & AV_DISPOSITION_ATTACHED_PIC);
+    }
+    return pictures;
+}
+
+int media_without_track(struct media *m, struct err *err)
 {
     const char *kind = unknown_audio(m->fmt);
 
     if (kind)
         return refuse_kind(kind, err);
-    return is_scrambled(m) ? err_set(err, ERR_INPUT,
-                                     "encrypted (a scrambled transport stream): enqueue a copy "
-                                     "that is not protected")
-                           : err_set(err, ERR_INPUT, "no audio track");
+    if (is_scrambled(m))
+        return err_set(err, ERR_INPUT,
+                       "encrypted (a scrambled transport stream): enqueue a copy that is not "
+                       "protected");
+    return is_film(m) ? 0 : err_set(err, ERR_INPUT, "no audio track");
 }
 
 /* There is an audio track, and it was not chosen. */
@@ -93,7 +125,7 @@ int media_refuse_track(struct media *m, const AVStream *track, struct err *err)
     }
     if (avcodec_find_decoder(p->codec_id)) {
         if (is_scrambled(m))
-            return media_refuse_silence(m, err);
+            return media_without_track(m, err);
         return err_set(err, ERR_INPUT,
                        "its audio track (%s) says neither rate nor channels: the file is cut short "
                        "or damaged, or of a kind that this FFmpeg cannot decode",

@@ -111,6 +111,7 @@ static void post_media(const struct pass *p, const struct decoder_info *i)
         .sample_rate_hz = i->sample_rate_hz > INT32_MAX ? 0 : i->sample_rate_hz,
         .channels = i->channels > UINT16_MAX ? 0 : i->channels,
         .audio_tracks = i->tracks > UINT16_MAX ? 0 : i->tracks,
+        .no_sound = i->tracks == 0,
         .left_out = clean(i->left_out),
         .mix_left_out = clean(i->mix_left_out),
         .container = clean(i->container),

@@ -191,6 +191,7 @@ static const struct field media[] = {
     FIELD_U32(msg_media, sample_rate_hz, 0, INT32_MAX),
     FIELD_U32(msg_media, channels, 0, UINT16_MAX),
     FIELD_U32(msg_media, audio_tracks, 0, UINT16_MAX),
+    FIELD_BOOL(msg_media, no_sound),
     FIELD_TEXT(msg_media, left_out, MAX_NAME),
     FIELD_TEXT(msg_media, mix_left_out, MAX_NAME),
     FIELD_TEXT(msg_media, container, MAX_NAME),

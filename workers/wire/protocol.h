@@ -177,7 +177,8 @@ struct msg_media {
     int64_t duration_ms; /* the container's word; -1 unknown; LEASE_END has the truth */
     uint32_t sample_rate_hz;
     uint32_t channels;
-    uint32_t audio_tracks; /* 0: unknown */
+    uint32_t audio_tracks; /* 0: unknown, or none */
+    bool no_sound;         /* it is none */
     char *left_out;        /* the tracks and channels that are not heard, for people; "" none */
     char *mix_left_out;    /* by a stage that hears the mix */
     char *container;

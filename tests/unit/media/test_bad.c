@@ -189,15 +189,44 @@ static void bytes_gone_bad(void **state)
     }
 }
 
+/* A film without sound is whole, and was heard to its end, whatever was to be heard of it. */
+static void expect_no_sound(const char *path, struct hearing hearing)
+{
+    const struct ask ask = {.want_hash = true, .hearing = hearing};
+    struct outcome o = decode_path(path, &ask);
+
+    if (o.rc != 0)
+        print_error("%s: %s\n", path, o.err.msg);
+    assert_int_equal(o.rc, 0);
+    assert_true(o.has_info && o.has_end && o.end.complete && o.end.has_hash);
+    assert_int_equal(o.info.tracks, 0);
+    assert_int_equal(o.info.channels, 0);
+    assert_int_equal(o.info.duration_ms, -1);
+    assert_true(o.info.container[0] != '\0');
+    assert_int_equal(o.end.total_samples, 0);
+    assert_int_equal(o.samples, 0);
+    assert_string_equal(o.damage, "");
+    outcome_free(&o);
+}
+
 static void no_audio_in_it(void **state)
 {
     (void)state;
     need_tools("ffmpeg");
-    sh("ffmpeg -v error -nostdin -y -f lavfi -i testsrc=d=1:s=64x48 -an -c:v mpeg4 mute.mp4 && "
-       "ffmpeg -v error -nostdin -y -f lavfi -i testsrc=d=1:s=64x48 -frames:v 1 picture.png && "
-       "ffmpeg -v error -nostdin -y -f lavfi -i testsrc=d=1:s=64x48 -an -c:v mpeg4 mute.mkv");
-    expect("mute.mp4", ERR_INPUT, "no audio track");
-    expect("mute.mkv", ERR_INPUT, "no audio track");
+    sh("for end in mp4 mkv ts flv avi; do "
+       "ffmpeg -v error -nostdin -y -f lavfi -i testsrc=d=1:s=64x48 -an -c:v mpeg2video "
+       "$(test $end = flv && echo -c:v flv) mute.$end || exit 1; done");
+    sh("ffmpeg -v error -nostdin -y -f lavfi -i testsrc=d=1:s=64x48 -frames:v 1 picture.png && "
+       "ffmpeg -v error -nostdin -y -i picture.png -c:v mjpeg -disposition:v:0 attached_pic "
+       "cover.mp4");
+    expect_no_sound("mute.mp4", (struct hearing){0});
+    expect_no_sound("mute.mkv", (struct hearing){0});
+    expect_no_sound("mute.ts", (struct hearing){0});
+    expect_no_sound("mute.flv", (struct hearing){0});
+    expect_no_sound("mute.avi", (struct hearing){0});
+    expect_no_sound("mute.mp4", (struct hearing){.tracks = HEARING_ALL});
+    expect_no_sound("mute.mp4", (struct hearing){.channel = 2});
+    expect("cover.mp4", ERR_INPUT, "no audio track");
     expect("picture.png", ERR_INPUT, "not a recording");
 }
 

@@ -158,9 +158,11 @@ static inline int stage_audit(void *arg, const struct read_progress *p)
         " ifnull(sum(state = 'pending' AND NOT paused AND NOT absent AND waits IS 'source'), 0) "
         "||' '|| "
         " ifnull(sum(state = 'pending' AND paused AND NOT absent), 0) || ' ' || "
-        " ifnull(sum(state = 'pending' AND absent), 0) || ' ' || ifnull(sum(state = 'done'), 0) || "
+        " ifnull(sum(state IN ('pending', 'failed') AND absent), 0) || ' ' || "
+        " ifnull(sum(state = 'done'), 0) || "
         "' ' || "
-        " ifnull(sum(state = 'failed'), 0) || ' ' || ifnull(sum(state = 'cancelled'), 0) || ' ' || "
+        " ifnull(sum(state = 'failed' AND NOT absent), 0) || ' ' || "
+        " ifnull(sum(state = 'cancelled'), 0) || ' ' || "
         " ifnull(sum(live AND duration_ms IS NULL), 0) || ' ' || ifnull(sum(live * size_bytes), 0) "
         "|| ' ' || "
         " ifnull(sum(duration_ms), 0) || ' ' || ifnull(sum(audio_done_ms), 0) || ' ' || "
@@ -183,13 +185,13 @@ static inline int job_audit(void *arg, const struct read_job *j)
     char sql[512];
 
     (void)arg;
-    snprintf(
-        sql, sizeof(sql),
-        "SELECT ifnull(sum(state = 'pending'), 0) || ' ' || ifnull(sum(state = 'done'), 0) || ' ' "
-        "|| "
-        "ifnull(sum(state = 'failed'), 0) || ' ' || ifnull(sum(state = 'cancelled' AND wanted), 0) "
-        "FROM task WHERE job_id = %lld",
-        (long long)j->job_id);
+    snprintf(sql, sizeof(sql),
+             "SELECT ifnull(sum(state = 'pending' OR (state = 'failed' AND absent)), 0) || ' ' || "
+             "ifnull(sum(state = 'done'), 0) || ' ' || "
+             "ifnull(sum(state = 'failed' AND NOT absent), 0) || ' ' || ifnull(sum(state = "
+             "'cancelled' AND wanted), 0) "
+             "FROM task WHERE job_id = %lld",
+             (long long)j->job_id);
     must_count("a job", sql, ours, sizeof(ours) / sizeof(*ours));
     return 0;
 }
@@ -208,7 +210,8 @@ static inline void figures_audit(void)
                "WITH w AS (SELECT t.*, CASE WHEN t.state = 'pending' THEN "
                "  CASE WHEN t.absent THEN 1 WHEN t.paused THEN 2 WHEN t.waits = 'source' THEN 7 "
                "       WHEN t.shards_done > 0 THEN 3 ELSE 4 END "
-               "  WHEN t.state = 'failed' THEN 5 WHEN t.state = 'cancelled' THEN 6 ELSE 8 END "
+               "  WHEN t.state = 'failed' THEN iif(t.absent, 1, 5) WHEN t.state = 'cancelled' THEN "
+               "6 ELSE 8 END "
                "  AS rank FROM task t WHERE t.wanted), "
                "c AS (SELECT m.*, (SELECT min(rank) FROM w WHERE w.media_id = m.media_id) AS rank, "
                "  ifnull((SELECT min(min(iif(w.state = 'done', 1e15, audio_done_ms), "

@@ -187,7 +187,7 @@ TEST(a_recording_without_text_is_not_silent)
     assert_ok(put(st, 2, 0, heard + 2, 1, (struct result_account){1500, 0, 1500}, 1, &e), e);
     assert_ok(put(st, 3, 0, heard + 2, 1, (struct result_account){1500, 0, 1500}, 2, &e), e);
     put_ok(st, 3, 1, 0, (struct result_account){0, 0, 0}, 2);
-    assert_ok(store_speechless(st, &n, &e), e);
+    assert_ok(store_speechless(st, "", &n, &e), e);
     assert_int_equal(n, 1);
     catalog_close(st);
 }
@@ -237,6 +237,17 @@ TEST(the_longest_comes_first)
         doubts(st,
                (struct read_doubts){.of = READ_DOUBTS_MISSING, .paths = below, .path_count = 1}),
         "three.wav 500-9000 '' |three.wav 100-200 '' |");
+    /* Of what was heard since. */
+    run_sql("UPDATE shard SET done_at = '2026-01-01T06:00:00.000Z' WHERE task_id = 1");
+    assert_string_equal(doubts(st, (struct read_doubts){.since = "2026-01-01T05:59:59.999Z",
+                                                        .of = READ_DOUBTS_TEXT}),
+                        "one.wav 0-2000 'the boats came in' |");
+    assert_string_equal(doubts(st, (struct read_doubts){.since = "2026-01-01T06:00:00.000Z"}),
+                        "three.wav 500-9000 '' |three.wav 100-200 '' |");
+    assert_string_equal(doubts(st, (struct read_doubts){.since = "2026-01-01T06:00:00.000Z",
+                                                        .paths = below,
+                                                        .path_count = 1}),
+                        "three.wav 500-9000 '' |three.wav 100-200 '' |");
     assert_string_equal(text_of("SELECT group_concat(outcome || ' ' || text || ' ' || reason, '|') "
                                 "FROM (SELECT * FROM doubts WHERE media_id = 1 ORDER BY start_ms)"),
                         "kept the boats came in too unlikely|dropped you no speech; no voice|"

@@ -155,7 +155,7 @@ static void fill(void)
     for (int64_t id = 1; id <= 3; id++) {
         assert_ok(store_media(st, id,
                               &(struct store_media_info){29000 + id, 44100, 2, "wav", "pcm_s16le",
-                                                         tags, 4, 1},
+                                                         tags, 4, 1, false},
                               NULL, &e),
                   e);
         hash[1] = (uint8_t)id;

@@ -181,8 +181,9 @@ static int step_known(struct world *w, struct err *e)
     const struct request rq[] = {{.type = REQUEST_DESCRIBE, .descriptions = &described, .count = 1},
                                  {.type = REQUEST_VERIFIED, .verified = &verified, .count = 1}};
     struct request_reply reply = {0};
-    int rc = store_media(
-        w->st, 1, &(struct store_media_info){-1, 16000, 1, "wav", "pcm", tags, 2, 1}, NULL, e);
+    int rc = store_media(w->st, 1,
+                         &(struct store_media_info){-1, 16000, 1, "wav", "pcm", tags, 2, 1, false},
+                         NULL, e);
 
     for (int i = 0; i < 2 && rc == 0; i++)
         rc = request_apply(w->st, &rq[i], &reply, e);

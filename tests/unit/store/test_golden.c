@@ -327,7 +327,7 @@ TEST(evenings)
                                       {"container", "date", "1987-05-17", 0, 0},
                                       {"chapter", "title", "Ana", 0, 9000},
                                       {"chapter", "title", "", 9000, 20000}};
-    const struct store_media_info info = {60000, 44100, 2, "wav", "pcm_s16le", tags, 4, 1};
+    const struct store_media_info info = {60000, 44100, 2, "wav", "pcm_s16le", tags, 4, 1, false};
     const uint8_t hash[16] = {1, 2, 3};
     struct store *st = catalog_new();
     struct story story = {.text = BUF_INIT};

@@ -139,10 +139,11 @@ TEST(channels_come_back)
     assert_ok(store_shard_length(st, 30000, 30000, &ms, &e), e);
     part = part_new();
     assert_ok(parting_write(st, part, &p, &e), e);
-    assert_ok(store_media(part, 1,
-                          &(struct store_media_info){30000, 16000, 1, "wav", "pcm", NULL, 0, 2},
-                          &(struct store_media_end){30000, NULL, "", NULL, channels, 2}, &e),
-              e);
+    assert_ok(
+        store_media(part, 1,
+                    &(struct store_media_info){30000, 16000, 1, "wav", "pcm", NULL, 0, 2, false},
+                    &(struct store_media_end){30000, NULL, "", NULL, channels, 2}, &e),
+        e);
     shard_put(part, 1, 0, said, 2);
     store_close(part);
     change("INSERT INTO channel VALUES (1, 3, 1, 9, 5, 1)"); /* more sound than it is long */

@@ -499,12 +499,94 @@ TEST(lists)
     catalog_close(st);
 }
 
+/* A film without sound is done, is no failure, and nobody is missed in it. */
+TEST(what_has_no_sound)
+{
+    struct store *st = filled();
+    struct seen s = {0};
+    struct err e = {0};
+    uint64_t n = 9;
+
+    shard_put(st, 4, 0, NULL, 0);
+    shard_put(st, 5, 0, NULL, 0);
+    assert_ok(store_task_total(st, 4, 1, &e), e);
+    assert_ok(store_task_total(st, 5, 1, &e), e);
+    assert_ok(store_media(st, 4,
+                          &(struct store_media_info){
+                              .duration_ms = -1, .container = "mov", .codec = "", .no_sound = true},
+                          &(struct store_media_end){0, NULL, "", NULL, NULL, 0}, &e),
+              e);
+    assert_ok(store_media(st, 5,
+                          &(struct store_media_info){.container = "wav", .codec = "pcm_s16le"},
+                          &(struct store_media_end){0, NULL, "", NULL, NULL, 0}, &e),
+              e);
+    assert_int_equal(count_of("SELECT audio_tracks FROM recordings WHERE media_id = 4"), 0);
+    assert_int_equal(count_of("SELECT count(*) FROM recordings WHERE audio_tracks = 0"), 1);
+    assert_ok(store_no_sound(st, &n, &e), e);
+    assert_int_equal(n, 1);
+    assert_ok(store_speechless(st, "", &n, &e), e);
+    assert_int_equal(n, 1); /* in the other one */
+    assert_ok(store_speechless(st, "2999", &n, &e), e);
+    assert_int_equal(n, 0);
+    assert_ok(read_no_sound(st, "", on_failure, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.text[0], "no sound /a/1991/box.zip  no audio track 0");
+    assert_ok(read_no_sound(st, "2999", on_failure, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    assert_int_equal(count_of("SELECT count(*) FROM failures WHERE media_id = 4"), 0);
+    assert_int_equal(count_of("SELECT done FROM archive"), 3);
+    catalog_close(st);
+}
+
+/* What cannot be tried again, for it is nowhere, has gone: it has not failed. */
+TEST(what_failed_and_is_gone)
+{
+    struct store *st = catalog_new();
+    int64_t job = job_begin(st, &stage_nano);
+    struct store_totals t;
+    struct seen s = {0};
+    struct err e = {0};
+
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_add1(st, job, "/a/2.wav", "", 2);
+    job_end(st, job, "/");
+    assert_ok(store_task_failed(st, 1, ERR_INPUT, "no format", -1, &e), e);
+    assert_ok(store_task_failed(st, 2, ERR_MISSING, "no such file", -1, &e), e);
+    run_sql("UPDATE task SET settled_at = '2001'");
+    job = job_begin(st, &stage_nano);
+    job_end(st, job, "/");
+    assert_ok(read_failures(st, NULL, 0, on_failure, &s, &e), e);
+    assert_int_equal(s.n, 2);
+    assert_memory_equal(s.text[0], "absent /a/1.wav missing ", 24);
+    assert_memory_equal(s.text[1], "absent /a/2.wav missing ", 24);
+    assert_string_equal(text_of("SELECT group_concat(state) FROM recordings"), "absent,absent");
+    assert_string_equal(text_of("SELECT group_concat(state) FROM tasks"), "absent,absent");
+    assert_int_equal(count_of("SELECT failed FROM archive"), 0);
+    assert_int_equal(count_of("SELECT absent FROM archive"), 2);
+    assert_int_equal(count_of("SELECT absent FROM progress"), 2);
+    assert_ok(store_totals(st, &t, &e), e);
+    assert_int_equal(t.archive.failed, 0);
+    assert_int_equal(t.archive.absent, 2);
+    /* That one is missing was found by a run before. */
+    assert_string_equal(text_of("SELECT group_concat(path) FROM failures WHERE at = '2001'"),
+                        "/a/2.wav");
+    /* It is back as it was. */
+    job = job_begin(st, &stage_nano);
+    job_add1(st, job, "/a/1.wav", "", 1);
+    job_end(st, job, "/");
+    s = (struct seen){0};
+    assert_ok(read_failures(st, "failed", 0, on_failure, &s, &e), e);
+    assert_int_equal(s.n, 1);
+    assert_string_equal(s.text[0], "failed /a/1.wav input no format 1");
+    catalog_close(st);
+}
+
 static uint64_t speechless(struct store *st)
 {
     struct err e = {0};
     uint64_t n;
 
-    assert_ok(store_speechless(st, &n, &e), e);
+    assert_ok(store_speechless(st, "", &n, &e), e);
     return n;
 }
 

@@ -470,10 +470,11 @@ TEST(media_and_hashes)
     struct err e = {0};
 
     fill(st);
-    assert_ok(store_media(st, 1,
-                          &(struct store_media_info){60000, 44100, 2, "wav", "pcm", NULL, 0, 1},
-                          NULL, &e),
-              e);
+    assert_ok(
+        store_media(st, 1,
+                    &(struct store_media_info){60000, 44100, 2, "wav", "pcm", NULL, 0, 1, false},
+                    NULL, &e),
+        e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.audio_known_ms, 60000);
     assert_int_equal(totals.audio_left_ms, 60000);
@@ -491,10 +492,11 @@ TEST(media_and_hashes)
               e);
     assert_int_equal(count_of("SELECT count(*) FROM media WHERE damage IS NOT NULL"), 0);
     /* The truth is not replaced by the container's word. */
-    assert_ok(store_media(st, 1,
-                          &(struct store_media_info){60000, 44100, 2, "wav", "pcm", NULL, 0, 1},
-                          NULL, &e),
-              e);
+    assert_ok(
+        store_media(st, 1,
+                    &(struct store_media_info){60000, 44100, 2, "wav", "pcm", NULL, 0, 1, false},
+                    NULL, &e),
+        e);
     assert_ok(store_totals(st, &totals, &e), e);
     assert_int_equal(totals.audio_known_ms, 58000);
     assert_int_equal(totals.audio_left_ms, 28000);

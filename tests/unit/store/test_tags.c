@@ -86,7 +86,7 @@ static struct store *with_two(void)
 
 static void found(struct store *st, const struct result_tag *tags, uint32_t n)
 {
-    struct store_media_info info = {60000, 44100, 2, "wav", "pcm", tags, n, 1};
+    struct store_media_info info = {60000, 44100, 2, "wav", "pcm", tags, n, 1, false};
     struct err e = {0};
 
     assert_ok(store_media(st, 1, &info, NULL, &e), e);
