@@ -11,8 +11,9 @@
 
 static const char help[] =
     "Usage: nightshift report [OPTION]...\n"
-    "What the last run did: at what speed, on which device, why it ended; what failed\n"
-    "and what would mend it; what is left; what is most doubtful.\n"
+    "What the last run did, and why it ended; what is left; what is new since the\n"
+    "run before (what failed, is damaged, gone, or has no sound), and what helps;\n"
+    "what is most doubtful of what it heard; at what speed, on which device.\n"
     "\n"
     "  -n, --last=N         of the last N runs (default: 1)\n"
     "      --html=FILE      as a page for browsers, which needs nothing beside it; -:\n"

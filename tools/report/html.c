@@ -289,55 +289,86 @@ static void put_left(const struct report *r, struct buf *out)
     const struct store_archive *a = &r->totals.archive;
     char n[TEXT_LEN], span[PROGRESS_SPAN];
 
-    buf_printf(out, "<h2>What is left</h2>\n<p>%s %s to do", text_count(a->pending, n),
-               text_plural(a->pending, "recording", "recordings"));
-    if (a->pending > 0 && r->left_ms > 0)
-        buf_printf(out, ", %s%s of audio", a->unknown > 0 ? "about " : "",
-                   text_length(r->left_ms, n));
-    if (r->low_ms >= 0) {
-        progress_range(r->low_ms, r->high_ms, span);
-        buf_printf(out, ": %s of work%s", span, r->on ? "" : ", at the speed of these runs");
+    if (a->pending > 0) {
+        buf_printf(out, "<p>Left: %s %s to do", text_count(a->pending, n),
+                   text_plural(a->pending, "recording", "recordings"));
+        if (r->left_ms > 0)
+            buf_printf(out, ", %s%s of audio", a->unknown > 0 ? "about " : "",
+                       text_length(r->left_ms, n));
+        if (r->low_ms >= 0) {
+            progress_range(r->low_ms, r->high_ms, span);
+            buf_printf(out, ": %s of work%s", span, r->on ? "" : ", at the speed of these runs");
+        }
+        buf_printf(out, ".</p>\n");
     }
-    buf_printf(out, ".</p>\n");
     if (a->waiting > 0)
         buf_printf(out, "<p>%s waiting for a transcription.</p>\n", text_count(a->waiting, n));
     if (a->paused > 0)
         buf_printf(out, "<p>%s paused: <code>nightshift resume</code>.</p>\n",
                    text_count(a->paused, n));
-    if (a->absent > 0)
-        buf_printf(out, "<p>%s gone from the disk.</p>\n", text_count(a->absent, n));
 }
 
 /* It needs no escapes. */
 static void put_account(const struct report *r, struct buf *out)
 {
-    if (!account_known(&r->totals.account))
+    char n[TEXT_LEN];
+
+    if (r->speechless > 0)
+        buf_printf(out, "<p>Nobody speaks in %s of them.</p>\n", text_count(r->speechless, n));
+    if (!account_known(&r->account))
         return;
     buf_printf(out, "<p>");
-    account_say(&r->totals.account, "doubts --missing", out);
+    account_say(&r->account, "doubts --missing", out);
     buf_printf(out, ".</p>\n");
 }
 
-static void put_reasons(const struct report *r, struct buf *out)
+static void put_before(const struct report *r, struct buf *out)
+{
+    struct buf said = BUF_INIT;
+
+    if (report_before(r, &said) && buf_cstr(&said))
+        buf_printf(out, "<p>Earlier: %s. <code>nightshift status --failures</code></p>\n",
+                   buf_cstr(&said));
+    out->failed |= said.failed;
+    buf_free(&said);
+}
+
+/* As the text has it: a reason once, under the names that it is of. */
+static void put_kind(const struct report_news *x, struct buf *out)
 {
     char n[TEXT_LEN];
 
-    if (r->reasons > 0)
-        buf_printf(out, "<h2>What failed, and what would mend it</h2>\n");
-    for (size_t i = 0; i < r->reasons; i++) {
-        const struct report_reason *x = &r->reason[i];
+    buf_printf(out, "<article><h3>%s: %s</h3>\n", report_kind(x->kind), text_count(x->fresh, n));
+    for (size_t i = 0; i < x->items; i++) {
+        const struct report_item *item = &x->item[i];
 
-        buf_printf(out, "<article><h3>%s ", text_count(x->count, n));
-        html_text(out, x->kind);
-        if (x->code[0] && strcmp(x->code, x->kind) != 0)
-            element(out, ": ", x->code, "");
-        buf_printf(out, "</h3>\n");
-        if (x->fresh < x->count)
-            buf_printf(out, "<p class=\"dim\">%s of them in these runs</p>\n",
-                       text_count(x->fresh, n));
-        element(out, "<p><code>", x->path, "</code></p>\n");
-        element(out, "<p>", x->reason, "</p>\n");
-        element(out, "<p class=\"mend\">", x->mend, "</p></article>\n");
+        element(out, "<p><code>", item->path, "</code></p>\n");
+        if (i + 1 < x->items && strcmp(x->item[i + 1].reason, item->reason) == 0)
+            continue;
+        buf_printf(out, "<p class=\"dim\">");
+        if (report_stage(x, item)[0])
+            element(out, "", item->stage, ": ");
+        element(out, "", item->reason, "</p>\n");
+    }
+    if (x->fresh > x->items)
+        buf_printf(out, "<p>and %s more: <code>nightshift status --failures</code></p>\n",
+                   text_count(x->fresh - x->items, n));
+    if (x->mend[0])
+        element(out, "<p class=\"mend\">", x->mend, "</p>");
+    buf_printf(out, "</article>\n");
+}
+
+static void put_news(const struct report *r, struct buf *out)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < r->kinds; i++) {
+        if (r->news[i].fresh == 0)
+            continue;
+        if (!any)
+            buf_printf(out, "<h2>What is new, and what helps</h2>\n");
+        any = true;
+        put_kind(&r->news[i], out);
     }
 }
 
@@ -346,7 +377,7 @@ static void put_doubts(const struct report *r, struct buf *out)
     char at[CLOCK_HMS_LEN];
 
     if (r->doubts > 0)
-        buf_printf(out, "<h2>What is most doubtful</h2>\n");
+        buf_printf(out, "<h2>What is most doubtful of it</h2>\n");
     for (size_t i = 0; i < r->doubts; i++) {
         const struct report_doubt *d = &r->doubt[i];
 
@@ -370,14 +401,15 @@ void report_html(const struct report *r, struct buf *out)
         buf_printf(out, "<p>No run yet. Next: <code>nightshift run</code></p>\n");
     put_sums(r, out);
     put_runs(r, out);
-    if (r->devices > 0)
+    put_account(r, out);
+    put_left(r, out);
+    put_before(r, out);
+    put_news(r, out);
+    put_doubts(r, out);
+    if (r->devices > 0 && report_worked(r))
         put_table(r, out);
     put_sights(r, out);
     for (size_t i = 0; i < r->devices; i++)
         put_charts(r, &r->device[i], out);
-    put_account(r, out);
-    put_left(r, out);
-    put_reasons(r, out);
-    put_doubts(r, out);
     buf_printf(out, "</main>\n</body>\n</html>\n");
 }

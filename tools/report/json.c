@@ -68,11 +68,16 @@ static json_t *device_json(const struct report_device *d)
                       &d->sum);
 }
 
-static json_t *reason_json(const struct report_reason *x)
+static json_t *news_json(const struct report_news *x)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:s}", "kind", x->kind, "code", x->code,
-                     "count", (json_int_t)x->count, "new", (json_int_t)x->fresh, "path", x->path,
-                     "reason", x->reason, "mend", x->mend);
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < x->items; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "path", x->item[i].path, "stage",
+                                              x->item[i].stage, "reason", x->item[i].reason));
+    return json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "kind", x->kind, "code", x->code, "new",
+                     (json_int_t)x->fresh, "before", (json_int_t)x->before, "mend", x->mend,
+                     "recordings", list);
 }
 
 static json_t *doubt_json(const struct report_doubt *d)
@@ -95,7 +100,7 @@ static json_t *left_json(const struct report *r)
 
 void report_json(const struct report *r, struct buf *out)
 {
-    json_t *runs = json_array(), *devices = json_array(), *reasons = json_array(),
+    json_t *runs = json_array(), *devices = json_array(), *news = json_array(),
            *doubts = json_array(), *o;
     char *text;
 
@@ -103,17 +108,19 @@ void report_json(const struct report *r, struct buf *out)
         json_array_append_new(runs, run_json(r, &r->run[i]));
     for (size_t i = 0; i < r->devices; i++)
         json_array_append_new(devices, device_json(&r->device[i]));
-    for (size_t i = 0; i < r->reasons; i++)
-        json_array_append_new(reasons, reason_json(&r->reason[i]));
+    for (size_t i = 0; i < r->kinds; i++)
+        json_array_append_new(news, news_json(&r->news[i]));
     for (size_t i = 0; i < r->doubts; i++)
         json_array_append_new(doubts, doubt_json(&r->doubt[i]));
-    o = json_pack("{s:s, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:I, s:o, s:o, s:o}",
-                  "catalog", r->catalog, "on", (int)r->on, "runs", runs, "recordings_done",
-                  (json_int_t)r->done, "recordings_failed", (json_int_t)r->failed, "audio_ms",
-                  (json_int_t)r->audio_ms, "work_ms", (json_int_t)r->work_ms, "times_real_time",
-                  report_speed(r), "step_ms", (json_int_t)r->step_ms, "devices", devices, "left",
-                  left_json(r), "without_speech", (json_int_t)r->speechless, "speech",
-                  account_json(&r->totals.account), "failures", reasons, "doubts", doubts);
+    o = json_pack(
+        "{s:s, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:I, s:o, s:o, s:o}",
+        "catalog", r->catalog, "since", r->since[0] ? json_string(r->since) : json_null(), "on",
+        (int)r->on, "runs", runs, "recordings_done", (json_int_t)r->done, "recordings_failed",
+        (json_int_t)r->failed, "audio_ms", (json_int_t)r->audio_ms, "work_ms",
+        (json_int_t)r->work_ms, "times_real_time", report_speed(r), "step_ms",
+        (json_int_t)r->step_ms, "devices", devices, "left", left_json(r), "without_speech",
+        (json_int_t)r->speechless, "speech", account_json(&r->account), "news", news, "doubts",
+        doubts);
     text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
     if (text)
         buf_printf(out, "%s\n", text);

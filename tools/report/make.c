@@ -10,10 +10,13 @@
 #include "scheduler/run/archive.h"
 #include "store/read/doubts.h"
 #include "store/read/read.h"
+#include "tools/cli/text.h"
 #include "tools/report/report.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
 
 #define STRETCH_MS INT64_C(300000) /* as the run writes them (scheduler/run/diary.h) */
+/* Of these the report shows the first of each recording. */
+#define DOUBTS_LOOKED_AT 1000u
 #define NO_MEMORY "no memory for a report"
 
 /* What is said of a time that cannot be reckoned well. */
@@ -23,6 +26,13 @@
 static char *shown(const char *s) { return utf8_display(s, strlen(s)); }
 
 /* ------------------------------------------------------------------------------------- runs */
+
+static void free_run(struct store_run *run)
+{
+    free((char *)run->why);
+    free((char *)run->reason);
+    free((char *)run->devices);
+}
 
 static int add_run(void *arg, const struct store_run *row)
 {
@@ -50,6 +60,19 @@ static void oldest_first(struct report *r)
         r->run[r->runs - 1 - i] = r->run[i];
         r->run[i] = other;
     }
+}
+
+/* One more was read, the run before, and goes again. */
+static void set_since(struct report *r, uint64_t n)
+{
+    struct store_run *before = &r->run[0];
+
+    if (r->runs <= n)
+        return;
+    clock_iso8601(before->ended_ms ? before->ended_ms : before->seen_ms, r->since);
+    free_run(before);
+    r->runs--;
+    memmove(r->run, r->run + 1, r->runs * sizeof(*r->run));
 }
 
 static void sum_runs(struct report *r)
@@ -164,73 +187,123 @@ static int read_devices(struct report *r, struct store *st, struct err *err)
     return rc == ERR_NOMEM ? err_set(err, ERR_NOMEM, NO_MEMORY) : rc;
 }
 
-/* --------------------------------------------------------------------------------- failures */
+/* ------------------------------------------------------------------------------------- news */
 
-struct gather {
-    struct report *r;
-    char since[CLOCK_ISO_LEN];
-};
-
-/* Reasons say what it is, and behind a colon more of this one recording. */
-static bool alike(const char *a, const char *b)
+static struct report_news *news_of(struct report *r, const struct read_failure *f)
 {
-    const size_t n = strcspn(a, ":");
+    struct report_news *grown, *x;
 
-    return strcspn(b, ":") == n && strncmp(a, b, n) == 0;
-}
-
-static struct report_reason *reason_of(struct report *r, const struct read_failure *f)
-{
-    struct report_reason *grown, *x;
-
-    for (size_t i = 0; i < r->reasons; i++)
-        if (strcmp(r->reason[i].kind, f->kind) == 0 && strcmp(r->reason[i].code, f->code) == 0 &&
-            (r->reasons >= REPORT_REASONS || alike(r->reason[i].reason, f->reason)))
-            return &r->reason[i];
-    grown = realloc(r->reason, (r->reasons + 1) * sizeof(*grown));
+    for (size_t i = 0; i < r->kinds; i++)
+        if (strcmp(r->news[i].kind, f->kind) == 0 && strcmp(r->news[i].code, f->code) == 0)
+            return &r->news[i];
+    grown = realloc(r->news, (r->kinds + 1) * sizeof(*grown));
     if (!grown)
         return NULL;
-    r->reason = grown;
-    x = &grown[r->reasons];
-    *x = (struct report_reason){.kind = shown(f->kind),
-                                .code = shown(f->code),
-                                .reason = shown(f->reason),
-                                .mend = report_mend(f->kind, f->code)};
-    if (asprintf(&x->path, "%s%s%s", f->path, f->member[0] ? "//" : "", f->member) < 0)
-        x->path = NULL;
-    r->reasons++;
-    return x->kind && x->code && x->reason && x->path ? x : NULL;
+    r->news = grown;
+    x = &grown[r->kinds++];
+    *x = (struct report_news){
+        .kind = shown(f->kind), .code = shown(f->code), .mend = report_mend(f->kind, f->code)};
+    return x->kind && x->code ? x : NULL;
 }
 
-static int add_failure(void *arg, const struct read_failure *f)
+static char *whole_name(const char *path, const char *member)
 {
-    struct gather *g = arg;
-    struct report_reason *x = reason_of(g->r, f);
+    char *ret;
+
+    return asprintf(&ret, "%s%s%s", path, member[0] ? "//" : "", member) < 0 ? NULL : ret;
+}
+
+/* Is it the same recording, or a member of the same archive, with the same reason? */
+static bool is_same(const struct report_item *last, const char *path, const char *reason)
+{
+    const size_t n = strlen(last->path);
+
+    return strncmp(last->path, path, n) == 0 &&
+           (!path[n] || (strncmp(path + n, "//", 2) == 0 && strcmp(last->reason, reason) == 0));
+}
+
+/* Rows of one recording follow each other. */
+static int add_item(struct report_news *x, const struct read_failure *f)
+{
+    struct report_item *last = x->items > 0 ? &x->item[x->items - 1] : NULL, *item;
+    char *path = whole_name(f->path, f->member);
+    bool again;
+
+    if (!path)
+        return ERR_NOMEM;
+    again = last && is_same(last, path, f->reason);
+    x->fresh += !again;
+    if (again || x->items == REPORT_NAMED) {
+        free(path);
+        return 0;
+    }
+    item = &x->item[x->items++];
+    *item =
+        (struct report_item){.path = path, .stage = shown(f->stage), .reason = shown(f->reason)};
+    return item->stage && item->reason ? 0 : ERR_NOMEM;
+}
+
+static int add_news(void *arg, const struct read_failure *f)
+{
+    struct report *r = arg;
+    struct report_news *x = news_of(r, f);
 
     if (!x)
         return ERR_NOMEM;
-    x->count++;
-    x->fresh += strcmp(f->at, g->since) >= 0;
+    if (strcmp(f->at, r->since) > 0)
+        return add_item(x, f);
+    x->before++;
     return 0;
 }
 
-static int most_first(const void *a, const void *b)
+static int gravest_first(const void *a, const void *b)
 {
-    const struct report_reason *x = a, *y = b;
+    const struct report_news *x = a, *y = b;
+    const unsigned i = report_rank(x->kind), k = report_rank(y->kind);
 
-    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->code, y->code);
+    if (i != k)
+        return i < k ? -1 : 1;
+    return x->fresh != y->fresh ? (x->fresh < y->fresh ? 1 : -1) : strcmp(x->code, y->code);
 }
 
-static int read_reasons(struct report *r, struct store *st, struct err *err)
+static int reasons_together(const void *a, const void *b)
 {
-    struct gather g = {.r = r};
-    int rc;
+    const struct report_item *x = a, *y = b;
+    const int by = strcmp(x->reason, y->reason);
 
-    clock_iso8601(r->runs > 0 ? r->run[0].started_ms : r->now_ms, g.since);
-    rc = read_failures(st, NULL, 0, add_failure, &g, err);
-    if (r->reasons > 1)
-        qsort(r->reason, r->reasons, sizeof(*r->reason), most_first);
+    return by ? by : strcmp(x->path, y->path);
+}
+
+static int read_news(struct report *r, struct store *st, struct err *err)
+{
+    int rc = read_failures(st, NULL, 0, add_news, r, err);
+
+    if (rc == 0)
+        rc = read_no_sound(st, r->since, add_news, r, err);
+    if (r->kinds > 1)
+        qsort(r->news, r->kinds, sizeof(*r->news), gravest_first);
+    for (size_t i = 0; i < r->kinds; i++)
+        qsort(r->news[i].item, r->news[i].items, sizeof(r->news[i].item[0]), reasons_together);
     return rc == ERR_NOMEM ? err_set(err, ERR_NOMEM, NO_MEMORY) : rc;
+}
+
+bool report_before(const struct report *r, struct buf *out)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < r->kinds; i++) {
+        uint64_t n = r->news[i].before;
+        char count[TEXT_LEN];
+
+        while (i + 1 < r->kinds && strcmp(r->news[i + 1].kind, r->news[i].kind) == 0)
+            n += r->news[++i].before;
+        if (n == 0 || strcmp(r->news[i].kind, "absent") == 0)
+            continue;
+        buf_printf(out, "%s%s %s", any ? ", " : "", text_count(n, count),
+                   report_kind(r->news[i].kind));
+        any = true;
+    }
+    return any;
 }
 
 /* ----------------------------------------------------------------------------------- doubts */
@@ -251,28 +324,38 @@ static char *why(const char *reason)
     return ret;
 }
 
+/* The worst one of each recording: the others are where this one is. */
 static int add_doubt(void *arg, const struct read_doubt *row)
 {
     const struct read_segment *s = row->segment;
     struct report *r = arg;
     struct report_doubt *d;
+    char *path;
 
     if (r->doubts == REPORT_DOUBTS)
         return 1;
+    path = whole_name(s->path, s->member);
+    if (!path)
+        return ERR_NOMEM;
+    for (size_t i = 0; i < r->doubts; i++)
+        if (strcmp(r->doubt[i].path, path) == 0) {
+            free(path);
+            return 0;
+        }
     d = &r->doubt[r->doubts++];
+    d->path = path;
     d->start_ms = s->start_ms;
     d->text = shown(s->text);
     d->reason = shown(s->reason);
     d->why = why(s->reason);
-    if (asprintf(&d->path, "%s%s%s", s->path, s->member[0] ? "//" : "", s->member) < 0)
-        d->path = NULL;
-    return d->text && d->reason && d->why && d->path ? 0 : ERR_NOMEM;
+    return d->text && d->reason && d->why ? 0 : ERR_NOMEM;
 }
 
 static int doubts_of(struct report *r, struct store *st, struct err *err)
 {
-    int rc = read_doubts(st, &(struct read_doubts){.of = READ_DOUBTS_TEXT, .limit = REPORT_DOUBTS},
-                         add_doubt, r, err);
+    const struct read_doubts which = {
+        .of = READ_DOUBTS_TEXT, .since = r->since, .limit = DOUBTS_LOOKED_AT};
+    int rc = read_doubts(st, &which, add_doubt, r, err);
 
     return rc == ERR_NOMEM ? err_set(err, ERR_NOMEM, NO_MEMORY) : rc < 0 ? rc : 0;
 }
@@ -282,6 +365,15 @@ static int doubts_of(struct report *r, struct store *st, struct err *err)
 double report_speed(const struct report *r)
 {
     return r->work_ms > 0 && r->audio_ms > 0 ? (double)r->audio_ms / (double)r->work_ms : 0;
+}
+
+bool report_worked(const struct report *r)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < r->devices; i++)
+        any |= r->device[i].sum.busy_ms > 0 || r->device[i].sum.left_ms > 0;
+    return any;
 }
 
 bool report_per_stage(const struct report *r)
@@ -357,11 +449,12 @@ const char *report_until(const struct report *r, const struct store_run *run, ch
 
 static int read_all(struct report *r, struct store *st, uint64_t n, struct err *err)
 {
-    int rc = store_runs_each(st, n, add_run, r, err);
+    int rc = store_runs_each(st, n + 1, add_run, r, err);
 
     if (rc == ERR_NOMEM)
         return err_set(err, ERR_NOMEM, NO_MEMORY);
     oldest_first(r);
+    set_since(r, n);
     if (rc == 0 && r->runs > 0) {
         sum_runs(r);
         rc = read_devices(r, st, err);
@@ -369,11 +462,13 @@ static int read_all(struct report *r, struct store *st, uint64_t n, struct err *
     if (rc == 0)
         rc = store_totals(st, &r->totals, err);
     if (rc == 0)
-        rc = store_speechless(st, "", &r->speechless, err);
+        rc = store_speechless(st, r->since, &r->speechless, err);
+    if (rc == 0)
+        rc = store_account(st, r->since, &r->account, err);
     if (rc == 0)
         rc = store_high(st, &r->high, err);
     if (rc == 0)
-        rc = read_reasons(r, st, err);
+        rc = read_news(r, st, err);
     if (rc == 0)
         rc = doubts_of(r, st, err);
     if (rc == 0)
@@ -398,22 +493,26 @@ int report_make(const char *catalog, uint64_t n, struct report *ret, struct err 
     return rc;
 }
 
+static void free_item(struct report_item *x)
+{
+    free(x->path);
+    free(x->stage);
+    free(x->reason);
+}
+
 void report_free(struct report *r)
 {
-    for (size_t i = 0; i < r->runs; i++) {
-        free((char *)r->run[i].why);
-        free((char *)r->run[i].reason);
-        free((char *)r->run[i].devices);
-    }
+    for (size_t i = 0; i < r->runs; i++)
+        free_run(&r->run[i]);
     for (size_t i = 0; i < r->devices; i++) {
         free(r->device[i].name);
         free(r->device[i].step);
     }
-    for (size_t i = 0; i < r->reasons; i++) {
-        free(r->reason[i].kind);
-        free(r->reason[i].code);
-        free(r->reason[i].path);
-        free(r->reason[i].reason);
+    for (size_t i = 0; i < r->kinds; i++) {
+        free(r->news[i].kind);
+        free(r->news[i].code);
+        for (size_t k = 0; k < r->news[i].items; k++)
+            free_item(&r->news[i].item[k]);
     }
     for (size_t i = 0; i < r->doubts; i++) {
         free(r->doubt[i].path);
@@ -423,7 +522,7 @@ void report_free(struct report *r)
     }
     free(r->run);
     free(r->device);
-    free(r->reason);
+    free(r->news);
     free(r->catalog);
     *r = (struct report){0};
 }

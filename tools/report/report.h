@@ -8,14 +8,15 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "scheduler/control/control_message.h"
 #include "store/runs.h"
 #include "store/store.h"
 
-#define REPORT_DOUBTS 5u
-#define REPORT_REASONS 24u /* beyond these, what has the same code is put together */
-#define REPORT_STEPS 96u   /* of a device's time, at most */
+#define REPORT_DOUBTS 5u /* of as many recordings */
+#define REPORT_NAMED 8u  /* recordings of a kind of news; the others are counted */
+#define REPORT_STEPS 96u /* of a device's time, at most */
 
 struct report_step { /* some stretches of a device's time, one after the other */
     int64_t at_ms, span_ms, busy_ms, audio_ms;
@@ -34,11 +35,16 @@ struct report_device {
     size_t steps;
 };
 
-struct report_reason {     /* failures whose reasons begin alike, most first */
-    char *kind, *code;     /* as read_failure has them */
-    char *path, *reason;   /* of one of them; printable */
-    const char *mend;      /* what may be done; static */
-    uint64_t count, fresh; /* fresh: since the report's first run began */
+struct report_item { /* a recording; texts printable */
+    char *path, *stage, *reason;
+};
+
+struct report_news {   /* what happened to recordings, and is not mended */
+    char *kind, *code; /* as read_failure has them */
+    const char *mend;  /* what may be done about it; static; "": the reasons say it */
+    uint64_t fresh, before;
+    struct report_item item[REPORT_NAMED]; /* of the fresh ones, those of one reason together */
+    size_t items;
 };
 
 struct report_doubt {
@@ -55,19 +61,23 @@ struct report {
     bool on; /* the last of them is on, and live is good */
     struct control_live live;
     int64_t from_ms, to_ms; /* from the first one's begin to the last one's end, or now */
-    uint64_t done, failed;  /* recordings, in these runs */
+    /* What came after this is new: the run before these had ended; "": there is none. */
+    char since[CLOCK_ISO_LEN];
+    uint64_t done, failed; /* recordings, in these runs */
     int64_t audio_ms;
     int64_t work_ms; /* in which any device had work, in these runs */
     int64_t step_ms;
     struct report_device *device;
     size_t devices;
     struct store_totals totals;
+    /* Of what was transcribed since. */
     uint64_t speechless;
-    uint64_t high;           /* of the recordings to do, those of high priority */
-    int64_t left_ms;         /* audio still to be heard, as far as it can be told; -1: it cannot */
-    int64_t low_ms, high_ms; /* until all is done, of work; -1 unknown */
-    struct report_reason *reason;
-    size_t reasons;
+    struct result_account account;
+    uint64_t high;            /* of the recordings to do, those of high priority */
+    int64_t left_ms;          /* audio still to be heard, as far as it can be told; -1: it cannot */
+    int64_t low_ms, high_ms;  /* until all is done, of work; -1 unknown */
+    struct report_news *news; /* the gravest kind first */
+    size_t kinds;
     struct report_doubt doubt[REPORT_DOUBTS];
     size_t doubts;
 };
@@ -95,8 +105,19 @@ const char *report_until(const struct report *r, const struct store_run *run,
 double report_load(const struct report_step *s);
 double report_watts(const struct report_step *s);
 
-/* What may be done about a failure (read_failure's kind and code). */
+/* What may be done about a failure (read_failure's kind and code); "": its reason says it. */
 const char *report_mend(const char *kind, const char *code);
+/* Which stages an item of x is of; "": what is wrong is wrong with the file. */
+const char *report_stage(const struct report_news *x, const struct report_item *item);
+/* Was any device at work? */
+bool report_worked(const struct report *r);
+/* What people read for a kind: "gone" for "absent". */
+const char *report_kind(const char *kind);
+/* Its place among the others, the gravest first: 0 ... */
+unsigned report_rank(const char *kind);
+/* "2 failed, 1 damaged": those of before; false: there is none. Of what is gone it was told once.
+ */
+bool report_before(const struct report *r, struct buf *out);
 
 /* Each appends; a buffer that failed stays failed. Text fits `columns`. */
 void report_text(const struct report *r, unsigned columns, struct buf *out);

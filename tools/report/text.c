@@ -76,9 +76,13 @@ static void put_runs(const struct report *r, struct page *p)
 
 static void put_done(const struct report *r, struct page *p)
 {
-    char a[TEXT_LEN], b[TEXT_LEN], c[TEXT_LEN];
+    char a[TEXT_LEN], b[TEXT_LEN];
 
     p->label = "Done";
+    if (r->done + r->failed == 0 && r->audio_ms == 0) {
+        line(p, "nothing");
+        return;
+    }
     line(p, "%s %s, %s failed", text_count(r->done, a),
          text_plural(r->done, "recording", "recordings"), text_count(r->failed, b));
     if (report_speed(r) > 0)
@@ -87,8 +91,11 @@ static void put_done(const struct report *r, struct page *p)
     else if (r->audio_ms > 0)
         line(p, "%s of audio", text_length(r->audio_ms, a));
     if (r->speechless > 0)
-        line(p, "nobody speaks in %s of all %s that are done", text_count(r->speechless, a),
-             text_count(r->totals.archive.done, c));
+        line(p, "nobody speaks in %s of them", text_count(r->speechless, a));
+    if (account_known(&r->account)) {
+        account_say(&r->account, "doubts --missing", &p->line);
+        end_line(p);
+    }
 }
 
 /* By the driver, whoever used it. */
@@ -175,15 +182,6 @@ static void put_hours(const struct report *r, struct page *p)
     }
 }
 
-static void put_account(const struct report *r, struct page *p)
-{
-    if (!account_known(&r->totals.account))
-        return;
-    p->label = "Speech";
-    account_say(&r->totals.account, "doubts --missing", &p->line);
-    end_line(p);
-}
-
 static void put_left(const struct report *r, struct page *p)
 {
     const struct store_archive *a = &r->totals.archive;
@@ -201,8 +199,6 @@ static void put_left(const struct report *r, struct page *p)
         buf_printf(&p->line, ", %s waiting for a transcription", text_count(a->waiting, n));
     if (a->paused > 0)
         buf_printf(&p->line, ", %s paused", text_count(a->paused, n));
-    if (a->absent > 0)
-        buf_printf(&p->line, ", %s gone from the disk", text_count(a->absent, n));
     end_line(p);
     if (r->low_ms >= 0) {
         progress_range(r->low_ms, r->high_ms, span);
@@ -214,25 +210,56 @@ static void put_left(const struct report *r, struct page *p)
                               : "next: nightshift run");
 }
 
-static void put_reasons(const struct report *r, struct page *p)
+static void put_before(const struct report *r, struct page *p)
+{
+    p->label = "Earlier";
+    if (report_before(r, &p->line)) {
+        buf_printf(&p->line, ": nightshift status --failures");
+        end_line(p);
+    }
+}
+
+/* Under the names that it is of. What is wrong with a file keeps every stage from it. */
+static void put_reason(const struct report_news *x, const struct report_item *i, struct page *p)
+{
+    const char *stage = report_stage(x, i);
+
+    buf_printf(p->out, "%*s", LABEL + 2, "");
+    buf_printf(&p->line, "%s%s%s", stage, stage[0] ? ": " : "", i->reason);
+    text_wrap(text_to_buf, p->out, buf_cstr(&p->line) ? buf_cstr(&p->line) : "", LABEL + 2,
+              LABEL + 2, p->columns);
+    buf_put(p->out, "\n", 1);
+    buf_clear(&p->line);
+}
+
+static void put_kind(const struct report_news *x, struct page *p)
 {
     char n[TEXT_LEN];
 
-    if (r->reasons == 0)
-        return;
-    buf_printf(p->out, "\nWhat failed, and what would mend it\n");
-    for (size_t i = 0; i < r->reasons; i++) {
-        const struct report_reason *x = &r->reason[i];
-        const char *code = strcmp(x->code, x->kind) == 0 ? "" : x->code;
-
-        p->label = x->kind;
-        line(p, "%s%s%s%s", text_count(x->count, n), code[0] ? " x " : "", code,
-             x->fresh == x->count ? ""
-             : x->fresh > 0       ? ", some of them before"
-                                  : ", before");
-        name(p, x->path);
-        line(p, "%s", x->reason);
+    p->label = report_kind(x->kind);
+    for (size_t i = 0; i < x->items; i++) {
+        name(p, x->item[i].path);
+        if (i + 1 == x->items || strcmp(x->item[i + 1].reason, x->item[i].reason) != 0)
+            put_reason(x, &x->item[i], p);
+    }
+    if (x->fresh > x->items)
+        line(p, "... and %s more: nightshift status --failures",
+             text_count(x->fresh - x->items, n));
+    if (x->mend[0])
         line(p, "-> %s", x->mend);
+}
+
+static void put_news(const struct report *r, struct page *p)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < r->kinds; i++) {
+        if (r->news[i].fresh == 0)
+            continue;
+        if (!any)
+            buf_printf(p->out, "\nWhat is new, and what helps\n");
+        any = true;
+        put_kind(&r->news[i], p);
     }
 }
 
@@ -240,7 +267,7 @@ static void put_doubts(const struct report *r, struct page *p)
 {
     if (r->doubts == 0)
         return;
-    buf_printf(p->out, "\nWhat is most doubtful (nightshift doubts)\n");
+    buf_printf(p->out, "\nWhat is most doubtful of it (nightshift doubts)\n");
     for (size_t i = 0; i < r->doubts; i++) {
         const struct report_doubt *d = &r->doubt[i];
         char at[CLOCK_HMS_LEN];
@@ -251,6 +278,19 @@ static void put_doubts(const struct report *r, struct page *p)
         line(p, "\"%s\"", d->text);
         line(p, "%s", d->why);
     }
+}
+
+static void put_devices(const struct report *r, struct page *p)
+{
+    if (r->devices == 0 || !report_worked(r))
+        return;
+    buf_put(p->out, "\n", 1);
+    p->label = "Devices";
+    for (size_t i = 0; i < r->devices; i++)
+        put_device(&r->device[i], p);
+    if (report_per_stage(r))
+        line(p, "(of each stage: what several stages heard counts several times here)");
+    put_hours(r, p);
 }
 
 void report_text(const struct report *r, unsigned columns, struct buf *out)
@@ -264,16 +304,11 @@ void report_text(const struct report *r, unsigned columns, struct buf *out)
     } else {
         put_runs(r, &p);
         put_done(r, &p);
-        p.label = "Devices";
-        for (size_t i = 0; i < r->devices; i++)
-            put_device(&r->device[i], &p);
-        if (report_per_stage(r))
-            line(&p, "(of each stage: what several stages heard counts several times here)");
-        put_hours(r, &p);
     }
-    put_account(r, &p);
     put_left(r, &p);
-    put_reasons(r, &p);
+    put_before(r, &p);
+    put_news(r, &p);
     put_doubts(r, &p);
+    put_devices(r, &p);
     buf_free(&p.line);
 }

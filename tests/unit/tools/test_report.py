@@ -78,6 +78,14 @@ class Report(ProgramTest):
             "UPDATE task SET state = 'failed', error_code = 'denied', settled_at = '2026-01-02T03:00:00.000Z', "
             "error = 'no permission' WHERE task_id = 4")
 
+    def doubt(self, task, at, *segments):
+        self.change(("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, language_prob, windows, wall_ms, device, "
+                     "done_at) VALUES (?, 0, 0, 3600000, 'en', 0.9, 1, 12, 'cpu', ?)", (task, at)),
+                    *(("INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, attempts, reason) "
+                       "VALUES (?, 0, ?, 1000, 2000, ?, 'en', 1, ?)", (task, idx, text, reason))
+                      for idx, text, reason in segments),
+                    ("UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = ?", (task,)))
+
     def text(self, *options):
         out = self.run_it("report", *options, status=0).out
         for line in out.splitlines():
@@ -165,14 +173,101 @@ class Report(ProgramTest):
         self.two_nights()
         self.failures()
         o = json.loads(self.run_it("report", "--json", status=0).out)
-        self.assertEqual([("input", 2, 2), ("denied", 1, 1), ("input", 1, 0)],
-                         [(x["code"], x["count"], x["new"]) for x in o["failures"]])
-        self.assertTrue(all(x["mend"] for x in o["failures"]))
+        self.assertEqual("2026-01-01T21:00:00.000Z", o["since"])
+        self.assertEqual([("failed", "input", 2, 1), ("failed", "denied", 1, 0)],
+                         [(x["kind"], x["code"], x["new"], x["before"]) for x in o["news"]])
+        self.assertEqual([2, 1], [len(x["recordings"]) for x in o["news"]])
+        self.assertEqual({"path", "stage", "reason"}, set(o["news"][0]["recordings"][0]))
         self.assertEqual(1, o["left"]["recordings"])
         out = self.text()
-        self.assertIn("then nightshift retry", re.sub(r"\s+", " ", out))
         self.assertIn("1 recording to do", out)
-        self.assertIn("1 x input, before", out)
+        self.assertIn("\nEarlier     1 failed: nightshift status --failures\n", out)
+        # The advice once, and a reason once under the names that it is of; a reason that says what to do says it alone.
+        self.assertEqual(1, out.count("-> Play it. If it cannot be played"))
+        self.assertEqual(1, out.count("truncated: the index is missing"))
+        self.assertEqual(1, out.count("->"))
+        self.assertNotIn("no known format", out)
+        first = re.findall(r"^failed +(.*)$", out, re.M)
+        self.assertEqual(2, len(first), out)
+        # Of both runs, the first of which began before there was any, all is new.
+        o = json.loads(self.run_it("report", "--last", "2", "--json", status=0).out)
+        self.assertIsNone(o["since"])
+        self.assertEqual([("input", 3, 0), ("denied", 1, 0)], [(x["code"], x["new"], x["before"]) for x in o["news"]])
+
+    def test_what_is_mended_is_told_no_more(self):
+        self.two_nights()
+        self.failures()
+        self.change("UPDATE task SET state = 'done', error = NULL, error_code = NULL WHERE task_id IN (1, 2, 3)")
+        out = self.text()
+        self.assertNotIn("Earlier", out)
+        self.assertNotIn("Play it", out)
+        self.assertIn("no permission", out)
+        # Gone, and without a result: told in the morning after it was found out, and never again.
+        self.change("UPDATE task SET state = 'failed', error = 'no known format', error_code = 'input', absent = 1, "
+                    "settled_at = '2025-01-01T23:00:00.000Z' WHERE task_id = 3",
+                    "UPDATE place SET state = 'vanished', gone_at = '2026-01-01T21:30:00.000Z' WHERE media_id = 3",
+                    "UPDATE media SET places = 0 WHERE media_id = 3")
+        out = re.sub(r"\s+", " ", self.text())
+        self.assertIn("not there any more when its folder was last enqueued", out)
+        self.assertIn("-> If it is gone for good: nightshift cancel PATH", out)
+        self.assertNotIn("no known format", out)
+        self.assertNotIn("Earlier", out)
+        self.change("UPDATE place SET gone_at = '2026-01-01T20:30:00.000Z' WHERE media_id = 3")
+        out = re.sub(r"\s+", " ", self.text())
+        self.assertNotIn("not there any more", out)
+        self.assertNotIn("gone", out)
+
+    def test_many_of_a_kind(self):
+        self.two_nights()
+        self.change(*((
+            "INSERT INTO trouble (path, path_raw, member, member_raw, error_code, error, job_id, at) "
+            "VALUES (?1, CAST(?1 AS BLOB), '', x'', 'io', 'it cannot be read', 1, '2026-01-01T23:00:00.000Z')",
+            (f"/tapes/{i:04}.zip",)) for i in range(1234)))
+        # And members of one archive, of which its name is enough.
+        self.change(*((
+            "INSERT INTO trouble (path, path_raw, member, member_raw, error_code, error, job_id, at) "
+            "VALUES ('/x.zip', CAST('/x.zip' AS BLOB), ?1, CAST(?1 AS BLOB), 'input', 'encrypted', 1, "
+            "'2026-01-01T23:00:00.000Z')", (member,)) for member in ("", "a.wav", "b.wav")))
+        out = self.text()
+        self.assertIn("... and 1,226 more: nightshift status --failures", out)
+        self.assertEqual(8, out.count("/tapes/"))
+        self.assertEqual(1, out.count("it cannot be read"))
+        self.assertEqual(1, out.count("/x.zip"))
+        self.assertNotIn("a.wav\n", out)
+        self.assertIn("and 1,226 more", self.page()[1].text)
+        self.assertEqual([1234, 1], [x["new"] for x in json.loads(self.run_it("report", "--json", status=0).out)["news"]])
+
+    def test_what_has_no_sound(self):
+        self.two_nights()
+        self.change("UPDATE media SET audio_tracks = 0, decoded_at = '2026-01-01T23:00:00.000Z' WHERE media_id = 2",
+                    "UPDATE media SET audio_tracks = 0, decoded_at = '2026-01-01T20:00:00.000Z' WHERE media_id = 3")
+        out = self.text()
+        self.assertRegex(out, r"\nno sound +\S+\n +no audio track\n +-> It counts as done\.\n")
+        self.assertNotIn("Earlier", out)
+        self.assertIn("no sound: 1", self.page()[1].text)
+        status = " ".join(self.run_it("status", status=0).out.split())
+        self.assertIn("2 recordings have no sound", status)
+        self.assertNotIn("Failures", status)
+        self.assertEqual(2, json.loads(self.run_it("status", "--json", status=0).out)["without_sound"])
+
+    def test_a_night_with_nothing_to_do(self):
+        self.two_nights()
+        self.change("UPDATE run SET recordings_done = 0, recordings_failed = 0, audio_ms = 0 WHERE run_id = 2",
+                    "UPDATE run_sample SET busy_ms = 0, audio_ms = 0 WHERE run_id = 2")
+        out = self.text()
+        self.assertIn("\nDone        nothing\n", out)
+        for word in ("Devices", "What is", "Earlier", "x real time"):
+            self.assertNotIn(word, out)
+
+    def test_status_lists_nothing_that_report_lists(self):
+        self.two_nights()
+        self.failures()
+        out = self.run_it("status", status=0).out
+        self.assertIn("\nFailures    nightshift status --failures lists 4 with their reasons\n", out)
+        self.assertNotIn("the index is missing", out)
+        out = self.run_it("status", "--failures", status=0).out
+        for reason in ("the index is missing", "no known format", "no permission"):
+            self.assertIn(reason, out)
 
     def test_failures_can_be_dismissed(self):
         self.two_nights()
@@ -192,7 +287,7 @@ class Report(ProgramTest):
         self.assertIn("4 recordings dismissed", self.run_it("cancel", "--failed", status=0).out)
         self.assertEqual("Nothing there has failed.\n", self.run_it("cancel", "--failed", status=0).out)
         self.run_it("retry", "--failed", status=64)
-        self.assertEqual([], json.loads(self.run_it("report", "--json", status=0).out)["failures"])
+        self.assertEqual([], json.loads(self.run_it("report", "--json", status=0).out)["news"])
         status = self.run_it("status", status=0).out
         self.assertIn("4 cancelled", status)
         self.assertNotIn("failed", status)
@@ -204,11 +299,11 @@ class Report(ProgramTest):
             "INSERT INTO trouble (path, path_raw, member, member_raw, error_code, error, job_id, at) "
             "VALUES (?1, CAST(?1 AS BLOB), '', x'', ?2, 'why', 1, '2026-01-01T23:00:00.000Z')", (f"/{code}.zip", code))
             for code in ("input", "limit", "denied", "io")))
-        mends = {x["code"]: x["mend"] for x in json.loads(self.run_it("report", "--json", status=0).out)["failures"]}
-        for code, words in (("input", "bring another copy"), ("limit", "unpack it"),
-                            ("denied", "let the user of enqueue read it"), ("io", "look at the disk")):
+        mends = {x["code"]: x["mend"] for x in json.loads(self.run_it("report", "--json", status=0).out)["news"]}
+        for code, words in (("input", "bring another copy"), ("limit", "Unpack it"),
+                            ("denied", "Let the user of enqueue read it"), ("io", "Look at the disk")):
             self.assertIn(words, mends[code])
-            self.assertEqual(code == "denied", "let the user" in mends[code])
+            self.assertEqual(code == "denied", "Let the user" in mends[code])
 
     def test_when_it_would_be_done(self):
         self.two_nights()
@@ -242,26 +337,37 @@ class Report(ProgramTest):
 
     def test_why_something_is_doubted(self):
         self.two_nights()
-        self.change("INSERT INTO shard (task_id, seq, start_ms, end_ms, language, "
-                    "language_prob, windows, wall_ms, device, done_at) VALUES (5, 0, 0, 3600000, 'en', 0.9, 1, 12, 'cpu', '2026')",
-                    "INSERT INTO segment (task_id, seq, idx, start_ms, end_ms, text, language, attempts, reason) "
-                    "VALUES (5, 0, 0, 1000, 2000, 'six nine.', 'en', 1, 'loop; odd words; sung')",
-                    "UPDATE task SET state = 'done', shards_total = 1 WHERE task_id = 5")
+        self.doubt(5, "2026-01-01T23:00:00.000Z", (0, "six nine.", "loop; odd words; sung"), (1, "six.", "loop"))
         why = ("The same few words come again and again. Half of its words, or more, are improbable or oddly "
                "long or short. It is doubted: 'sung'.")
         self.assertIn(f'"six nine." {why}', re.sub(r"\s+", " ", self.text()))
         self.assertIn(why, self.page()[1].text)
         o = json.loads(self.run_it("report", "--json", status=0).out)
         self.assertEqual(["loop; odd words; sung"], [doubt["reason"] for doubt in o["doubts"]])
+        self.assertNotIn('"six."', self.text())  # it is in the same recording, where the worst one leads
+
+    def test_a_doubt_is_told_once(self):
+        self.two_nights()
+        self.doubt(4, "2026-01-01T20:30:00.000Z", (0, "five.", "loop; odd words"))
+        self.doubt(5, "2026-01-01T23:00:00.000Z", (0, "six.", "loop"))
+        out = self.text()
+        self.assertIn('"six."', out)
+        self.assertNotIn('"five."', out)
+        self.assertIn('"five."', self.text("--last", "2"))
+        self.assertEqual(out, self.text())  # however often the report is read
+        # Heard anew, it is told anew.
+        self.change("UPDATE shard SET done_at = '2026-01-02T03:00:00.000Z' WHERE task_id = 4")
+        self.assertIn('"five."', self.text())
 
     def test_how_much_speech_has_a_text(self):
         self.two_nights()
-        self.assertNotIn("Speech", self.text())
+        self.assertNotIn("of speech", self.text())
         self.assertIsNone(json.loads(self.run_it("report", "--json", status=0).out)["speech"])
         # 99.996 %: never more than there is
-        self.change("UPDATE task SET speech_ms = 45296000, missing_ms = 1700, shards_done = shards_done WHERE task_id = 5")
+        self.change("UPDATE task SET speech_ms = 45296000, missing_ms = 1700, state = 'done', "
+                    "settled_at = '2026-01-01T23:00:00.000Z' WHERE task_id = 5")
         said = "99.9 % of 12 h 34 min of speech has text; 1.7 s has none (nightshift doubts --missing)"
-        self.assertIn("Speech " + said + " Left", re.sub(r"\s+", " ", self.text()))
+        self.assertIn(said + " Left", re.sub(r"\s+", " ", self.text()))
         self.assertIn(said + ".", self.page()[1].text)
         self.assertEqual({"speech_ms": 45296000, "dropped_ms": 0, "missing_ms": 1700, "text_share": 0.9999},
                          json.loads(self.run_it("report", "--json", status=0).out)["speech"])
@@ -270,6 +376,10 @@ class Report(ProgramTest):
                       re.sub(r"\s+", " ", self.text()))
         self.change("UPDATE task SET dropped_ms = 0, shards_done = shards_done WHERE task_id = 5")
         self.assertIn("100 % of 12 h 34 min of speech has text Left", re.sub(r"\s+", " ", self.text()))
+        # What was transcribed before is status' matter.
+        self.change("UPDATE task SET settled_at = '2026-01-01T20:00:00.000Z' WHERE task_id = 5")
+        self.assertNotIn("of speech", self.text())
+        self.assertIn("of speech", self.run_it("status", status=0).out)
 
     def test_what_is_wrong_is_said(self):
         self.run_it("report", "--html", os.path.join(self.dir, "none/x.html"), status=66)
