@@ -9,46 +9,10 @@
 #include "tools/commands/commands.h"
 #include "tools/report/report.h"
 
-static const char help[] =
-    "Usage: nightshift report [OPTION]...\n"
-    "What the last run did, and why it ended; what is left; what is new since the\n"
-    "run before (what failed, is damaged, gone, or has no sound), and what helps;\n"
-    "what is most doubtful of what it heard; at what speed, on which device.\n"
-    "\n"
-    "  -n, --last=N         of the last N runs (default: 1)\n"
-    "      --html=FILE      as a page for browsers, which needs nothing beside it; -:\n"
-    "                       to standard output\n"
-    "      --json           as one JSON object\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift report\n"
-    "  nightshift report --last 7 --html week.html\n"
-    "  nightshift report | mail -s 'The night' archivist@example.org\n";
-
 struct wanted {
     uint32_t last;
     const char *html;
 };
-
-enum { OPT_HTML = 256 };
-
-static const struct option longs[] = {
-    {"last", required_argument, NULL, 'n'},
-    {"html", required_argument, NULL, OPT_HTML},
-    {0},
-};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    struct wanted *w = arg;
-
-    if (option == 'n')
-        return cli_u32("--last", value, 1, 1000, &w->last, err);
-    w->html = value;
-    return 0;
-}
 
 static int put(const struct cli *cli, const struct wanted *w, const struct report *r,
                struct err *err)
@@ -72,13 +36,36 @@ static int put(const struct cli *cli, const struct wanted *w, const struct repor
     return rc;
 }
 
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_NUMBER, "last", 'n', wanted, last, "N",
+                   "of the last N runs (default: 1)"),
+     .low = 1, .high = 1000},
+    {COMMAND_VALUE(COMMAND_TEXT, "html", 0, wanted, html, "FILE",
+                   "as a page for browsers, which needs nothing beside it; -: to standard output"),
+     .manual = "One page for a browser, with charts of each device over time, that needs "
+               "neither script nor network."},
+    {0},
+};
+
+const struct command command_report = {
+    .name = "report",
+    .usage = "[OPTION]...",
+    .about = "What the last run did, and why it ended; what is left; what is new since the "
+             "run before (what failed, is damaged, gone, or has no sound), and what helps; "
+             "what is most doubtful of what it heard; at what speed, on which device.",
+    .options = options,
+    .json = "as one JSON object",
+    .examples = "report\n"
+                "report --last 7 --html week.html\n"
+                "report | mail -s 'The night' archivist@example.org",
+};
+
 int cmd_report(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "n:", longs, take, true, NULL};
     struct wanted w = {.last = 1};
     struct report r;
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_report, &w, argc, argv);
 
     if (status >= 0)
         return status;

@@ -11,49 +11,6 @@
 #define WATCH_US 2000000
 #define SCREEN_BYTES 65536
 
-static const char help[] =
-    "Usage: nightshift status [OPTION]...\n"
-    "How far the work is, and what a run is doing now.\n"
-    "\n"
-    "  -w, --watch          again every two seconds until the run ends: in place on\n"
-    "                       a terminal, else a line each time\n"
-    "  -f, --failures       list every failure with its reason\n"
-    "  -j, --jobs           list every job, not just the last five with tasks\n"
-    "  -e, --events         also what happened in the last runs\n"
-    "      --json           all of it as one JSON object\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift status\n"
-    "  nightshift status --failures\n"
-    "  nightshift status --json | jq .archive.failed\n";
-
-static const struct option longs[] = {
-    {"watch", no_argument, NULL, 'w'},
-    {"failures", no_argument, NULL, 'f'},
-    {"jobs", no_argument, NULL, 'j'},
-    {"events", no_argument, NULL, 'e'},
-    {0},
-};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    struct status_wanted *w = arg;
-
-    (void)value;
-    (void)err;
-    if (option == 'w')
-        w->watch = true;
-    else if (option == 'f')
-        w->failures = true;
-    else if (option == 'j')
-        w->jobs = true;
-    else
-        w->events = true;
-    return 0;
-}
-
 /* Everything, once, to out. *on: a run is. */
 static int look(const struct cli *cli, const struct status_wanted *w, FILE *out, bool *on,
                 struct err *err)
@@ -126,13 +83,38 @@ static int watch(const struct cli *cli, const struct status_wanted *w, struct er
     }
 }
 
+static const struct command_option options[] = {
+    {COMMAND_SWITCH("watch", 'w', status_wanted, watch,
+                    "again every two seconds until the run ends: in place on a terminal, else a "
+                    "line each time"),
+     .manual = "Again every two seconds, until the run ends: on a terminal in place, and "
+               "without the jobs and failures that were not asked for; else a line each time, "
+               "or a line of JSON."},
+    {COMMAND_SWITCH("failures", 'f', status_wanted, failures, "list every failure with its reason"),
+     .manual = "Every failure with its reason; else how many there are."},
+    {COMMAND_SWITCH("jobs", 'j', status_wanted, jobs,
+                    "list every job, not just the last five with tasks")},
+    {COMMAND_SWITCH("events", 'e', status_wanted, events, "also what happened in the last runs")},
+    {0},
+};
+
+const struct command command_status = {
+    .name = "status",
+    .usage = "[OPTION]...",
+    .about = "How far the work is, and what a run is doing now.",
+    .options = options,
+    .json = "all of it as one JSON object",
+    .examples = "status\n"
+                "status --failures\n"
+                "status --json | jq .archive.failed",
+};
+
 int cmd_status(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "wfje", longs, take, true, NULL};
     struct status_wanted w = {0};
     struct err err = {0};
     bool on;
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_status, &w, argc, argv);
 
     if (status >= 0)
         return status;

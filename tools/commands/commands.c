@@ -27,7 +27,7 @@ static int cmd_version(struct cli *cli, int argc, char **argv)
 const struct commands_entry commands[] = {
     {"enqueue", NULL, cmd_enqueue},
     {"run", NULL, cmd_run},
-    {"status", NULL, cmd_status},
+    {"status", &command_status, cmd_status},
     {"show", NULL, cmd_show},
     {"search", &command_search, cmd_search},
     {"export", NULL, cmd_export},
@@ -48,7 +48,7 @@ const struct commands_entry commands[] = {
     {"forget", &command_forget, cmd_forget},
     {"correct", &command_correct, cmd_correct},
     {"doubts", &command_doubts, cmd_doubts},
-    {"report", NULL, cmd_report},
+    {"report", &command_report, cmd_report},
     {"split", &command_split, cmd_split},
     {"merge", &command_merge, cmd_merge},
     {"slurm", &command_slurm, cmd_slurm},
