@@ -46,7 +46,8 @@ morning one SQLite file holds the transcript of each of them. Every five
 minutes of audio are a checkpoint, media are parsed in locked-in processes
 only, and one recording that is damaged stops nothing.
 .
-Two small models come with it, for a trial; others are the user's to choose.")
+Silero's model of voice activity comes with it, and two small models for a
+trial; others are the user's to choose.")
 
 if(TARGET ns_cuda)
   string(REPLACE "." "-" ns_cuda_dashed ${NIGHTSHIFT_CUDA_VERSION})
