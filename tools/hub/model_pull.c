@@ -17,6 +17,33 @@
 #define LINE_MS 200       /* the line on a terminal is drawn so often */
 #define LOG_LINE_MS 30000 /* and a line of its own is written so often where there is none */
 
+/* ---- what is no id of the hub */
+
+static const struct own_model {
+    const char *name;
+    int (*pull)(const struct hub_settings *s, const struct hub_watch *watch, struct hub_pulled *ret,
+                struct err *err);
+    const char *next; /* what is said at its end */
+} own_models[] = {
+    {SILERO_NAME, hub_pull_silero,
+     "Next: nightshift enqueue /archive (voice activity is on by itself)"},
+    {HUB_YAMNET, hub_pull_yamnet,
+     "The weights are Google's (Apache-2.0), the names of sounds AudioSet's (CC BY-SA 4.0).\n"
+     "Next: nightshift enqueue --sounds /archive"},
+    {HUB_GE2E, hub_pull_ge2e,
+     "Its networks were trained on real people; docs/models.md says how good they are.\n"
+     "Their licences (MIT, Apache-2.0) are in segmentation/LICENSE and in the package.\n"
+     "Next: nightshift enqueue --diarize=" HUB_GE2E " /archive"},
+};
+
+static const struct own_model *own_model(const char *name)
+{
+    for (size_t i = 0; i < sizeof(own_models) / sizeof(own_models[0]); i++)
+        if (strcmp(name, own_models[i].name) == 0)
+            return &own_models[i];
+    return NULL;
+}
+
 /* ---- interrupted */
 
 static volatile sig_atomic_t stopped;
@@ -139,9 +166,9 @@ static void on_note(void *arg, const char *sentence)
 
 /* ---- the end of it */
 
-static void print_next(const char *name, const struct hub_pulled *p, const char *stage, bool silero,
-                       bool main)
+static void print_next(const char *name, const struct hub_pulled *p, const char *stage, bool main)
 {
+    const struct own_model *own = own_model(name);
     char bytes[TEXT_LEN];
     char *path = utf8_display(p->path, strlen(p->path));
 
@@ -149,12 +176,8 @@ static void print_next(const char *name, const struct hub_pulled *p, const char 
         printf("Fetched: %s.\n", text_bytes(p->fetched_bytes, bytes));
     else
         puts("Nothing was fetched: all of it was here.");
-    if (silero)
-        puts("Next: nightshift enqueue /archive (voice activity is on by itself)");
-    else if (strcmp(name, HUB_GE2E) == 0)
-        puts("Its networks were trained on real people; docs/models.md says how good they are.\n"
-             "Their licences (MIT, Apache-2.0) are in segmentation/LICENSE and in the package.\n"
-             "Next: nightshift enqueue --diarize=" HUB_GE2E " /archive");
+    if (own)
+        puts(own->next);
     else /* a name means the revision main, where that was fetched */
         printf("Next: nightshift enqueue --%s=%s /archive\n", stage_kind_find(stage)->option,
                main || !path ? name : path);
@@ -178,9 +201,9 @@ static int print_json(const struct hub_pulled *p, const struct model_check *c,
 }
 
 /* As `model check` does, on the very folder that was fetched. */
-static int check(const struct cli *cli, const char *name, const struct hub_pulled *p, bool silero,
-                 bool main)
+static int check(const struct cli *cli, const char *name, const struct hub_pulled *p, bool main)
 {
+    const bool silero = strcmp(name, SILERO_NAME) == 0;
     struct model_check c;
     struct err err = {0};
     char doing[200];
@@ -193,7 +216,7 @@ static int check(const struct cli *cli, const char *name, const struct hub_pulle
         status = EX_OSERR;
     if (!cli->json && !cli->quiet && status == EX_OK) {
         model_check_print(name, &c);
-        print_next(name, p, c.stage, silero, main);
+        print_next(name, p, c.stage, main);
     }
     model_check_free(&c);
     return cli_flush(status);
@@ -212,7 +235,7 @@ static int fail(const char *name, const struct err *err)
 
 int model_pull(const struct cli *cli, const char *name, const char *revision)
 {
-    const bool silero = strcmp(name, SILERO_NAME) == 0, ge2e = strcmp(name, HUB_GE2E) == 0;
+    const struct own_model *own = own_model(name);
     const bool main = !revision || strcmp(revision, "main") == 0;
     struct show show = {.quiet = cli->quiet, .terminal = isatty(STDERR_FILENO)};
     const struct hub_watch watch = {on_file, on_note, &show, &stopped};
@@ -222,18 +245,16 @@ int model_pull(const struct cli *cli, const char *name, const char *revision)
     struct err err = {0};
     int rc, status;
 
-    if ((silero || ge2e) && revision)
+    if (own && revision)
         return cli_usage(cli, "there is one %s; leave --revision out", name);
     catch_signals(was);
     rc = hub_settings_read(&settings, &err);
     if (rc == 0)
-        rc = silero ? hub_pull_silero(&settings, &watch, &pulled, &err)
-             : ge2e
-                 ? hub_pull_ge2e(&settings, &watch, &pulled, &err)
+        rc = own ? own->pull(&settings, &watch, &pulled, &err)
                  : hub_pull(&settings, name, revision ? revision : "main", &watch, &pulled, &err);
     clear_line(&show);
     release_signals(was);
-    status = rc != 0 ? fail(name, &err) : check(cli, name, &pulled, silero, main);
+    status = rc != 0 ? fail(name, &err) : check(cli, name, &pulled, main);
     hub_pulled_free(&pulled);
     hub_settings_free(&settings);
     return status;

@@ -41,11 +41,12 @@ struct stage_kind {
     const char *manual;   /* as a parameter's */
     const char *doing;    /* "to diarize" */
     const char *model;    /* the user's own where none is named: a name, or a Hub id */
-    const char *hub;      /* what `model pull` brings, taken where that one is not; NULL: nothing */
-    const char *get;      /* else how to come by one, as a command: "put a folder ..." */
+    const char *hub;      /* what `model pull` brings, taken where that one is not; NULL: it is no
+                             option that may go without a name */
     const char *embedded; /* comes with the program, for the demo; taken when it is named alone */
     const char *told_by; /* "the catalog's speakers are told apart by", of one that did it before */
-    const char *no_model; /* "it has neither ...": why a folder of the user's own is none */
+    const char *no_model; /* "it has neither ...": why a folder of the user's own is none; NULL: it
+                             has no config.json */
 
     /* Each takes what its `open` has made; the meaning is that of stage.h's function of the name.
      */

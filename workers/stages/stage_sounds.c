@@ -351,7 +351,7 @@ const struct stage_kind stage_sounds = {
               "(yamnet).",
     .doing = "to listen to for sounds",
     .model = "yamnet",
-    .get = "put a folder 'yamnet', as docs/models.md has it, into the models directory",
+    .hub = "yamnet",
     .open = listening_open,
     .close = listening_close,
     .precision = windowed_stage_f32,

@@ -203,7 +203,7 @@ TEST(descriptors_are_whole)
 
         assert_ptr_equal(stage_kind_find(k->name), k);
         assert_true(k->option && k->doing && k->model && k->model_types && k->open);
-        assert_true(!k->help || k->get || k->hub);
+        assert_true(!k->help || k->hub);
         assert_ok(param_table_check(k->params, k->params->defaults, &e), e);
         assert_true(k->hears == !param_table_find(k->params, "source"));
         for (size_t j = 0; j < k->params->count; j++) /* none twice */

@@ -28,12 +28,27 @@ static int set_up(void **state)
     return 0;
 }
 
-static void put(const char *name)
+static void make(const char *name)
 {
     char path[400];
 
     snprintf(path, sizeof(path), "%s/%s", models, name);
     assert_int_equal(mkdir(path, 0755), 0);
+}
+
+static void unmake(const char *name)
+{
+    char path[400];
+
+    snprintf(path, sizeof(path), "%s/%s", models, name);
+    assert_int_equal(rmdir(path), 0);
+}
+
+static void put(const char *name)
+{
+    char path[400];
+
+    make(name);
     snprintf(path, sizeof(path), "%s/%s/config.json", models, name);
     file_text(path, "{\"model_type\": \"nightshift-diarization\"}");
 }
@@ -45,8 +60,7 @@ static const struct stage_kind wanted = {.option = "diarize",
                                          .hub = "pulled-voices",
                                          .embedded = "embedded-voices",
                                          .told_by = "they were told by",
-                                         .no_model = "it has nothing",
-                                         .get = "put it there"};
+                                         .no_model = "it has nothing"};
 
 static void find(const char *name)
 {
@@ -82,9 +96,14 @@ TEST(one_after_the_other)
     alone.embedded = NULL;
     find_nothing(&alone, "there is no 'own-voices' here: `nightshift model pull pulled-voices` "
                          "fetches it; or try --diarize=FOLDER");
-    alone.hub = NULL;
-    find_nothing(&alone, "there is no 'own-voices'. To get one, put it there");
-    find_nothing(&alone, models);
+    alone.hub = alone.model; /* what was begun is completed by a pull */
+    make("own-voices");
+    find_nothing(&alone, "there is no 'own-voices' here: `nightshift model pull own-voices`");
+    find_nothing(&wanted, "own-voices is no model: it has nothing (docs/models.md");
+    alone = wanted;
+    alone.no_model = NULL;
+    find_nothing(&alone, "own-voices is no model: it has no config.json (docs/models.md");
+    unmake("own-voices");
     put("pulled-voices");
     find("pulled-voices");
     put("own-voices");

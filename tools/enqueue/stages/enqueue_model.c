@@ -29,7 +29,7 @@ static int not_found(const struct stage_kind *k, const char *model, struct err *
         return err->code;
     if (model[0] == '/' || model[0] == '.')
         return err_set(err, ERR_MODEL, "there is no folder '%.300s'", model);
-    if (k->hub && strstr(err->msg, "`nightshift model pull "))
+    if (k->hub && strchr(k->hub, '/') && strstr(err->msg, "`nightshift model pull "))
         return err->code;
     if (k->hub && strcmp(k->hub, model) == 0)
         return err_set(err, ERR_MODEL,

@@ -20,31 +20,29 @@ static char *own_place(void)
     return model_dir_own(&own, &ignored) == 0 ? own : NULL;
 }
 
-static int nothing_here(const struct stage_kind *k, const char *own, struct err *err)
+static int nothing_here(const struct stage_kind *k, struct err *err)
 {
-    if (k->hub)
-        return err_set(err, ERR_MODEL,
-                       "there is no '%s' here: `nightshift model pull %s` fetches %s; or try "
-                       "--%s=FOLDER",
-                       k->model, k->hub, k->embedded ? "a free one" : "it", k->option);
-    return err_set(err, ERR_MODEL, "there is no '%s'. To get one, %s (%.300s), or try --%s=FOLDER",
-                   k->model, k->get, own ? own : "NIGHTSHIFT_MODELS", k->option);
+    return err_set(err, ERR_MODEL,
+                   "there is no '%s' here: `nightshift model pull %s` fetches %s; or try "
+                   "--%s=FOLDER",
+                   k->model, k->hub, k->embedded ? "a free one" : "it", k->option);
 }
 
 /* A folder that the user made for it, and that holds no model (model_dir_find found none): to take
- * another one in its place would be found out in the morning. */
+ * another one in its place would be found out in the morning. What a pull began, it completes. */
 static int refuse_half_made(const struct stage_kind *k, const char *own, struct err *err)
 {
     char path[PATH_MAX];
     struct stat st;
 
-    if (!own || snprintf(path, sizeof(path), "%s/%s", own, k->model) >= (int)sizeof(path) ||
+    if (!own || strcmp(k->model, k->hub) == 0 ||
+        snprintf(path, sizeof(path), "%s/%s", own, k->model) >= (int)sizeof(path) ||
         stat(path, &st) != 0)
         return 0;
     return err_set(err, ERR_MODEL,
                    "%.300s is no model: %s (docs/models.md has the files). Complete or "
                    "remove it, or try --%s=FOLDER",
-                   path, k->no_model, k->option);
+                   path, k->no_model ? k->no_model : "it has no config.json", k->option);
 }
 
 struct last {
@@ -85,9 +83,9 @@ static int find_pulled(const struct stage_kind *k, struct store *known, const ch
 
     if (rc != 0)
         return rc;
-    rc = k->hub ? enqueue_model_find(k, k->hub, ret_dir, err) : ERR_MODEL;
+    rc = enqueue_model_find(k, k->hub, ret_dir, err);
     if (rc == ERR_MODEL && !*ret_dir)
-        return nothing_here(k, own, err);
+        return nothing_here(k, err);
     return rc == 0 ? refuse_another(k, known, err) : rc;
 }
 
@@ -101,8 +99,7 @@ int enqueue_usual_find(const struct stage_kind *k, struct store *known, char **r
     if (rc != ERR_MODEL || *ret_dir)
         return rc;
     own = own_place();
-    if (k->hub)
-        *ret_name = k->hub;
+    *ret_name = k->hub;
     rc = find_pulled(k, known, own, ret_dir, err);
     free(own);
     return rc;

@@ -1,0 +1,126 @@
+#include "tools/hub/hub_member.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tools/hub/hub_file.h"
+#include "tools/hub/hub_unpack.h"
+
+int hub_is_whole(const char *folder, const char *name, const struct hub_digest *digest,
+                 const struct hub_watch *watch, bool *ret, struct err *err)
+{
+    char path[PATH_MAX + 64];
+    int fd, rc;
+
+    *ret = false;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(err, errno, "%.200s", path);
+    rc = hub_hash_same(fd, digest, watch->stop, ret, err);
+    close(fd);
+    return rc;
+}
+
+static void piece_path(const struct hub_member *m, const char *folder, char ret[PATH_MAX + 64])
+{
+    snprintf(ret, PATH_MAX + 64, "%s/%s.deflated", folder, m->name);
+}
+
+static int unpack(const struct hub_member *m, const char *piece, uint8_t **ret, struct err *err)
+{
+    uint8_t *data = malloc(m->bytes);
+    void *deflated = NULL;
+    size_t len = 0;
+    int rc =
+        data ? hub_map_file(piece, &deflated, &len, err) : err_set(err, ERR_NOMEM, "out of memory");
+
+    if (rc == 0 && len != m->deflated_bytes)
+        rc = err_set(err, ERR_PROTOCOL, "what was fetched has changed under our hands");
+    if (rc == 0)
+        rc = hub_inflate(deflated, len, data, m->bytes, err);
+    if (deflated)
+        munmap(deflated, len);
+    if (rc == 0)
+        *ret = data;
+    else
+        free(data);
+    return rc;
+}
+
+/* "segmentation/LICENSE": with the last folder, for people. */
+static void shown_name(const struct hub_member *m, const char *folder, char ret[128])
+{
+    const char *slash = strrchr(folder, '/');
+
+    snprintf(ret, 128, "%.60s/%.60s", slash ? slash + 1 : folder, m->name);
+}
+
+int hub_member_read(const struct hub_settings *s, const struct hub_watch *watch,
+                    const struct hub_package *package, const struct hub_member *m,
+                    const char *folder, uint8_t **ret, uint64_t *got_bytes, struct err *err)
+{
+    char name[128], path[PATH_MAX + 64], url[1200];
+    const struct hub_file f = {.name = name,
+                               .url = url,
+                               .path = path,
+                               .digest = m->deflated,
+                               .size_bytes = m->deflated_bytes,
+                               .at = m->at};
+    struct hub_http *http = NULL;
+    int rc;
+
+    shown_name(m, folder, name);
+    piece_path(m, folder, path);
+    snprintf(url, sizeof(url), "%s/%s", package->server.base, package->name);
+    rc = hub_http_open(s, watch, &package->server, &http, err);
+    if (rc == 0)
+        rc = hub_file_fetch(http, watch, &f, got_bytes, err);
+    hub_http_close(http);
+    return rc == 0 ? unpack(m, path, ret, err) : rc;
+}
+
+void hub_member_done(const struct hub_member *m, const char *folder)
+{
+    char path[PATH_MAX + 64];
+
+    piece_path(m, folder, path);
+    unlink(path);
+}
+
+static int fetch(const struct hub_settings *s, const struct hub_watch *watch,
+                 const struct hub_package *package, const struct hub_member *m, const char *folder,
+                 uint64_t *got_bytes, struct err *err)
+{
+    uint8_t *data = NULL;
+    int rc = hub_member_read(s, watch, package, m, folder, &data, got_bytes, err);
+
+    if (rc == 0)
+        rc = hub_put_file(folder, m->name, data, m->bytes, err);
+    if (rc == 0)
+        hub_member_done(m, folder);
+    free(data);
+    return rc;
+}
+
+int hub_members_fetch(const struct hub_settings *s, const struct hub_watch *watch,
+                      const struct hub_package *package, const struct hub_member *members, size_t n,
+                      const char *folder, uint64_t *got_bytes, struct err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        bool whole = false;
+
+        rc = hub_is_whole(folder, members[i].name, &members[i].digest, watch, &whole, err);
+        if (rc == 0 && !whole)
+            rc = fetch(s, watch, package, &members[i], folder, got_bytes, err);
+    }
+    return rc;
+}

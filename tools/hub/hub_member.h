@@ -1,0 +1,38 @@
+/* tools/hub/hub_member.h - single members of a package (a zip) on a server, of which the hashes and
+ * the places are known: only their bytes are fetched, however large the package is. */
+#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_MEMBER_H
+#define NIGHTSHIFT_TOOLS_HUB_HUB_MEMBER_H
+
+#include "tools/hub/hub.h"
+#include "tools/hub/hub_hash.h"
+#include "tools/hub/hub_http.h"
+
+struct hub_package {
+    const char *name; /* of its file */
+    struct hub_server server;
+};
+
+struct hub_member {
+    const char *name; /* of the file that it becomes */
+    uint64_t at;      /* of its deflated bytes in the package */
+    uint32_t deflated_bytes, bytes;
+    struct hub_digest deflated, digest; /* SHA-256 */
+};
+
+/* Of FOLDER/name: a file that is missing or another one is not whole. */
+int hub_is_whole(const char *folder, const char *name, const struct hub_digest *digest,
+                 const struct hub_watch *watch, bool *ret, struct err *err);
+/* The member's bytes; *ret is to be freed. What came of it stays as FOLDER/name.deflated, from
+ * which an interrupted pull goes on: to be removed when they are in their place. *got_bytes grows
+ * by what was fetched. Errors as of hub_pull; ERR_PROTOCOL also from a server that sends no parts
+ * of files. */
+int hub_member_read(const struct hub_settings *s, const struct hub_watch *watch,
+                    const struct hub_package *package, const struct hub_member *m,
+                    const char *folder, uint8_t **ret, uint64_t *got_bytes, struct err *err);
+void hub_member_done(const struct hub_member *m, const char *folder);
+/* Makes FOLDER/name of each; leaves alone what is there and whole. */
+int hub_members_fetch(const struct hub_settings *s, const struct hub_watch *watch,
+                      const struct hub_package *package, const struct hub_member *members, size_t n,
+                      const char *folder, uint64_t *got_bytes, struct err *err);
+
+#endif
