@@ -6,12 +6,14 @@ import os
 import random
 import struct
 import sys
+import unittest
 import wave
 
 sys.path.insert(0, os.path.dirname(__file__))
 import night
 import tiny_models
 
+SILERO = os.path.join(night.SHARED, "models/silero-vad")
 KINDS = ("transcribe", "diarize", "sounds")
 FOLDERS = ("", "a", "a/b", "a/b/c", "a-b", "d")
 SAID = {"transcribe": ([], ["--beam-size=2"], ["--language=en"], ["--vad=off"], ["--model=whisper-nano"]),
@@ -198,6 +200,27 @@ class Recipes(night.Night):
         self.nightshift("recipe", "--remove", "--diarize", self.at("a/b"), status=0)
         self.nightshift("recipe", "--remove", self.at("a/b"), status=night.NOINPUT)
         self.assertEqual([(self.archive, "transcribe")], self.sql("SELECT path, kind FROM recipe"))
+
+    @unittest.skipUnless(os.path.isdir(SILERO), f"there is no {SILERO}")
+    def test_a_recipe_of_before_voice_activity_came(self):
+        """What is new has it as soon as its model is here, and that is said; the rest of the recipe stays."""
+        old = self.put_new("a")
+        self.enqueue("--beam-size=2", "--diarize=diarization-nano", self.archive)
+        self.nightshift("recipe", "--beam-size=3", self.at("a/b"), status=0)
+        os.symlink(SILERO, os.path.join(self.models, "silero-vad"))
+        new = [self.put_new("a"), self.put_new("a/b")]
+        said = " ".join(self.enqueue(self.archive).out.split())
+        self.assertIn("Voice activity's model is here now: what is new is done with it.", said)
+        self.assertEqual(sorted([(old, "diarize", None, None), (old, "transcribe", None, 2)] + [
+            (path, kind, "silero-vad", beams if kind == "transcribe" else None)
+            for path, beams in zip(new, (2, 3)) for kind in ("diarize", "transcribe")], key=str), sorted(self.sql(
+                "SELECT p.path, s.name, s.params ->> 'vad_model', s.params ->> 'beam_size' FROM task t "
+                "JOIN stage s USING (stage_id) JOIN place p USING (media_id) WHERE t.wanted"), key=str))
+        rows = self.rows()
+        self.assertIn("--vad=on", rows["a/b", "transcribe"])
+        self.assertIn("--beam-size=3", rows["a/b", "transcribe"])
+        self.assertIn("--diarize-vad=on", rows["", "diarize"])
+        self.assertNotIn("is here now", " ".join(self.enqueue(self.archive).out.split()))
 
     def test_what_is_wrong_is_said(self):
         self.enqueue("--vad=off", self.archive)
