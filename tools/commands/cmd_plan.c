@@ -28,7 +28,7 @@ static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', plan_options, model, "NAME",
                    "as if all that waits were done with this model: a folder, a name from "
                    "`nightshift model list`, or one not here (tiny, base, small, medium, "
-                   "large-v3, large-v3-turbo)")},
+                   "large-v3, turbo and so on)")},
     {COMMAND_READ("precision", 0, take_precision, "P",
                   "auto (default), fp32, tf32, fp16, bf16, int8, fp8")},
     {COMMAND_READ("cache-precision", 0, take_cache, "P",

@@ -16,6 +16,7 @@
 #include "workers/models/files/formats/ct2_whisper.h"
 #include "workers/models/files/formats/ggml_file.h"
 #include "workers/models/files/model_dir.h"
+#include "workers/models/files/model_names.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_heads.h"
@@ -214,6 +215,33 @@ TEST(symbols_are_not_said)
     assert_int_equal(n, 2); /* a blank and the end */
     assert_string_equal(vocabulary_language_code(v, vocabulary_ids(v)->first_language), "en");
     vocabulary_free(v);
+}
+
+/* Each short name has sizes, and those for English alone lack the token of one language. */
+TEST(known_names)
+{
+    struct whisper_config many, english;
+    const struct model_name *m;
+    struct err e = {0};
+
+    for (uint32_t i = 0; (m = model_name_at(i)); i++) {
+        assert_ok(whisper_preset(m->name, &many, &e), e);
+        assert_ptr_equal(model_name_find(m->name), m);
+        if (m->also)
+            assert_ptr_equal(model_name_find(m->also), m);
+        assert_true(strchr(m->hub, '/') && strchr(m->ct2, '/') && m->bytes > 100000000);
+    }
+    assert_ok(whisper_preset("openai/whisper-small", &many, &e), e);
+    assert_ok(whisper_preset("small.en", &english, &e), e);
+    assert_int_equal(english.vocab_size, many.vocab_size - 1);
+    assert_int_equal(english.d_model, many.d_model);
+    assert_ok(whisper_preset("turbo", &many, &e), e);
+    assert_int_equal(many.decoder_layers, 4);
+    assert_ok(whisper_preset("distil-whisper/distil-medium.en", &english, &e), e);
+    assert_int_equal(english.vocab_size, 51864);
+    assert_int_equal(whisper_preset("small.es", &many, &e), ERR_USAGE);
+    assert_int_equal(whisper_preset(".en", &many, &e), ERR_USAGE);
+    assert_null(model_name_find("whisper-small"));
 }
 
 /* Heads that each model of these sizes has. */

@@ -157,6 +157,48 @@ TEST_SETUP(test_installed, setup)
     unlink(models);
 }
 
+/* What people call a model: OpenAI's before the same in another layout, a folder before both. */
+TEST_SETUP(test_short_names, setup)
+{
+    const char *hub = "home/.cache/huggingface/hub";
+    char *dir = NULL;
+    struct err e;
+
+    finds_not("turbo", "`nightshift model pull turbo`");
+    assert_null(model_dir_known("small"));
+    put("home/.cache/huggingface/hub/models--Systran--faster-whisper-small/snapshots/1/config.json",
+        "{}");
+    finds("small", "home/.cache/huggingface/hub/models--Systran--faster-whisper-small/snapshots/1");
+    assert_string_equal(model_dir_known("small"), "Systran/faster-whisper-small");
+    put("home/.cache/huggingface/hub/models--openai--whisper-small/snapshots/2/config.json", "{}");
+    finds("small", "home/.cache/huggingface/hub/models--openai--whisper-small/snapshots/2");
+    assert_string_equal(model_dir_known("small"), "openai/whisper-small");
+    assert_null(model_dir_known("small.en"));
+    put("own/small/config.json", "{}");
+    put("own/large-v3-turbo/config.json", "{}");
+    setenv("NIGHTSHIFT_MODELS", at("own"), 1);
+    finds("small", "own/small");
+    assert_string_equal(model_dir_known("small"), "small");
+    finds("turbo", "own/large-v3-turbo");
+    assert_null(model_dir_known("openai/whisper-small"));
+    assert_null(model_dir_known("m"));
+
+    /* Carried over. */
+    assert_ok(model_dir_find_below(at("own"), "small", &dir, &e), e);
+    assert_string_equal(dir, at("own/small"));
+    free(dir);
+    assert_ok(model_dir_find_below(at(hub), "openai/whisper-small", &dir, &e), e);
+    free(dir);
+    assert_ok(model_dir_find_below(at("home/.cache/huggingface"), "openai/whisper-small", &dir, &e),
+              e);
+    assert_string_equal(dir, at("home/.cache/huggingface/hub/models--openai--whisper-small/"
+                                "snapshots/2"));
+    free(dir);
+    dir = NULL;
+    assert_int_equal(model_dir_find_below(at("own"), "openai/whisper-small", &dir, &e), ERR_MODEL);
+    assert_null(dir);
+}
+
 TEST_SETUP(test_default_model, setup)
 {
     char *dir = NULL;

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "workers/models/files/model_names.h"
+
 static bool is_folder(const char *path, bool *there)
 {
     struct stat st;
@@ -57,24 +59,14 @@ int enqueue_model_find(const struct stage_kind *k, const char *model, char **ret
     return rc;
 }
 
-/* The turbo is nearly as good as the large one, and five times as fast. */
-static const char *const usual[] = {
-    "openai/whisper-large-v3-turbo", "openai/whisper-large-v3", "openai/whisper-large-v2",
-    "openai/whisper-medium",         "openai/whisper-small",    "openai/whisper-base",
-    "openai/whisper-tiny",
-};
-
 const char *enqueue_model_usual(void)
 {
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-        struct err ignored = {0};
-        char *dir = NULL;
-        bool here = model_dir_find(usual[i], &dir, &ignored) == 0;
+    const struct model_name *m;
+    const char *ret;
 
-        free(dir);
-        if (here)
-            return usual[i];
-    }
+    for (uint32_t i = 0; (m = model_name_at(i)); i++)
+        if (m->usual && (ret = model_dir_known(m->name)))
+            return ret;
     return MODEL_DEFAULT;
 }
 

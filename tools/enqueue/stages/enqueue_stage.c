@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/enqueue/stages/enqueue_language.h"
 #include "workers/audio/speech.h"
@@ -186,6 +187,14 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
     return rc;
 }
 
+/* What the catalog calls it: of a short name ("small") what it stands for here. */
+static const char *whole_name(const char *model)
+{
+    const char *known = access(model, F_OK) != 0 ? model_dir_known(model) : NULL;
+
+    return known ? known : model;
+}
+
 int enqueue_stage_find(const char *model, const struct transcribe_params *p,
                        struct enqueue_stage *ret, struct store_stage *stage, struct err *err)
 {
@@ -199,7 +208,7 @@ int enqueue_stage_find(const char *model, const struct transcribe_params *p,
     if (rc == 0)
         rc = transcribe_params_to_json(&own, &ret->params, err);
     *stage = (struct store_stage){.name = stage_transcribe.name,
-                                  .model = model,
+                                  .model = whole_name(model),
                                   .model_dir = ret->dir,
                                   .model_hash = ret->hash,
                                   .params_json = ret->params};

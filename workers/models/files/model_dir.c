@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "workers/models/files/model_names.h"
 #include "workers/models/files/weight_layout.h"
 
 #ifndef NIGHTSHIFT_SOURCE_MODELS
@@ -294,13 +295,51 @@ static int absolute(const char *dir, char **ret, struct err *err)
     return 0;
 }
 
+/* In a cache; repo: where it would be there, "" for no id or none that has a place. */
+static bool look_hub(const char *hub, const char *id, char repo[PATH_MAX], char out[PATH_MAX])
+{
+    const char *slash = strchr(id, '/');
+
+    repo[0] = 0;
+    if (!is_hub_id(id) || snprintf(repo, PATH_MAX, "%s/models--%.*s--%s", hub, (int)(slash - id),
+                                   id, slash + 1) >= PATH_MAX)
+        return false;
+    return hub_snapshot(repo, out);
+}
+
+/* In the models directories, by its plain name. */
+static bool look_places(const char *name, char out[PATH_MAX], struct buf *tried, struct err *why)
+{
+    struct places places;
+
+    find_places(&places);
+    for (size_t i = 0; i < places.n; i++) {
+        if (snprintf(out, PATH_MAX, "%s/%s", places.dir[i], name) < PATH_MAX && is_model(out))
+            return true;
+        buf_printf(tried, ", %s", out);
+        keep_reason(out, why);
+    }
+    return false;
+}
+
+/* Of the names that people know: what the cache has of it. */
+static const char *look_known(const struct model_name *m, char out[PATH_MAX])
+{
+    const char *const ids[] = {m->hub, m->ct2};
+    char hub[PATH_MAX], repo[PATH_MAX];
+
+    for (size_t i = 0; i < 2 && hub_place(hub); i++)
+        if (look_hub(hub, ids[i], repo, out))
+            return ids[i];
+    return NULL;
+}
+
 /* Looks for name everywhere; found: its directory in out. tried: what was looked at, for people;
  * why: what was there, but cannot be used. */
 static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct err *why)
 {
-    const char *slash = strchr(name, '/');
+    const struct model_name *known = model_name_find(name);
     char hub[PATH_MAX], repo[PATH_MAX];
-    struct places places;
 
     if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_model(out))
         return true;
@@ -308,24 +347,43 @@ static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct
     keep_reason(name, why);
     if (name[0] == '/' || name[0] == '.')
         return false;
-    if (is_plain_name(name, strlen(name))) {
-        find_places(&places);
-        for (size_t i = 0; i < places.n; i++) {
-            if (snprintf(out, PATH_MAX, "%s/%s", places.dir[i], name) < PATH_MAX && is_model(out))
-                return true;
-            buf_printf(tried, ", %s", out);
-            keep_reason(out, why);
-        }
+    if (is_plain_name(name, strlen(name)))
+        return look_places(name, out, tried, why) ||
+               (known && why->code == 0 &&
+                (look_places(known->name, out, tried, why) || look_known(known, out)));
+    if (!hub_place(hub))
         return false;
-    }
-    if (is_hub_id(name) && hub_place(hub) &&
-        snprintf(repo, sizeof(repo), "%s/models--%.*s--%s", hub, (int)(slash - name), name,
-                 slash + 1) < (int)sizeof(repo)) {
-        if (hub_snapshot(repo, out))
-            return true;
+    if (look_hub(hub, name, repo, out))
+        return true;
+    if (repo[0])
         buf_printf(tried, ", %s", repo);
-    }
     return false;
+}
+
+const char *model_dir_known(const char *name)
+{
+    const struct model_name *m = model_name_find(name);
+    struct buf tried = BUF_INIT;
+    struct err why = {0};
+    const char *ret = NULL;
+    char dir[PATH_MAX];
+
+    if (m)
+        ret = look_places(m->name, dir, &tried, &why) ? m->name : look_known(m, dir);
+    buf_free(&tried);
+    return ret;
+}
+
+int model_dir_find_below(const char *folder, const char *name, char **ret, struct err *err)
+{
+    char hub[PATH_MAX], repo[PATH_MAX], dir[PATH_MAX];
+
+    if (snprintf(dir, sizeof(dir), "%s/%s", folder, name) < PATH_MAX && is_model(dir))
+        return absolute(dir, ret, err);
+    if (look_hub(folder, name, repo, dir) ||
+        (snprintf(hub, sizeof(hub), "%s/hub", folder) < PATH_MAX && look_hub(hub, name, repo, dir)))
+        return absolute(dir, ret, err);
+    return err_set(err, ERR_MODEL, "%.300s has no %.100s", folder, name);
 }
 
 int model_dir_find(const char *name, char **ret, struct err *err)
@@ -346,6 +404,9 @@ int model_dir_find(const char *name, char **ret, struct err *err)
                      "no model '%.100s' is here; `nightshift model pull %.100s` fetches it (no "
                      "config.json in %s)",
                      name, name, buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
+    else if (model_name_find(name))
+        rc = err_set(err, ERR_MODEL, "no model '%s' is here; `nightshift model pull %s` fetches it",
+                     name, name);
     else
         rc = err_set(err, ERR_MODEL,
                      "no model '%s': no config.json in %s; give a directory, or set "

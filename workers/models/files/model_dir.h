@@ -4,7 +4,8 @@
  * ($NIGHTSHIFT_MODELS, $XDG_DATA_HOME/nightshift/models, the installed share/nightshift/models, and
  * the source tree's when run from a build), or by a Hub id ("openai/whisper-tiny") in the Hugging
  * Face cache ($HF_HUB_CACHE, $HF_HOME/hub, ~/.cache/huggingface/hub; refs/main, then any snapshot).
- * Nothing is ever fetched here. */
+ * The short names of model_names.h ("small") stand for such a folder of the models directories, or
+ * for the ids that they have. Nothing is ever fetched here. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_FILES_MODEL_DIR_H
 #define NIGHTSHIFT_WORKERS_MODELS_FILES_MODEL_DIR_H
 
@@ -19,6 +20,14 @@
 /* The directory, or the file that is the model, newly allocated, absolute. ERR_MODEL naming every
  * place that was looked in. */
 int model_dir_find(const char *name, char **ret, struct err *err);
+
+/* Under which name a model that people know by a short one (model_names.h) is here: that one in a
+ * models directory, or one of its Hub ids. A literal; NULL: it is none of these, or not here. */
+const char *model_dir_known(const char *name);
+/* In a folder that is no place of this machine's, as one that was carried over: `name` in it as in
+ * a models directory, or as a Hub id in it or its folder "hub" as in a cache. *ret as of
+ * model_dir_find. ERR_MODEL: it is not there. */
+int model_dir_find_below(const char *folder, const char *name, char **ret, struct err *err);
 
 /* A model that is one file: `name` is the name of a directory with `file` in the models directories
  * or, with `here`, first of all the path of that file or of such a directory, which is another one

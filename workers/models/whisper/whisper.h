@@ -35,10 +35,10 @@ struct whisper_config {
     uint32_t max_source_positions, max_target_positions; /* 1500, 448 */
 };
 
-/* By name: nano, tiny, base, small, medium, large-v3, large-v3-turbo, also as they are published
- * (openai/whisper-tiny). ERR_USAGE names them. */
+/* By name: nano and those of model_names.h, also as they are published (openai/whisper-tiny).
+ * ERR_USAGE names some. */
 int whisper_preset(const char *name, struct whisper_config *ret, struct err *err);
-/* The i-th one's name; NULL past the last. */
+/* The i-th one's name, of those that may be proposed; NULL past the last. */
 const char *whisper_preset_name(uint32_t i);
 
 /* Of a model that is not loaded: from its weights' headers or its config.json. ERR_MODEL. */

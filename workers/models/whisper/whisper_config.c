@@ -10,6 +10,7 @@
 #include "workers/models/files/formats/checkpoint.h"
 #include "workers/models/files/formats/ct2_file.h"
 #include "workers/models/files/formats/ggml_file.h"
+#include "workers/models/files/model_names.h"
 #include "workers/models/files/weight_layout.h"
 #include "workers/models/files/weights.h"
 #include "workers/models/whisper/whisper_net.h"
@@ -255,38 +256,68 @@ int whisper_read_sizes(const char *dir, struct whisper_config *ret, struct err *
 
 /* ---- well-known ones ---- */
 
-static const struct {
+static const struct preset {
     const char *name;
     struct whisper_config config;
-} presets[] = {
-    {"nano", {192, 80, 2151, 4, 3, 768, 2, 3, 768, 1500, 448}},
-    {"tiny", {384, 80, 51865, 4, 6, 1536, 4, 6, 1536, 1500, 448}},
-    {"base", {512, 80, 51865, 6, 8, 2048, 6, 8, 2048, 1500, 448}},
-    {"small", {768, 80, 51865, 12, 12, 3072, 12, 12, 3072, 1500, 448}},
-    {"medium", {1024, 80, 51865, 24, 16, 4096, 24, 16, 4096, 1500, 448}},
-    {"large-v3", {1280, 128, 51866, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
-    {"large-v3-turbo", {1280, 128, 51866, 32, 20, 5120, 4, 20, 5120, 1500, 448}},
+} presets[] =
+    {
+        {"nano", {192, 80, 2151, 4, 3, 768, 2, 3, 768, 1500, 448}},
+        {"tiny", {384, 80, 51865, 4, 6, 1536, 4, 6, 1536, 1500, 448}},
+        {"base", {512, 80, 51865, 6, 8, 2048, 6, 8, 2048, 1500, 448}},
+        {"small", {768, 80, 51865, 12, 12, 3072, 12, 12, 3072, 1500, 448}},
+        {"medium", {1024, 80, 51865, 24, 16, 4096, 24, 16, 4096, 1500, 448}},
+        {"large-v3", {1280, 128, 51866, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
+        {"large-v3-turbo", {1280, 128, 51866, 32, 20, 5120, 4, 20, 5120, 1500, 448}},
+},
+  others[] = {
+      /* are understood, and not proposed */
+      {"large-v1", {1280, 80, 51865, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
+      {"large-v2", {1280, 80, 51865, 32, 20, 5120, 32, 20, 5120, 1500, 448}},
+      {"distil-large-v2", {1280, 80, 51865, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
+      {"distil-large-v3", {1280, 128, 51866, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
+      {"distil-large-v3.5", {1280, 128, 51866, 32, 20, 5120, 2, 20, 5120, 1500, 448}},
+      {"distil-medium", {1024, 80, 51865, 24, 16, 4096, 2, 16, 4096, 1500, 448}},
+      {"distil-small", {768, 80, 51865, 12, 12, 3072, 4, 12, 3072, 1500, 448}},
 };
 
 #define PRESETS (sizeof(presets) / sizeof(presets[0]))
+#define OTHERS (sizeof(others) / sizeof(others[0]))
 
 const char *whisper_preset_name(uint32_t i) { return i < PRESETS ? presets[i].name : NULL; }
 
+static const struct preset *preset_of(const char *name, size_t len)
+{
+    for (size_t i = 0; i < PRESETS + OTHERS; i++) {
+        const struct preset *p = i < PRESETS ? &presets[i] : &others[i - PRESETS];
+
+        if (strlen(p->name) == len && memcmp(p->name, name, len) == 0)
+            return p;
+    }
+    return NULL;
+}
+
 int whisper_preset(const char *name, struct whisper_config *ret, struct err *err)
 {
-    static const char *const before[] = {"openai/", "whisper-"};
+    static const char *const before[] = {"openai/", "distil-whisper/", "whisper-"};
+    const char *said = name;
+    const struct preset *p;
+    size_t len;
+    bool english;
 
     for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
-        if (strncmp(name, before[i], strlen(before[i])) == 0)
-            name += strlen(before[i]);
-    for (size_t i = 0; i < PRESETS; i++) {
-        if (strcmp(presets[i].name, name) == 0) {
-            *ret = presets[i].config;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_USAGE,
-                   "no dimensions are known for '%.60s': nano, tiny, base, small, medium, large-v3 "
-                   "or large-v3-turbo, or give a model's directory",
-                   name);
+        if (strncmp(said, before[i], strlen(before[i])) == 0)
+            said += strlen(before[i]);
+    if (model_name_find(said))
+        said = model_name_find(said)->name;
+    len = strlen(said);
+    english = len > 3 && strcmp(said + len - 3, ".en") == 0;
+    p = preset_of(said, english ? len - 3 : len);
+    if (!p)
+        return err_set(err, ERR_USAGE,
+                       "no dimensions are known for '%.60s': nano, tiny, base, small, medium, "
+                       "large-v3 or turbo, or give a model's directory",
+                       name);
+    *ret = p->config;
+    ret->vocab_size -= english; /* one language less, and no other token */
+    return 0;
 }
