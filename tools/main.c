@@ -44,6 +44,7 @@ static const char help[] =
     "  split, merge     the work of many machines: a catalog in parts, and back\n"
     "  slurm            the parts of a catalog as an array of a Slurm cluster\n"
     "  doctor           is this machine ready?\n"
+    "  setup            make this machine ready: fetch the models that it wants\n"
     "  model            models: which are here (list), pull, check, path\n"
     "  bench            how fast is this machine?\n"
     "  version, help    `nightshift help COMMAND` is the same as `COMMAND --help`\n"

@@ -85,20 +85,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         hub = self.hub
-        match = re.fullmatch(rf"/(?:cdn|[^/]+/[^/]+/resolve/{hub.commit})/(.+)", self.path)
-        name = match.group(1) if match else None
+        match = re.fullmatch(rf"/(?:cdn(?:/([^/]+/[^/]+))?|([^/]+/[^/]+)/resolve/{hub.commit})/(.+)", self.path)
+        name = match.group(3) if match else None
+        self.id = match and (match.group(1) or match.group(2))
         with hub.lock:
             hub.requests.append((self.command, self.path, dict(self.headers.items()),
                                  "other" if self.elsewhere else "hub"))
         if hub.fail and hub.fail(self, name) is not None:
             return
         if name is None:
-            if re.fullmatch(rf"/api/models/{hub.id}/revision/[^/]+", self.path):
-                return self.answer(200, hub.list(), [("Content-Type", "application/json")])
+            match = re.fullmatch(r"/api/models/([^/]+/[^/]+)/revision/[^/]+", self.path)
+            if match and match.group(1) in [hub.id, *hub.models]:
+                return self.answer(200, hub.list(match.group(1)), [("Content-Type", "application/json")])
             return self.answer(404, b"{}", [("X-Error-Code", "RepoNotFound")])
-        if name not in hub.files:
+        files = hub.models.get(self.id, hub.files)
+        if name not in files:
             return self.answer(404, b"Entry not found", [("X-Error-Code", "EntryNotFound")])
-        self.give(name, hub.files[name])
+        self.give(name, files[name])
 
     do_HEAD = do_GET
 
@@ -114,7 +117,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if LARGE.search(name) and not self.elsewhere and hub.elsewhere:
             return self.answer(302, b"", own + [
                 ("X-Linked-Etag", f'"{tag}"'), ("X-Linked-Size", str(len(data))),
-                ("Location", f"{hub.other_url}/cdn/{name}")])
+                ("Location", f"{hub.other_url}/cdn/{self.id}/{name}")])
         first = self.range_of(len(data))
         headers = own + [("ETag", '"of the other server"' if self.elsewhere else f'"{tag}"')]
         if first:
@@ -134,6 +137,7 @@ class Hub:
     def __init__(self, files):
         self.files = dict(files)
         self.id = ID
+        self.models = {}         # others: id: files
         self.etags = {}          # file: what is said in place of its hash
         self.more_names = []     # in the list, and nowhere else
         self.commit = COMMIT
@@ -159,9 +163,9 @@ class Hub:
             server.shutdown()
             server.server_close()
 
-    def list(self):
-        return json.dumps({"id": self.id, "sha": self.commit, "siblings": [
-            {"rfilename": name} for name in [*self.files, *self.more_names]]}).encode()
+    def list(self, model=None):
+        return json.dumps({"id": model or self.id, "sha": self.commit, "siblings": [
+            {"rfilename": name} for name in [*self.models.get(model, self.files), *self.more_names]]}).encode()
 
     def forget(self):
         with self.lock:

@@ -8,7 +8,7 @@
 #define MODEL_FOLDER                                                         \
     "`nightshift enqueue --model=FOLDER` takes a model that lies anywhere; " \
     "`nightshift model list` says which are found by name"
-#define OFFLINE "Nothing needs to be said: `nightshift model pull` alone uses the network"
+#define OFFLINE "Leave it out: only `nightshift setup` and `nightshift model pull` use the network"
 #define PRECISION "`nightshift run --precision=fp16` says how a device computes"
 #define DEVICES "`nightshift run --devices=LIST` says which devices compute, such as cuda:0 or cpu"
 #define SLOTS                                                                                   \

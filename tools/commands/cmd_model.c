@@ -21,10 +21,12 @@ static const char help[] =
     "   or: nightshift model path NAME\n"
     "Which models are here (list), to get one (pull), whether one is whole and can be\n"
     "used (check: reads all of it), and in which folder it is (path). NAME is a name\n"
-    "from the list, a folder, a file of whisper.cpp's, or a Hugging Face id; for pull\n"
-    "it is such an id, silero-vad, the model of voice activity, yamnet, which names\n"
-    "sounds, or diarization-ge2e, which tells speakers apart. Only pull uses the\n"
-    "network.\n"
+    "from the list, a folder, a file of whisper.cpp's, a Hugging Face id, or a short\n"
+    "name of Whisper's: tiny, base, small, medium, large-v2, large-v3, turbo,\n"
+    "distil-large-v3, small.en and so on. pull takes such a name or id, silero-vad,\n"
+    "the model of voice activity, yamnet, which names sounds, or diarization-ge2e,\n"
+    "which tells speakers apart. Only pull and `nightshift setup`, which pulls all\n"
+    "that a night wants, use the network.\n"
     "\n"
     "      --revision=REVISION  a branch, tag or commit; default: main\n"
     "      --json               as JSON\n"
@@ -44,11 +46,11 @@ static const char help[] =
     "HF_ENDPOINT: another server; HF_HUB_OFFLINE=1: never ask one.\n"
     "\n"
     "Examples:\n"
-    "  nightshift model pull openai/whisper-small\n"
+    "  nightshift model pull small\n"
     "  nightshift model pull silero-vad\n"
     "  nightshift model pull yamnet\n"
     "  nightshift model pull diarization-ge2e\n"
-    "  nightshift model check openai/whisper-small\n";
+    "  nightshift model check small\n";
 
 enum { OPT_REVISION = 256 };
 
@@ -128,7 +130,7 @@ static int list(const struct cli *cli)
         putchar('\n');
         json_decref(l.rows);
     } else if (l.n == 0)
-        puts("No model is here. Try `nightshift model pull openai/whisper-small`.");
+        puts("No model is here. `nightshift setup` fetches what a night wants.");
     return cli_flush(EX_OK);
 }
 

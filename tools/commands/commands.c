@@ -36,6 +36,7 @@ const struct commands_entry commands[] = {
     {"pause", &command_pause, cmd_pause},
     {"resume", &command_resume, cmd_resume},
     {"doctor", NULL, cmd_doctor},
+    {"setup", &command_setup, cmd_setup},
     {"model", NULL, cmd_model},
     {"plan", &command_plan, cmd_plan},
     {"bench", NULL, cmd_bench},

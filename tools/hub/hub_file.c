@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -72,6 +73,62 @@ static int open_part(const char *path, struct hub_part *p, struct err *err)
     return 0;
 }
 
+#define COPY_BYTES (1u << 20)
+
+/* As hub_http_download, of a file on this machine. */
+static int copy(const struct hub_watch *watch, const struct hub_file *f, struct hub_part *p,
+                struct err *err)
+{
+    int fd = open(f->from, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    uint8_t *chunk = malloc(COPY_BYTES);
+    ssize_t n = 1;
+
+    if (fd < 0)
+        rc = err_sys(err, errno, "%.200s", f->from);
+    else if (!chunk)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    else if (lseek(p->fd, (off_t)p->have_bytes, SEEK_SET) < 0)
+        rc = err_sys(err, errno, "write %s", f->name);
+    while (rc == 0 && n > 0 && p->have_bytes < p->size_bytes) {
+        const uint64_t left = p->size_bytes - p->have_bytes;
+        int failed;
+
+        if (watch->stop && *watch->stop) {
+            rc = err_set(err, ERR_CANCELLED, "interrupted");
+            break;
+        }
+        n = pread(fd, chunk, left < COPY_BYTES ? left : COPY_BYTES, (off_t)p->have_bytes);
+        if (n < 0) {
+            rc = err_sys(err, errno, "read %.200s", f->from);
+            break;
+        }
+        failed = replace_put(p->fd, chunk, (size_t)n);
+        if (failed) {
+            rc = err_sys(err, failed, "write %s", f->name);
+            break;
+        }
+        p->have_bytes += (uint64_t)n;
+        p->got_bytes += (uint64_t)n;
+        watch->on_file(watch->arg, HUB_STEP, f->name, p->have_bytes, p->size_bytes);
+    }
+    free(chunk);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int refuse(const struct hub_http *h, const struct hub_file *f, struct err *err)
+{
+    if (f->from)
+        return err_set(err, ERR_PROTOCOL,
+                       "%s has another hash than it should have (%.12s...). Copy %.200s anew",
+                       f->name, f->digest.hex, f->from);
+    return err_set(err, ERR_PROTOCOL,
+                   "%s came with another hash than the server promised (%.12s...), and was "
+                   "removed. Try again later, or another %s",
+                   f->name, f->digest.hex, hub_http_server(h)->variable);
+}
+
 /* Downloads into the part and compares. What an earlier pull left may be what is wrong with it:
  * then all of it is fetched, once. */
 static int fill(struct hub_http *h, const struct hub_watch *watch, const struct hub_file *f,
@@ -82,7 +139,7 @@ static int fill(struct hub_http *h, const struct hub_watch *watch, const struct 
 
     for (;;) {
         watch->on_file(watch->arg, HUB_BEGIN, f->name, p->have_bytes, f->size_bytes);
-        rc = hub_http_download(h, f->url, p, err);
+        rc = f->from ? copy(watch, f, p, err) : hub_http_download(h, f->url, p, err);
         if (rc == 0)
             rc = hub_hash_same(p->fd, &f->digest, watch->stop, &same, err);
         if (rc != 0 || same)
@@ -91,10 +148,7 @@ static int fill(struct hub_http *h, const struct hub_watch *watch, const struct 
         if (ftruncate(p->fd, 0) != 0)
             return err_sys(err, errno, "write %s", f->name);
         if (!resumed)
-            return err_set(err, ERR_PROTOCOL,
-                           "%s came with another hash than the server promised (%.12s...), and "
-                           "was removed. Try again later, or another %s",
-                           f->name, f->digest.hex, hub_http_server(h)->variable);
+            return refuse(h, f, err);
         resumed = false;
     }
 }

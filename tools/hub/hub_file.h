@@ -1,5 +1,5 @@
-/* tools/hub/hub_file.h - one file from the network to its place on the disk, whole or not at all.
- */
+/* tools/hub/hub_file.h - one file from the network, or from another disk, to its place on this one,
+ * whole or not at all. */
 #ifndef NIGHTSHIFT_TOOLS_HUB_HUB_FILE_H
 #define NIGHTSHIFT_TOOLS_HUB_HUB_FILE_H
 
@@ -9,6 +9,7 @@
 struct hub_file {
     const char *name; /* for people */
     const char *url;
+    const char *from; /* the file on this machine that is taken in place of url; NULL: none */
     const char *path; /* where it goes; until it is whole, PATH.incomplete */
     struct hub_digest digest;
     uint64_t size_bytes;
@@ -17,7 +18,8 @@ struct hub_file {
 /* Leaves a file alone that has the digest, and fetches it otherwise: on from what an earlier pull
  * left (the name of a blob is its hash, so that what is there is of the same file; should it not
  * be, it is fetched once more from its beginning). ERR_PROTOCOL when what the server sends has
- * another digest: nothing of it stays. *got_bytes grows by what was fetched. */
+ * another digest: nothing of it stays. *got_bytes grows by what was fetched. h: NULL with `from`.
+ */
 int hub_file_fetch(struct hub_http *h, const struct hub_watch *watch, const struct hub_file *f,
                    uint64_t *got_bytes, struct err *err);
 /* What would have to be fetched: by its size alone. */

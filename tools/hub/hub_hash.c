@@ -59,11 +59,10 @@ static int feed(EVP_MD_CTX *ctx, int fd, uint8_t *chunk, const volatile sig_atom
     return n < 0 ? err_sys(err, errno, "read what was fetched") : 0;
 }
 
-int hub_hash_same(int fd, const struct hub_digest *digest, const volatile sig_atomic_t *stop,
-                  bool *ret, struct err *err)
+int hub_hash_of(int fd, bool git, const volatile sig_atomic_t *stop, struct hub_digest *ret,
+                struct err *err)
 {
     uint8_t *chunk, sum[EVP_MAX_MD_SIZE];
-    char hex[2 * EVP_MAX_MD_SIZE + 1] = "";
     EVP_MD_CTX *ctx;
     unsigned len = 0;
     int rc = libcrypto_open(err);
@@ -75,16 +74,25 @@ int hub_hash_same(int fd, const struct hub_digest *digest, const volatile sig_at
     if (!ctx || !chunk)
         rc = err_set(err, ERR_NOMEM, "no memory to hash");
     if (rc == 0)
-        rc = begin(ctx, strlen(digest->hex) == 40, fd, err);
+        rc = begin(ctx, git, fd, err);
     if (rc == 0)
         rc = feed(ctx, fd, chunk, stop, err);
     if (rc == 0 && EVP_DigestFinal_ex(ctx, sum, &len) != 1)
         rc = err_set(err, ERR_NOMEM, "OpenSSL could not hash");
-    for (unsigned i = 0; rc == 0 && i < len; i++)
-        snprintf(hex + (size_t)2 * i, 3, "%02x", sum[i]);
-    if (rc == 0)
-        *ret = strcmp(hex, digest->hex) == 0;
+    for (unsigned i = 0; rc == 0 && i < len && 2 * i + 2 < HUB_DIGEST_LEN; i++)
+        snprintf(ret->hex + (size_t)2 * i, 3, "%02x", sum[i]);
     EVP_MD_CTX_free(ctx);
     free(chunk);
+    return rc;
+}
+
+int hub_hash_same(int fd, const struct hub_digest *digest, const volatile sig_atomic_t *stop,
+                  bool *ret, struct err *err)
+{
+    struct hub_digest is;
+    int rc = hub_hash_of(fd, strlen(digest->hex) == 40, stop, &is, err);
+
+    if (rc == 0)
+        *ret = strcmp(is.hex, digest->hex) == 0;
     return rc;
 }

@@ -389,6 +389,8 @@ static int exchange(struct exchange *x, const char *url, struct err *err)
                                                   * parts may bring the same for ever */
     int tries = 0;
 
+    if (hub_offline(x->h->settings, err) != 0)
+        return err->code;
     for (;;) {
         enum outcome o;
 

@@ -52,8 +52,8 @@ int hub_id_check(const char *id, struct err *err)
     if (!slash || !is_plain(id, (size_t)(slash - id)) || !is_plain(slash + 1, strlen(slash + 1)) ||
         strstr(id, "--") || strstr(id, ".."))
         return err_set(err, ERR_USAGE,
-                       "it is no name of a model on the hub. Try one such as openai/whisper-small, "
-                       "silero-vad, " HUB_YAMNET " or " HUB_GE2E);
+                       "it is no name of a model on the hub. Try one such as small, "
+                       "openai/whisper-small, silero-vad, " HUB_YAMNET " or " HUB_GE2E);
     return 0;
 }
 
@@ -190,7 +190,7 @@ int hub_config_check(const char *json, size_t len, struct err *err)
         rc = err_set(
             err, ERR_MODEL,
             "its config.json says '%.60s', and it is neither Whisper nor a sentence encoder "
-            "of BERT's kind nor CLAP. Try one such as openai/whisper-small",
+            "of BERT's kind nor CLAP. Try one such as small",
             type ? type : "");
     json_decref(root);
     return rc;

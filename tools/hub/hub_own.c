@@ -29,10 +29,8 @@ int hub_pull_own(const char *name, hub_own_fetch fetch, const struct hub_setting
                  const struct hub_watch *watch, struct hub_pulled *ret, struct err *err)
 {
     char folder[PATH_MAX], lock_path[PATH_MAX + 32];
-    int lock = -1, rc = hub_offline(s, err);
+    int lock = -1, rc = make_folder(name, folder, err);
 
-    if (rc == 0)
-        rc = make_folder(name, folder, err);
     if (rc == 0) {
         snprintf(lock_path, sizeof(lock_path), "%s/.lock", folder);
         rc = hub_lock(lock_path, &lock, err);

@@ -8,9 +8,10 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "tools/hub/hub.h"
+#include "tools/hub/hub_carry.h"
 #include "tools/model_check.h"
 #include "tools/cli/text.h"
+#include "workers/models/files/model_names.h"
 #include "workers/models/silero/silero.h"
 #include "workers/stages/stage_kind.h"
 
@@ -233,29 +234,64 @@ static int fail(const char *name, const struct err *err)
                         : NULL);
 }
 
-int model_pull(const struct cli *cli, const char *name, const char *revision)
+static int fetch(const struct hub_settings *s, const struct hub_watch *watch, const char *name,
+                 const char *revision, struct hub_pulled *ret, struct err *err)
 {
     const struct own_model *own = own_model(name);
-    const bool main = !revision || strcmp(revision, "main") == 0;
-    struct show show = {.quiet = cli->quiet, .terminal = isatty(STDERR_FILENO)};
+    const struct model_name *known = model_name_find(name);
+
+    if (own)
+        return own->pull(s, watch, ret, err);
+    return hub_pull(s, known ? known->hub : name, revision ? revision : "main", watch, ret, err);
+}
+
+int model_fetch(bool quiet, bool offline, const char *name, const char *revision,
+                struct hub_pulled *ret, struct err *err)
+{
+    struct show show = {.quiet = quiet, .terminal = isatty(STDERR_FILENO)};
     const struct hub_watch watch = {on_file, on_note, &show, &stopped};
     struct hub_settings settings = {0};
     struct sigaction was[CAUGHT] = {0};
-    struct hub_pulled pulled = {0};
-    struct err err = {0};
-    int rc, status;
+    int rc;
 
-    if (own && revision)
-        return cli_usage(cli, "there is one %s; leave --revision out", name);
     catch_signals(was);
-    rc = hub_settings_read(&settings, &err);
+    rc = hub_settings_read(&settings, err);
+    settings.offline |= offline;
     if (rc == 0)
-        rc = own ? own->pull(&settings, &watch, &pulled, &err)
-                 : hub_pull(&settings, name, revision ? revision : "main", &watch, &pulled, &err);
+        rc = fetch(&settings, &watch, name, revision, ret, err);
     clear_line(&show);
     release_signals(was);
-    status = rc != 0 ? fail(name, &err) : check(cli, name, &pulled, main);
-    hub_pulled_free(&pulled);
     hub_settings_free(&settings);
+    return rc;
+}
+
+int model_carry(bool quiet, const char *from, const char *to, uint64_t *got_bytes, struct err *err)
+{
+    struct show show = {.quiet = quiet, .terminal = isatty(STDERR_FILENO)};
+    const struct hub_watch watch = {on_file, on_note, &show, &stopped};
+    struct sigaction was[CAUGHT] = {0};
+    int rc;
+
+    catch_signals(was);
+    rc = hub_carry(from, to, &watch, got_bytes, err);
+    clear_line(&show);
+    release_signals(was);
+    return rc;
+}
+
+int model_pull(const struct cli *cli, const char *name, const char *revision)
+{
+    const bool main = !revision || strcmp(revision, "main") == 0;
+    struct hub_pulled pulled = {0};
+    struct err err = {0};
+    int status;
+
+    if (own_model(name) && revision)
+        return cli_usage(cli, "there is one %s; leave --revision out", name);
+    if (model_fetch(cli->quiet, false, name, revision, &pulled, &err) != 0)
+        status = fail(name, &err);
+    else
+        status = check(cli, name, &pulled, main);
+    hub_pulled_free(&pulled);
     return status;
 }

@@ -1,0 +1,126 @@
+/* nightshift setup: the models that a first night wants, in one command. */
+#include <stdlib.h>
+
+#include "tools/commands/commands.h"
+#include "tools/setup/setup.h"
+
+static void put_names(const struct complete *c, void *wanted)
+{
+    const struct model_name *m;
+
+    (void)wanted;
+    for (uint32_t i = 0; (m = model_name_at(i)); i++)
+        complete_put(c, m->name);
+}
+
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', setup_options, model, "NAME",
+                   "tiny, base, small, medium, large-v3, large-v3-turbo, distil-large-v3, small.en "
+                   "and so on (default: the best of OpenAI's that is here, else the best of "
+                   "large-v3-turbo, small and base that fits and does 100 hours of sound in 10 "
+                   "hours; where none does, base)"),
+     .manual = "The Whisper model: tiny, base, small, medium, large-v3, large-v3-turbo, "
+               "distil-large-v3, small.en and so on. By itself it takes the best of OpenAI's that "
+               "is here, else the best of large-v3-turbo, small and base that fits and does 100 "
+               "hours of sound in 10 hours; where none does, base.",
+     .complete = put_names},
+    {COMMAND_SWITCH("yes", 'y', setup_options, yes, "do not ask"),
+     .manual = "Does not ask. Where nobody can be asked, nothing is fetched without it."},
+    {COMMAND_VALUE(COMMAND_TEXT, "save", 0, setup_options, save, "DIR",
+                   "and copy all of it into DIR, for a machine without network"),
+     .manual = "Copies all of it into DIR as well, with its sums, for a machine without network."},
+    {COMMAND_VALUE(COMMAND_TEXT, "offline", 0, setup_options, from, "DIR",
+                   "take it from DIR, never from the network: a folder of --save, of models, or a "
+                   "Hugging Face cache"),
+     .manual = "Takes it from DIR, and never from the network: a folder of --save, a folder of "
+               "models, or a Hugging Face cache that was copied."},
+    {0},
+};
+
+const struct command command_setup = {
+    .name = "setup",
+    .usage = "[OPTION]...",
+    .about = "Makes this machine ready for a first night. Looks at its GPUs, processors and "
+             "memory, chooses a Whisper model that fits, and says before it fetches anything: "
+             "each model, its size and licence, what it is for, and how long 100 hours of sound "
+             "will take. Then it asks, and fetches what is not here: Whisper, voice activity, who "
+             "speaks, search by meaning. Each file is checked by its hash. What is interrupted "
+             "goes on where it ended; what is here is not fetched again.",
+    .options = options,
+    .json = "as JSON; asks nothing, and fetches with --yes alone",
+    .quiet = "no progress",
+    .catalog = "the catalog: what earlier runs measured",
+    .examples = "setup\n"
+                "setup --yes --model large-v3-turbo --save /media/stick/models\n"
+                "setup --offline /media/stick/models",
+    .statuses = "0 when all of it is here in the end.",
+};
+
+/* Whether it may fetch; else the exit status is *status. */
+static bool may_fetch(const struct cli *cli, const struct setup_options *o, int *status)
+{
+    if (o->yes || o->from)
+        return true;
+    if (!cli_can_ask(cli)) {
+        *status = cli_usage(cli, "it fetches nothing without --yes where nobody can be asked");
+        return false;
+    }
+    if (cli_confirmed("Fetch it?"))
+        return true;
+    puts("Nothing was fetched.");
+    *status = EX_TEMPFAIL;
+    return false;
+}
+
+static int bring(const struct cli *cli, struct setup *s)
+{
+    struct setup_room room = {0};
+    struct err err = {0};
+    int full = setup_room(s, &room, &err), status = EX_OK;
+
+    if (!cli->json)
+        setup_print(s, &room);
+    if (setup_lacking(s) > 0 && full != 0)
+        status = cli_fail("make room for the models", &err, NULL);
+    else if (setup_lacking(s) > 0 && may_fetch(cli, s->options, &status))
+        status = setup_bring(s, cli);
+    setup_room_free(&room);
+    return status;
+}
+
+static int set_up(const struct cli *cli, struct setup *s)
+{
+    int status = bring(cli, s);
+
+    if (s->options->save && status == EX_OK)
+        status = setup_save(s, cli);
+    if (cli->json && setup_print_json(s) != EX_OK)
+        return EX_OSERR;
+    if (!cli->json)
+        setup_print_next(s);
+    return cli_flush(status);
+}
+
+int cmd_setup(struct cli *cli, int argc, char **argv)
+{
+    struct setup_options o = {0};
+    int status = command_parse(cli, &command_setup, &o, argc, argv);
+    struct setup s = {0};
+    struct err err = {0};
+
+    if (status >= 0)
+        return status;
+    if (optind < argc)
+        return cli_usage(cli, "it takes no arguments, and '%s' is one", argv[optind]);
+    if (o.from && o.save)
+        return cli_usage(cli, "--save is for the machine with network, --offline for the other");
+    if (cli_catalog(cli, false, &err) != 0)
+        return cli_fail("find the catalog", &err, NULL);
+    if (setup_look(&o, cli->catalog, &s, &err) != 0)
+        status = err.code == ERR_USAGE ? cli_usage(cli, "%s", err.msg)
+                                       : cli_fail("look at this machine", &err, NULL);
+    else
+        status = set_up(cli, &s);
+    setup_free(&s);
+    return status;
+}

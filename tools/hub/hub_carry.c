@@ -1,0 +1,347 @@
+#include "tools/hub/hub_carry.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/replace.h"
+#include "tools/cli/cli.h"
+#include "tools/hub/hub_file.h"
+#include "workers/models/files/weight_layout.h"
+
+#define DEPTH 2       /* folders below the model's: segmentation/, 1_Pooling/ */
+#define FILES_MAX 200 /* a model of many shards has some 50 */
+#define SUMS_MAX_BYTES (64u << 10)
+#define SMALL_MAX_BYTES                                                      \
+    (64u << 20) /* what is larger is weights: taken in the form that is read \
+                 */
+
+struct file {
+    char *name; /* owned: below the folder */
+    uint64_t size_bytes;
+    struct hub_digest digest; /* SHA-256 */
+};
+
+struct carry {
+    const char *from, *to;
+    const struct hub_watch *watch;
+    struct weight_layout weights; /* of FROM, as far as it says */
+    struct buf sums;              /* FROM/SHA256SUMS, with a NUL; empty: there is none */
+    struct file file[FILES_MAX];
+    uint32_t count;
+    uint64_t got_bytes;
+};
+
+static int path_of(const char *folder, const char *name, char out[PATH_MAX], struct err *err)
+{
+    if (snprintf(out, PATH_MAX, "%s/%s", folder, name) >= PATH_MAX - 20)
+        return err_set(err, ERR_USAGE, "the path of %.200s is too long", name);
+    return 0;
+}
+
+/* ---- which files */
+
+static bool is_wanted(const struct carry *c, const char *name, uint64_t size_bytes)
+{
+    if (strcmp(name, HUB_SUMS) == 0)
+        return false;
+    for (uint32_t i = 0; i < c->weights.file_count; i++)
+        if (strcmp(c->weights.file[i], name) == 0)
+            return true;
+    return size_bytes <= SMALL_MAX_BYTES;
+}
+
+static int add_file(struct carry *c, const char *name, uint64_t size_bytes, struct err *err)
+{
+    struct file *f = &c->file[c->count];
+
+    if (c->count == FILES_MAX)
+        return err_set(err, ERR_LIMIT, "%.300s has too many files to be one model's", c->from);
+    f->name = strdup(name);
+    f->size_bytes = size_bytes;
+    c->count++;
+    return f->name ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+static int walk(struct carry *c, const char *below, int depth, struct err *err)
+{
+    char dir[PATH_MAX], path[PATH_MAX], name[NAME_MAX * 3];
+    const struct dirent *e;
+    int rc = path_of(c->from, below, dir, err);
+    DIR *d = rc == 0 ? opendir(dir) : NULL;
+
+    if (rc == 0 && !d)
+        return err_sys(err, errno, "%.300s", dir);
+    while (rc == 0 && (e = readdir(d))) {
+        struct stat st;
+
+        snprintf(name, sizeof(name), "%s%s%s", below, below[0] ? "/" : "", e->d_name);
+        if (e->d_name[0] == '.' || strpbrk(e->d_name, "\r\n\\"))
+            continue;
+        rc = path_of(c->from, name, path, err);
+        if (rc != 0 || stat(path, &st) != 0)
+            continue;
+        if (S_ISDIR(st.st_mode) && depth < DEPTH)
+            rc = walk(c, name, depth + 1, err);
+        else if (S_ISREG(st.st_mode) && is_wanted(c, name, (uint64_t)st.st_size))
+            rc = add_file(c, name, (uint64_t)st.st_size, err);
+    }
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+/* config.json last: with it a folder is a model. */
+static int by_name(const void *a, const void *b)
+{
+    const struct file *x = a, *y = b;
+    const bool last = strcmp(x->name, "config.json") == 0,
+               other = strcmp(y->name, "config.json") == 0;
+
+    return last != other ? (int)last - (int)other : strcmp(x->name, y->name);
+}
+
+/* ---- what is known of them */
+
+static int read_sums(struct carry *c, struct err *err)
+{
+    char path[PATH_MAX];
+    int rc = path_of(c->from, HUB_SUMS, path, err), fd;
+    uint8_t *room;
+    ssize_t n;
+
+    if (rc != 0)
+        return rc;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_sys(err, errno, "%.300s", path);
+    room = buf_reserve(&c->sums, SUMS_MAX_BYTES);
+    n = room ? read(fd, room, SUMS_MAX_BYTES - 1) : 0;
+    if (!room)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    else if (n < 0)
+        rc = err_sys(err, errno, "%.300s", path);
+    else if (n == SUMS_MAX_BYTES - 1)
+        rc = err_set(err, ERR_LIMIT, "%.300s is too long", path);
+    else
+        c->sums.len = (size_t)n;
+    close(fd);
+    return rc;
+}
+
+/* "HASH  name" or "HASH *name". */
+static bool take_line(const char *line, size_t len, struct hub_digest *digest, const char **name,
+                      size_t *name_len)
+{
+    char hex[HUB_DIGEST_LEN];
+
+    if (len < HUB_DIGEST_LEN + 2 || line[64] != ' ' || (line[65] != ' ' && line[65] != '*'))
+        return false;
+    memcpy(hex, line, 64);
+    hex[64] = 0;
+    *name = line + 66;
+    *name_len = len - 66;
+    return hub_digest_parse(hex, digest) && strlen(digest->hex) == 64;
+}
+
+static const struct file *find_file(const struct carry *c, const char *name, size_t len)
+{
+    for (uint32_t i = 0; i < c->count; i++)
+        if (strlen(c->file[i].name) == len && memcmp(c->file[i].name, name, len) == 0)
+            return &c->file[i];
+    return NULL;
+}
+
+/* Of each file that the sums name: that it is there, and in f->digest what it should be. */
+static int take_sums(struct carry *c, struct err *err)
+{
+    const char *at = (const char *)c->sums.data, *end = at + c->sums.len;
+
+    while (at < end) {
+        const char *eol = memchr(at, '\n', (size_t)(end - at)), *name;
+        size_t len = (size_t)((eol ? eol : end) - at), name_len;
+        struct hub_digest digest;
+
+        if (take_line(at, len, &digest, &name, &name_len)) {
+            const struct file *f = find_file(c, name, name_len);
+
+            if (!f)
+                return err_set(err, ERR_MISSING, "%.300s lacks %.*s. Copy it anew", c->from,
+                               (int)(name_len < 100 ? name_len : 100), name);
+            c->file[f - c->file].digest = digest;
+        }
+        at += len + 1;
+    }
+    return 0;
+}
+
+static int differs(const struct carry *c, const struct file *f, struct err *err)
+{
+    return err_set(err, ERR_PROTOCOL, "%s is damaged: it has another hash. Copy %.300s anew",
+                   f->name, c->from);
+}
+
+/* Of a cache, a file is a link to a blob that has its hash for a name. */
+static int check_blob(const struct carry *c, const struct file *f, const char *path, int fd,
+                      struct err *err)
+{
+    char target[PATH_MAX];
+    struct hub_digest blob;
+    const char *slash;
+    bool same = true;
+    ssize_t n = readlink(path, target, sizeof(target) - 1);
+    int rc = 0;
+
+    if (n <= 0)
+        return 0;
+    target[n] = 0;
+    slash = strrchr(target, '/');
+    if (!hub_digest_parse(slash ? slash + 1 : target, &blob))
+        return 0;
+    if (strlen(blob.hex) == 64)
+        same = strcmp(blob.hex, f->digest.hex) == 0;
+    else
+        rc = hub_hash_same(fd, &blob, c->watch->stop, &same, err);
+    return rc == 0 && !same ? differs(c, f, err) : rc;
+}
+
+static int check_file(const struct carry *c, struct file *f, struct err *err)
+{
+    const struct hub_digest known = f->digest;
+    char path[PATH_MAX];
+    int rc = path_of(c->from, f->name, path, err), fd;
+
+    if (rc != 0)
+        return rc;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return err_sys(err, errno, "%.300s", path);
+    rc = hub_hash_of(fd, false, c->watch->stop, &f->digest, err);
+    if (rc == 0 && known.hex[0] && strcmp(known.hex, f->digest.hex) != 0)
+        rc = differs(c, f, err);
+    if (rc == 0)
+        rc = check_blob(c, f, path, fd, err);
+    close(fd);
+    return rc;
+}
+
+/* ---- the copies */
+
+static int make_folder(const char *path, struct err *err)
+{
+    char folder[PATH_MAX];
+
+    snprintf(folder, sizeof(folder), "%s", path);
+    *strrchr(folder, '/') = 0;
+    return cli_make_directories(folder, err);
+}
+
+static int room(struct carry *c, struct err *err)
+{
+    char path[PATH_MAX];
+    uint64_t need = 0;
+
+    for (uint32_t i = 0; i < c->count; i++) {
+        int rc = path_of(c->to, c->file[i].name, path, err);
+
+        if (rc != 0)
+            return rc;
+        need +=
+            hub_file_missing(&(struct hub_file){.path = path, .size_bytes = c->file[i].size_bytes});
+    }
+    return hub_room(c->to, need, err);
+}
+
+static int put_sums(const struct carry *c, struct err *err)
+{
+    struct buf text = BUF_INIT;
+    char path[PATH_MAX];
+    int rc = path_of(c->to, HUB_SUMS, path, err);
+
+    for (uint32_t i = 0; i < c->count; i++)
+        buf_printf(&text, "%s  %s\n", c->file[i].digest.hex, c->file[i].name);
+    if (rc == 0 && text.failed)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0)
+        rc = replace_file(path, text.data, text.len, REPLACE_OURS, err);
+    buf_free(&text);
+    return rc;
+}
+
+static int copy_file(struct carry *c, const struct file *f, struct err *err)
+{
+    char from[PATH_MAX], to[PATH_MAX];
+    const struct hub_file copy = {.name = f->name,
+                                  .from = from,
+                                  .path = to,
+                                  .digest = f->digest,
+                                  .size_bytes = f->size_bytes};
+    int rc = path_of(c->from, f->name, from, err);
+
+    if (rc == 0)
+        rc = path_of(c->to, f->name, to, err);
+    if (rc == 0)
+        rc = make_folder(to, err);
+    return rc == 0 ? hub_file_fetch(NULL, c->watch, &copy, &c->got_bytes, err) : rc;
+}
+
+static int carry(struct carry *c, struct err *err)
+{
+    char lock_path[PATH_MAX];
+    int lock = -1, rc = walk(c, "", 1, err);
+
+    if (rc == 0 && c->count == 0)
+        rc = err_set(err, ERR_MISSING, "%.300s has no files", c->from);
+    qsort(c->file, c->count, sizeof(c->file[0]), by_name);
+    if (rc == 0)
+        rc = read_sums(c, err);
+    if (rc == 0)
+        rc = take_sums(c, err);
+    for (uint32_t i = 0; rc == 0 && i < c->count; i++)
+        rc = check_file(c, &c->file[i], err);
+    if (rc == 0)
+        rc = cli_make_directories(c->to, err);
+    if (rc == 0)
+        rc = path_of(c->to, ".lock", lock_path, err);
+    if (rc == 0)
+        rc = hub_lock(lock_path, &lock, err);
+    if (rc == 0)
+        rc = room(c, err);
+    if (rc == 0)
+        rc = put_sums(c, err);
+    for (uint32_t i = 0; rc == 0 && i < c->count; i++)
+        rc = copy_file(c, &c->file[i], err);
+    if (lock >= 0)
+        close(lock);
+    return rc;
+}
+
+int hub_carry(const char *from, const char *to, const struct hub_watch *watch, uint64_t *got_bytes,
+              struct err *err)
+{
+    struct carry *c = calloc(1, sizeof(*c));
+    struct err none = {0};
+    int rc;
+
+    if (!c)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    c->from = from;
+    c->to = to;
+    c->watch = watch;
+    (void)weight_layout_find(from, &c->weights, &none); /* some have none of these layouts */
+    rc = carry(c, err);
+    *got_bytes += c->got_bytes;
+    for (uint32_t i = 0; i < c->count; i++)
+        free(c->file[i].name);
+    weight_layout_free(&c->weights);
+    buf_free(&c->sums);
+    free(c);
+    return rc;
+}
