@@ -95,10 +95,12 @@ class Setup(Pull):
         self.assertEqual(("", []), (again.err, self.hub.requests))
         self.bring("01_en_short.wav")
         self.nightshift("run", self.archive, status=0, env={"HF_HUB_OFFLINE": "1"})
+        self.assertIn("  or: nightshift run --diarize --embed /path", again.out)
         self.assertEqual([(BASE, "on")], self.sql(
             "SELECT model, iif(json_extract(params, '$.vad_model') = 'silero-vad', 'on', 'off') FROM stage"))
         self.assertGreater(len(self.text_of("01_en_short.wav")), 10)
-        self.nightshift("enqueue", "--diarize", "--embed", self.archive, status=0)
+        self.nightshift("run", "--diarize", "--embed", self.archive, status=0, env={"HF_HUB_OFFLINE": "1"})
+        self.assertEqual([], self.sql("SELECT * FROM failures"))
         self.assertEqual([("diarization-ge2e",), (MEANING,)], self.sql(
             "SELECT model FROM stage WHERE name <> 'transcribe' ORDER BY model"))
 
@@ -235,6 +237,7 @@ class Setup(Pull):
         self.assertIn("base, for this machine is slow.", slow.out)
 
     def test_names_that_cannot_be(self):
+        self.one_sentence(self.set_up("--offline", "nowhere", status=66), "there is no folder nowhere")
         for words in (["--model", "whisper-nano"], ["--model", "org/x"], ["--save", "x", "--offline", "y"], ["x"]):
             self.one_sentence(self.set_up(*words, status=64), "nightshift setup --help")
         self.assertEqual([], self.hub.requests)
@@ -347,7 +350,26 @@ class Setup(Pull):
         shutil.copytree(night.MODEL, os.path.join(other, "models/whisper-medium"))
         answer = self.set_up("--offline", other, status=66, **self.far())
         self.assertIn("medium, the nearest to", answer.out)
-        self.assertEqual(["medium"], os.listdir(os.path.join(self.dir, "far/.local/share/nightshift/models")))
+        far = os.path.join(self.dir, "far/.local/share/nightshift/models")
+        self.assertEqual(["medium"], os.listdir(far))
+        # Sums that somebody made, and what is no sum.
+        shutil.rmtree(os.path.join(self.dir, "far"))
+        sums = os.path.join(other, "models/whisper-medium/SHA256SUMS")
+        good = hashlib.sha256(read(night.MODEL, WEIGHTS)).hexdigest()
+        for text, says in ((f"{good} *{WEIGHTS}\nno sum\n\n{'0' * 64}  ../../x", "lacks ../../x"),
+                           (f"{'0' * 64}  {WEIGHTS}\n", f"{WEIGHTS} is damaged"),
+                           (f"{good}  gone.safetensors\n", "lacks gone.safetensors"),
+                           ("x" * 70_000, "SHA256SUMS is too long")):
+            with open(sums, "w", encoding="utf-8") as file:
+                file.write(text)
+            said = self.set_up("--offline", other, **self.far(), status=None)
+            self.assertIn(f"cannot take 'medium': {'' if 'damaged' in says else other}", " ".join(said.err.split()))
+            self.assertIn(says, " ".join(said.err.split()))
+            self.assertFalse(os.path.exists(os.path.join(far, "medium/config.json")))
+        with open(sums, "w", encoding="utf-8") as file:
+            file.write(f"{good} *{WEIGHTS}\n{'0' * 64}  ../whisper-medium\nno sum\n\n")
+        self.set_up("--offline", other, status=66, **self.far())
+        self.assertEqual(good, tree(far)["medium/" + WEIGHTS])
         shutil.rmtree(os.path.join(self.dir, "far"))
         os.truncate(os.path.join(other, "models/whisper-medium", WEIGHTS), 5_000_000)
         answer = self.set_up("--offline", other, status=78, **self.far())
@@ -384,6 +406,10 @@ class Names(Pull):
         self.enqueue(self.archive)  # the best that is here
         self.assertEqual([("Systran/faster-whisper-small",)], self.sql("SELECT model FROM stage"))
         self.assertEqual(snapshot + "\n", self.nightshift("model", "path", "small", status=0).out)
+        far = {"HOME": os.path.join(self.dir, "far"), "HF_HUB_OFFLINE": "1"}
+        said = self.nightshift("setup", "--offline", self.cache, status=66, env=far)
+        self.assertIn("small, ", said.out)
+        self.assertIn("Next: nightshift run /path", said.out)
         # A folder of that name goes before it.
         shutil.copytree(night.MODEL, os.path.join(self.dir, "home/.local/share/nightshift/models/small"))
         self.assertIn("models/small\n", self.nightshift("model", "path", "small", status=0).out)

@@ -16,11 +16,11 @@ static void put_names(const struct complete *c, void *wanted)
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', setup_options, model, "NAME",
                    "tiny, base, small, medium, large-v3, large-v3-turbo, distil-large-v3, small.en "
-                   "and so on (default: the best of OpenAI's that is here, else the best of "
+                   "and so on (default: the best that is here, else the best of "
                    "large-v3-turbo, small and base that fits and does 100 hours of sound in 10 "
                    "hours; where none does, base)"),
      .manual = "The Whisper model: tiny, base, small, medium, large-v3, large-v3-turbo, "
-               "distil-large-v3, small.en and so on. By itself it takes the best of OpenAI's that "
+               "distil-large-v3, small.en and so on. By itself it takes the best that "
                "is here, else the best of large-v3-turbo, small and base that fits and does 100 "
                "hours of sound in 10 hours; where none does, base.",
      .complete = put_names},

@@ -159,6 +159,15 @@ static const struct file *find_file(const struct carry *c, const char *name, siz
     return NULL;
 }
 
+/* One that is left behind, then. */
+static bool is_there(const struct carry *c, const char *name, size_t len)
+{
+    char path[PATH_MAX];
+
+    return snprintf(path, sizeof(path), "%s/%.*s", c->from, (int)len, name) < PATH_MAX &&
+           access(path, F_OK) == 0;
+}
+
 /* Of each file that the sums name: that it is there, and in f->digest what it should be. */
 static int take_sums(struct carry *c, struct err *err)
 {
@@ -172,10 +181,11 @@ static int take_sums(struct carry *c, struct err *err)
         if (take_line(at, len, &digest, &name, &name_len)) {
             const struct file *f = find_file(c, name, name_len);
 
-            if (!f)
+            if (f)
+                c->file[f - c->file].digest = digest;
+            else if (!is_there(c, name, name_len))
                 return err_set(err, ERR_MISSING, "%.300s lacks %.*s. Copy it anew", c->from,
                                (int)(name_len < 100 ? name_len : 100), name);
-            c->file[f - c->file].digest = digest;
         }
         at += len + 1;
     }

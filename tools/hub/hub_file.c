@@ -216,7 +216,7 @@ int hub_room(const char *dir, uint64_t need_bytes, struct err *err)
         return 0;
     return err_set(err, ERR_FULL,
                    "it takes %s more, and the disk of %.200s has %s free. Try again with more room "
-                   "there, or with HF_HOME on another disk",
+                   "there, or on another disk (HF_HOME, NIGHTSHIFT_MODELS)",
                    text_bytes(need_bytes, need), dir,
                    text_bytes((uint64_t)fs.f_bavail * fs.f_frsize, room));
 }

@@ -172,7 +172,7 @@ int setup_bring(struct setup *s, const struct cli *cli)
         if (p->path)
             continue;
         if (!cli->quiet && (!offline || p->source))
-            fprintf(stderr, "%s:\n", p->name);
+            fprintf(stderr, offline ? "%s, checked first:\n" : "%s:\n", p->name);
         if ((offline ? take_from(p, cli->quiet, &p->err) : fetch(p, cli->quiet, &p->err)) == 0)
             continue;
         one = tell(offline ? "take" : "fetch", p);

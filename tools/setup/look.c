@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/cpu.h"
 #include "tools/hub/hub.h"
 #include "tools/model_check.h"
@@ -38,22 +39,21 @@ static const char *const fitting[] = {"large-v3-turbo", "small", "base"};
 
 static void describe(const struct plan *p, struct setup *s)
 {
-    size_t n = 0;
+    struct buf text = {.max = sizeof(s->machine) - 1};
 
-    s->machine[0] = 0;
-    for (uint32_t i = 0; i < p->picked->count && n < sizeof(s->machine); i++) {
+    for (uint32_t i = 0; i < p->picked->count; i++) {
         const struct device *d = &p->picked->list[i];
         char part[PLACEMENT_SIZE];
 
-        n += (size_t)snprintf(s->machine + n, sizeof(s->machine) - n, "%s%s", n ? "; " : "",
-                              d->model[0] ? d->model : d->label);
-        if (d->kind == DEVICE_CPU && n < sizeof(s->machine))
-            n += (size_t)snprintf(s->machine + n, sizeof(s->machine) - n, ", %u threads",
-                                  cpu_threads(p->picked->count));
-        if (n < sizeof(s->machine))
-            n += (size_t)snprintf(s->machine + n, sizeof(s->machine) - n, ", %s free",
-                                  placement_size(d->memory_free, part));
+        buf_printf(&text, "%s%s", i ? "; " : "", d->model[0] ? d->model : d->label);
+        if (d->kind == DEVICE_CPU)
+            buf_printf(&text, ", %u threads", cpu_threads(p->picked->count));
+        buf_printf(&text, ", %s free", placement_size(d->memory_free, part));
     }
+    if (p->all->expects_gpu && p->all->no_gpu.code != 0)
+        buf_printf(&text, "; no GPU can be used: `nightshift doctor` says why");
+    snprintf(s->machine, sizeof(s->machine), "%s", buf_cstr(&text) ? buf_cstr(&text) : "");
+    buf_free(&text);
 }
 
 /* How a model would do here. *night: all the hours in one, or on a GPU of which nobody knows how
@@ -105,12 +105,13 @@ static int choose(struct setup *s, const char *catalog, struct err *err)
     return rc;
 }
 
-static const struct model_name *usual_here(void)
+/* The best of OpenAI's, else another that somebody has chosen once: those stand behind them. */
+static const struct model_name *whisper_here(void)
 {
     const struct model_name *m;
 
     for (uint32_t i = 0; (m = model_name_at(i)); i++)
-        if (m->usual && model_dir_known(m->name))
+        if (model_dir_known(m->name))
             return m;
     return NULL;
 }
@@ -161,6 +162,8 @@ static char *source_of(const char *folder, const struct setup_part *p)
 
     if (!ret && p->id)
         ret = find_source(folder, p->id);
+    if (!ret && p->also)
+        ret = find_source(folder, p->also);
     return !ret && tail ? find_source(folder, tail + 1) : ret;
 }
 
@@ -168,6 +171,7 @@ static struct setup_part whisper_part(const struct model_name *m)
 {
     return (struct setup_part){.name = m->name,
                                .id = m->hub,
+                               .also = m->ct2,
                                .licence = m->licence,
                                .what = m->usual ? "what is said" : "what is said, in English best",
                                .bytes = m->bytes};
@@ -255,7 +259,7 @@ static int settle_whisper(struct setup *s, const char *catalog, struct err *err)
                            "is fetched by `nightshift model pull ORG/NAME`",
                            o->model);
     } else {
-        s->whisper = usual_here();
+        s->whisper = whisper_here();
         s->found = s->whisper != NULL;
         rc = choose(s, catalog, err);
         if (!s->whisper)
@@ -270,9 +274,12 @@ int setup_look(const struct setup_options *o, const char *catalog, struct setup 
                struct err *err)
 {
     struct setup_part whisper;
+    struct stat st;
     int rc;
 
     *ret = (struct setup){.options = o};
+    if (o->from && (stat(o->from, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return err_set(err, ERR_MISSING, "there is no folder %.300s", o->from);
     rc = settle_whisper(ret, catalog, err);
     if (rc != 0)
         return rc;

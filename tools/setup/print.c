@@ -171,6 +171,8 @@ static void print_lacking(const struct setup *s)
 
 void setup_print_next(const struct setup *s)
 {
+    char model[60];
+
     if (setup_lacking(s) == 0)
         puts("All of it is here.");
     else if (s->tried)
@@ -179,11 +181,12 @@ void setup_print_next(const struct setup *s)
         return;
     if (s->options->save)
         print_saved(s->options->save);
+    snprintf(model, sizeof(model), "--model %.40s ", s->whisper->name);
     if (taken_by_itself(s))
-        puts("Next: nightshift run /path/to/your/recordings");
-    else
-        printf("Next: nightshift run --model %s /path/to/your/recordings\n", s->whisper->name);
-    puts("      (`nightshift run --help`: --diarize, --embed and all else)");
+        model[0] = 0;
+    printf("Next: nightshift run %s/path/to/your/recordings\n", model);
+    if (setup_lacking(s) == 0)
+        printf("  or: nightshift run %s--diarize --embed /path/to/your/recordings\n", model);
 }
 
 static json_t *part_json(const struct setup_part *p)

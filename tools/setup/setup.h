@@ -26,6 +26,7 @@ struct setup_options { /* borrowed */
 struct setup_part {   /* one model */
     const char *name; /* as a pull takes it, and of its folder */
     const char *id;   /* on Hugging Face; NULL: it has a pull of its own */
+    const char *also; /* the id of the same weights for faster-whisper; NULL: none */
     const char *file; /* that it is: SILERO_FILE; NULL: it is a folder */
     const char *licence, *what;
     uint64_t bytes; /* about */
