@@ -248,6 +248,7 @@ class Setup(Pull):
         self.speakers()
         folder = os.path.join(self.dir, "stick")
         answer = self.set_up("--yes", "--model", "base", "--save", folder)
+        self.assertIn(f"A copy is in {folder}. On", " ".join(answer.out.split()))
         self.assertIn("nightshift setup --offline=FOLDER`", " ".join(answer.out.split()))
         return folder
 
@@ -269,7 +270,7 @@ class Setup(Pull):
         self.assertIn("All of it is here.", self.set_up("--save", stick).out)  # again
         self.assertEqual(before, tree(stick))
         self.hub.forget()
-        answer = self.set_up("--offline", stick, **self.far())
+        answer = self.nightshift("setup", "--offline", ".", status=0, env=self.far(), cwd=stick)
         self.assertEqual(dict.fromkeys(PARTS, "to take"), self.states(answer))
         self.assertIn("All of it is here.\nNext: nightshift run /path", answer.out)
         self.assertEqual(before, tree(os.path.join(self.dir, "far/.local/share/nightshift/models")))

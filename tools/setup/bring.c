@@ -86,18 +86,27 @@ void setup_room_free(struct setup_room *r)
 
 /* ---- one part */
 
-/* Weights and all, as a worker would. *path: owned, where it is then. */
-static int check(const struct setup_part *p, const char *dir, char **path, struct err *err)
+/* Weights and all, as a worker would. */
+static int check(const struct setup_part *p, const char *path, struct err *err)
 {
     struct model_check c;
-    int rc = model_check(p->file ? p->name : dir, &c, err);
+    int rc;
 
-    if (rc == 0 && path) {
-        *path = c.path;
-        c.path = NULL;
-    }
+    if (p->file)
+        return setup_whole(p, path, err);
+    rc = model_check(path, &c, err);
     model_check_free(&c);
     return rc;
+}
+
+static int keep_path(struct setup_part *p, const char *path, struct err *err)
+{
+    int rc = check(p, path, err);
+
+    if (rc != 0)
+        return rc;
+    p->path = strdup(path);
+    return p->path ? 0 : err_set(err, ERR_NOMEM, "out of memory");
 }
 
 static int fetch(struct setup_part *p, bool quiet, struct err *err)
@@ -107,7 +116,7 @@ static int fetch(struct setup_part *p, bool quiet, struct err *err)
 
     p->got_bytes = pulled.fetched_bytes;
     if (rc == 0)
-        rc = check(p, pulled.path, &p->path, err);
+        rc = keep_path(p, pulled.path, err);
     hub_pulled_free(&pulled);
     return rc;
 }
@@ -129,20 +138,22 @@ static int verify(const struct setup_part *p, bool quiet, struct err *err)
 
 static int take_from(struct setup_part *p, bool quiet, struct err *err)
 {
-    char *own = NULL, to[PATH_MAX];
+    char *own = NULL, to[PATH_MAX], path[PATH_MAX];
     int rc = p->source ? whole_path(model_dir_own, &own, err)
                        : err_set(err, ERR_MISSING, "the folder does not have it");
 
-    if (rc == 0 && snprintf(to, sizeof(to), "%s/%s", own, p->name) >= (int)sizeof(to))
+    if (rc == 0 && (snprintf(to, sizeof(to), "%s/%s", own, p->name) >= (int)sizeof(to) ||
+                    snprintf(path, sizeof(path), "%s%s%s", to, p->file ? "/" : "",
+                             p->file ? p->file : "") >= (int)sizeof(path)))
         rc = err_set(err, ERR_USAGE, "its path is too long. Try another NIGHTSHIFT_MODELS");
-    if (rc == 0 && !p->file)
-        rc = check(p, p->source, NULL, err);
+    if (rc == 0 && !p->file) /* before a broken one is there by its name */
+        rc = check(p, p->source, err);
     if (rc == 0)
         rc = model_carry(quiet, p->source, to, &p->got_bytes, err);
     if (rc == 0 && !p->id)
         rc = verify(p, quiet, err);
     if (rc == 0)
-        rc = check(p, to, &p->path, err);
+        rc = keep_path(p, path, err);
     free(own);
     return rc;
 }
@@ -218,6 +229,7 @@ int setup_save(struct setup *s, const struct cli *cli)
         if (p->err.code == ERR_CANCELLED)
             break;
     }
+    s->saved = status == EX_OK;
     free(folder);
     return status;
 }

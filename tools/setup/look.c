@@ -12,6 +12,7 @@
 #include "tools/setup/setup.h"
 #include "workers/models/files/model_dir.h"
 #include "workers/models/silero/silero.h"
+#include "workers/models/silero/silero_weights.h"
 #include "workers/stages/stage_kind.h"
 
 /* Beside Whisper: what --vad, --diarize and --embed take where none is named. */
@@ -205,27 +206,32 @@ static const struct model_name *choose_from(const char *folder, const struct mod
 
 /* ---- what is here */
 
+/* In this machine's places: one may stand in the folder that is carried over. */
 static char *find_here(const struct setup_part *p)
 {
-    const char *known = model_dir_known(p->name);
-    struct model_check check;
     struct err none = {0};
-    char *dir = NULL;
-    bool whole;
+    char *path = NULL;
 
-    if (p->file) { /* it is small: all of it is looked at */
-        whole = model_check(p->name, &check, &none) == 0;
-        dir = whole && check.path ? strdup(check.path) : NULL;
-        model_check_free(&check);
-        return dir;
-    }
-    if (model_dir_find(known ? known : p->name, &dir, &none) != 0 &&
-        (!p->id || model_dir_find(p->id, &dir, &none) != 0))
-        return NULL;
-    if (model_whole(stage_of_model(dir), dir, &none) == 0)
-        return dir;
-    free(dir);
+    if (p->file)
+        (void)model_dir_find_file(p->name, p->file, false, &path, &none);
+    else if (model_dir_find_placed(p->name, &path, &none) != 0 && p->id)
+        (void)model_dir_find_placed(p->id, &path, &none);
+    if (path && setup_whole(p, path, &none) == 0)
+        return path;
+    free(path);
     return NULL;
+}
+
+int setup_whole(const struct setup_part *p, const char *path, struct err *err)
+{
+    struct silero_weights *w = NULL;
+    int rc;
+
+    if (!p->file)
+        return model_whole(stage_of_model(path), path, err);
+    rc = silero_weights_read(path, &w, err); /* it is small: all of it */
+    silero_weights_free(w);
+    return rc;
 }
 
 static void add_part(struct setup *s, const struct setup_part *like)

@@ -37,13 +37,17 @@ static void print_whisper(const struct setup *s)
     struct buf text = BUF_INIT;
 
     if (s->options->model)
-        buf_printf(&text, "%s, as you wish.", name);
+        buf_printf(&text, "%s, as --model says.", name);
+    else if (s->found && !s->part[0].path)
+        buf_printf(&text, "%s, which is here, but is not whole.", name);
     else if (s->found)
         buf_printf(&text, "%s, which is here.", name);
     else if (s->whisper != s->fitting)
         buf_printf(&text, "%s, the nearest to %s that the folder has.", name, s->fitting->name);
     else if (s->slow)
         buf_printf(&text, "%s, for this machine is slow.", name);
+    else if (s->speed <= 0)
+        buf_printf(&text, "%s, which fits this machine.", name);
     else
         buf_printf(&text, "%s: the best that does %d hours of sound in %d hours here.", name,
                    SETUP_HOURS, SETUP_NIGHT_HOURS);
@@ -60,8 +64,8 @@ static void print_night(const struct setup *s)
 
     if (!s->fits)
         buf_printf(&text,
-                   "%s does not fit the memory that is free here. Try a smaller one: "
-                   "`nightshift setup --model base`.",
+                   "%s does not fit the memory that is free here. Try a smaller one, such as "
+                   "`nightshift setup --model tiny`.",
                    s->whisper->name);
     else if (s->speed <= 0)
         buf_printf(&text,
@@ -154,7 +158,6 @@ static void print_saved(const char *folder)
 static void print_lacking(const struct setup *s)
 {
     struct buf text = BUF_INIT;
-
     const char *between = "";
 
     buf_printf(&text, "Not here yet: ");
@@ -179,7 +182,7 @@ void setup_print_next(const struct setup *s)
         print_lacking(s);
     if (!s->part[0].path)
         return;
-    if (s->options->save)
+    if (s->saved)
         print_saved(s->options->save);
     snprintf(model, sizeof(model), "--model %.40s ", s->whisper->name);
     if (taken_by_itself(s))

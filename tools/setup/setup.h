@@ -49,6 +49,7 @@ struct setup {
     struct setup_part part[SETUP_PARTS_MAX];
     uint32_t count;
     bool tried;                      /* setup_bring was called */
+    bool saved;                      /* and all that is here was saved */
     uint64_t cache_bytes, own_bytes; /* to come, into the Hugging Face cache and models directory */
 };
 
@@ -57,6 +58,9 @@ struct setup {
 int setup_look(const struct setup_options *o, const char *catalog, struct setup *ret,
                struct err *err);
 void setup_free(struct setup *s);
+
+/* Whether it is whole, as far as that takes no time. path: as part.path. ERR_MODEL. */
+int setup_whole(const struct setup_part *p, const char *path, struct err *err);
 
 /* Parts that are not here. */
 uint32_t setup_lacking(const struct setup *s);

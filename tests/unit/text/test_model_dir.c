@@ -183,6 +183,19 @@ TEST_SETUP(test_short_names, setup)
     assert_null(model_dir_known("openai/whisper-small"));
     assert_null(model_dir_known("m"));
 
+    /* Wherever one stands. */
+    put("small.en/config.json", "{}");
+    assert_int_equal(chdir(at("")), 0);
+    finds("small.en", "small.en");
+    assert_int_equal(model_dir_find_placed("small.en", &dir, &e), ERR_MODEL);
+    assert_int_equal(model_dir_find_placed(at("small.en"), &dir, &e), ERR_MODEL);
+    assert_null(dir);
+    assert_ok(model_dir_find_placed("turbo", &dir, &e), e);
+    free(dir);
+    assert_ok(model_dir_find_placed("openai/whisper-small", &dir, &e), e);
+    free(dir);
+    dir = NULL;
+
     /* Carried over. */
     assert_ok(model_dir_find_below(at("own"), "small", &dir, &e), e);
     assert_string_equal(dir, at("own/small"));

@@ -334,19 +334,13 @@ static const char *look_known(const struct model_name *m, char out[PATH_MAX])
     return NULL;
 }
 
-/* Looks for name everywhere; found: its directory in out. tried: what was looked at, for people;
- * why: what was there, but cannot be used. */
-static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct err *why)
+/* Looks for name in the places of this machine; found: its directory in out. tried: what was looked
+ * at, for people; why: what was there, but cannot be used. */
+static bool look_placed(const char *name, char out[PATH_MAX], struct buf *tried, struct err *why)
 {
     const struct model_name *known = model_name_find(name);
     char hub[PATH_MAX], repo[PATH_MAX];
 
-    if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_model(out))
-        return true;
-    buf_printf(tried, "%s", name);
-    keep_reason(name, why);
-    if (name[0] == '/' || name[0] == '.')
-        return false;
     if (is_plain_name(name, strlen(name)))
         return look_places(name, out, tried, why) ||
                (known && why->code == 0 &&
@@ -358,6 +352,16 @@ static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct
     if (repo[0])
         buf_printf(tried, ", %s", repo);
     return false;
+}
+
+/* And before that as a path. */
+static bool look(const char *name, char out[PATH_MAX], struct buf *tried, struct err *why)
+{
+    if (snprintf(out, PATH_MAX, "%s", name) < PATH_MAX && is_model(out))
+        return true;
+    buf_printf(tried, "%s", name);
+    keep_reason(name, why);
+    return name[0] != '/' && name[0] != '.' && look_placed(name, out, tried, why);
 }
 
 const char *model_dir_known(const char *name)
@@ -372,6 +376,18 @@ const char *model_dir_known(const char *name)
         ret = look_places(m->name, dir, &tried, &why) ? m->name : look_known(m, dir);
     buf_free(&tried);
     return ret;
+}
+
+int model_dir_find_placed(const char *name, char **ret, struct err *err)
+{
+    struct buf tried = BUF_INIT;
+    struct err why = {0};
+    char dir[PATH_MAX];
+    bool found = look_placed(name, dir, &tried, &why);
+
+    buf_free(&tried);
+    return found ? absolute(dir, ret, err)
+                 : err_set(err, ERR_MODEL, "no model '%.200s' is here", name);
 }
 
 int model_dir_find_below(const char *folder, const char *name, char **ret, struct err *err)

@@ -24,6 +24,8 @@ int model_dir_find(const char *name, char **ret, struct err *err);
 /* Under which name a model that people know by a short one (model_names.h) is here: that one in a
  * models directory, or one of its Hub ids. A literal; NULL: it is none of these, or not here. */
 const char *model_dir_known(const char *name);
+/* As model_dir_find, but `name` is no path: it is looked for in the places above alone. */
+int model_dir_find_placed(const char *name, char **ret, struct err *err);
 /* In a folder that is no place of this machine's, as one that was carried over: `name` in it as in
  * a models directory, or as a Hub id in it or its folder "hub" as in a cache. *ret as of
  * model_dir_find. ERR_MODEL: it is not there. */
