@@ -139,8 +139,10 @@ static int verify(const struct setup_part *p, bool quiet, struct err *err)
 static int take_from(struct setup_part *p, bool quiet, struct err *err)
 {
     char *own = NULL, to[PATH_MAX], path[PATH_MAX];
-    int rc = p->source ? whole_path(model_dir_own, &own, err)
-                       : err_set(err, ERR_MISSING, "the folder does not have it");
+    int rc = p->source
+                 ? whole_path(model_dir_own, &own, err)
+                 : err_set(err, ERR_MISSING,
+                           "the folder does not have it. Try one of `nightshift setup --save`");
 
     if (rc == 0 && (snprintf(to, sizeof(to), "%s/%s", own, p->name) >= (int)sizeof(to) ||
                     snprintf(path, sizeof(path), "%s%s%s", to, p->file ? "/" : "",

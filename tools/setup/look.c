@@ -174,7 +174,7 @@ static struct setup_part whisper_part(const struct model_name *m)
                                .id = m->hub,
                                .also = m->ct2,
                                .licence = m->licence,
-                               .what = m->usual ? "what is said" : "what is said, in English best",
+                               .what = m->usual ? "what is said" : "what is said in English",
                                .bytes = m->bytes};
 }
 

@@ -77,8 +77,7 @@ static void print_night(const struct setup *s)
                    s->measured ? "" : "about ",
                    text_length((int64_t)(SETUP_HOURS * 3600000.0 / s->speed), length),
                    s->measured ? "as an earlier run here was"
-                               : "an estimate: `nightshift bench` "
-                                 "measures");
+                               : "an estimate: `nightshift bench` measures it");
     line("A night", &text);
 }
 
@@ -167,7 +166,7 @@ static void print_lacking(const struct setup *s)
         buf_printf(&text, "%s%s", between, s->part[i].name);
         between = ", ";
     }
-    buf_printf(&text, ". The same command goes on from here.");
+    buf_printf(&text, ".%s", s->options->from ? "" : " The same command goes on from here.");
     cli_print(buf_cstr(&text), 0);
     buf_free(&text);
 }
