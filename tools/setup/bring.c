@@ -1,4 +1,5 @@
 /* What is lacking comes: from the network, or from a folder; and goes into one. */
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,10 +55,46 @@ static int whole_path(int (*place)(char **ret, struct err *err), char **ret, str
     return rc;
 }
 
+/* What an earlier setup left there of a model that is not whole: it goes on from that. */
+static uint64_t left_in(const char *folder)
+{
+    char path[PATH_MAX];
+    const struct dirent *e;
+    DIR *d = opendir(folder);
+    uint64_t sum = 0;
+    struct stat st;
+
+    while (d && (e = readdir(d)))
+        if (snprintf(path, sizeof(path), "%s/%s", folder, e->d_name) < (int)sizeof(path) &&
+            stat(path, &st) == 0 && S_ISREG(st.st_mode))
+            sum += (uint64_t)st.st_size;
+    if (d)
+        closedir(d);
+    return sum;
+}
+
+/* How much of it is still to come to its disk. */
+static uint64_t needs(const struct setup *s, const struct setup_part *p, const struct setup_room *r)
+{
+    const char *slash = p->id ? strchr(p->id, '/') : NULL;
+    char folder[PATH_MAX];
+    uint64_t left;
+
+    if (p->path || (s->options->from && !p->source))
+        return 0;
+    if (slash && !s->options->from)
+        snprintf(folder, sizeof(folder), "%s/models--%.*s--%s/blobs", r->cache,
+                 (int)(slash - p->id), p->id, slash + 1);
+    else
+        snprintf(folder, sizeof(folder), "%s/%s", r->own, p->name);
+    left = left_in(folder);
+    return left < p->bytes ? p->bytes - left : 0;
+}
+
 int setup_room(const struct setup *s, struct setup_room *r, struct err *err)
 {
     dev_t cache_disk = 0, own_disk = 0;
-    uint64_t own = s->own_bytes;
+    uint64_t cache = 0, own = 0;
     int rc;
 
     *r = (struct setup_room){.cache = NULL};
@@ -68,10 +105,12 @@ int setup_room(const struct setup *s, struct setup_room *r, struct err *err)
         rc = look_disk(r->cache, &cache_disk, &r->cache_free, err);
     if (rc == 0)
         rc = look_disk(r->own, &own_disk, &r->own_free, err);
-    if (rc == 0 && s->cache_bytes > 0 && s->cache_bytes >= r->cache_free)
-        rc = too_full(r->cache, s->cache_bytes, r->cache_free, err);
+    for (uint32_t i = 0; rc == 0 && i < s->count; i++)
+        *(s->part[i].id && !s->options->from ? &cache : &own) += needs(s, &s->part[i], r);
+    if (rc == 0 && cache > 0 && cache >= r->cache_free)
+        rc = too_full(r->cache, cache, r->cache_free, err);
     if (rc == 0 && cache_disk == own_disk)
-        own += s->cache_bytes;
+        own += cache;
     if (rc == 0 && own > 0 && own >= r->own_free)
         rc = too_full(r->own, own, r->own_free, err);
     return rc;
