@@ -183,6 +183,12 @@ TEST_SETUP(test_short_names, setup)
     assert_null(model_dir_known("openai/whisper-small"));
     assert_null(model_dir_known("m"));
 
+    put("own/base/model.safetensors.index.json", "{"); /* a whole one elsewhere is taken */
+    put("home/.cache/huggingface/hub/models--openai--whisper-base/snapshots/3/config.json", "{}");
+    finds("base", "home/.cache/huggingface/hub/models--openai--whisper-base/snapshots/3");
+    put("own/medium/model.safetensors.index.json", "{");
+    finds_not("medium", "is no valid JSON");
+
     /* Wherever one stands. */
     put("small.en/config.json", "{}");
     assert_int_equal(chdir(at("")), 0);

@@ -343,8 +343,7 @@ static bool look_placed(const char *name, char out[PATH_MAX], struct buf *tried,
 
     if (is_plain_name(name, strlen(name)))
         return look_places(name, out, tried, why) ||
-               (known && why->code == 0 &&
-                (look_places(known->name, out, tried, why) || look_known(known, out)));
+               (known && (look_places(known->name, out, tried, why) || look_known(known, out)));
     if (!hub_place(hub))
         return false;
     if (look_hub(hub, name, repo, out))
