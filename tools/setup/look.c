@@ -15,7 +15,7 @@
 #include "workers/models/silero/silero_weights.h"
 #include "workers/stages/stage_kind.h"
 
-/* Beside Whisper: what --vad, --diarize and --embed take where none is named. */
+/* Beside Whisper: what --vad, --diarize, --sounds and --embed take where none is named. */
 static const struct setup_part others[] = {
     {.name = SILERO_NAME,
      .file = SILERO_FILE,
@@ -26,6 +26,10 @@ static const struct setup_part others[] = {
      .licence = "MIT, Apache-2.0",
      .what = "who speaks (--diarize)",
      .bytes = 21300000},
+    {.name = HUB_YAMNET,
+     .licence = "Apache-2.0",
+     .what = "which sounds (--sounds)",
+     .bytes = 14000000},
     {.name = "all-MiniLM-L6-v2",
      .id = "sentence-transformers/all-MiniLM-L6-v2",
      .licence = "Apache-2.0",

@@ -188,7 +188,8 @@ void setup_print_next(const struct setup *s)
         model[0] = 0;
     printf("Next: nightshift run %s/path/to/your/recordings\n", model);
     if (setup_lacking(s) == 0)
-        printf("  or: nightshift run %s--diarize --embed /path/to/your/recordings\n", model);
+        printf("  or: nightshift run %s--diarize --sounds --embed /path/to/your/recordings\n",
+               model);
 }
 
 static json_t *part_json(const struct setup_part *p)
