@@ -7,7 +7,7 @@
 #include "tools/cli/text.h"
 
 #define COLUMNS 80
-#define TEXT_COLUMN_MOST 26 /* where what is said of an option begins */
+#define TEXT_COLUMN_MOST 28 /* where what is said of an option begins */
 #define FIRST_LONG 256      /* getopt's value of the first option that has no letter */
 
 static const struct command_option none = {0};
@@ -151,6 +151,10 @@ void command_help(const struct command *c, struct buf *out)
         before = put_option(o, before, at, out);
     for (size_t i = 0; i < n; i++)
         put_option(&common[i], 0, at, out);
+    if (c->notes) {
+        buf_printf(out, "\n");
+        put_paragraphs(out, c->notes);
+    }
     buf_printf(out, "\nExamples:\n");
     put_lines(out, "  ", c->examples, "");
     if (c->statuses) {

@@ -63,6 +63,7 @@ struct command {
     /* What --help says of the common options; NULL: the command has none of the name. */
     const char *json, *quiet, *verbose;
     const char *catalog;  /* NULL: "the catalog"; "": there is none */
+    const char *notes;    /* behind the options; NULL: none */
     const char *examples; /* a line each, without "nightshift " */
     const char *statuses; /* behind "Exit status: "; NULL: nothing is said of them */
 };

@@ -14,57 +14,9 @@
 #include "workers/models/silero/silero.h"
 #include "workers/stages/stage_kind.h"
 
-static const char help[] =
-    "Usage: nightshift model list [--json]\n"
-    "   or: nightshift model pull NAME [--revision=REVISION] [--json]\n"
-    "   or: nightshift model check NAME [--json]\n"
-    "   or: nightshift model path NAME\n"
-    "Which models are here (list), to get one (pull), whether one is whole and can be\n"
-    "used (check: reads all of it), and in which folder it is (path). NAME is a name\n"
-    "from the list, a folder, a file of whisper.cpp's, a Hugging Face id, or a short\n"
-    "name of Whisper's: tiny, base, small, medium, large-v2, large-v3, turbo,\n"
-    "distil-large-v3, small.en and so on. pull takes such a name or id, silero-vad,\n"
-    "the model of voice activity, yamnet, which names sounds, or diarization-ge2e,\n"
-    "which tells speakers apart. Only pull and `nightshift setup`, which pulls all\n"
-    "that a night wants, use the network.\n"
-    "\n"
-    "      --revision=REVISION  a branch, tag or commit; default: main\n"
-    "      --json               as JSON\n"
-    "  -q, --quiet              no progress\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "Models lie in $NIGHTSHIFT_MODELS, $XDG_DATA_HOME/nightshift/models, the folder\n"
-    "that nightshift was installed with, and the Hugging Face cache ($HF_HOME), where\n"
-    "pull puts them and other programs find them. A model is a folder with\n"
-    "config.json, tokenizer.json and its weights (safetensors or pytorch_model.bin,\n"
-    "in one file or in shards), with OpenAI's .pt and tokenizer.json, with\n"
-    "CTranslate2's model.bin (faster-whisper), or with a LoRA adapter of PEFT's; or a\n"
-    "file of whisper.cpp's, such as ggml-small.bin (docs/models.md).\n"
-    "\n"
-    "A pull that was interrupted goes on where it ended when it is started again.\n"
-    "Each file is checked by its hash. HF_TOKEN: for models with a licence to accept;\n"
-    "HF_ENDPOINT: another server; HF_HUB_OFFLINE=1: never ask one.\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift model pull small\n"
-    "  nightshift model pull silero-vad\n"
-    "  nightshift model pull yamnet\n"
-    "  nightshift model pull diarization-ge2e\n"
-    "  nightshift model check small\n";
-
-enum { OPT_REVISION = 256 };
-
-static const struct option longs[] = {{"revision", required_argument, NULL, OPT_REVISION}, {0}};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    const char **revision = arg;
-
-    if (option != OPT_REVISION)
-        return err_set(err, ERR_USAGE, "an option that does not exist");
-    *revision = value;
-    return 0;
-}
+struct wanted {
+    const char *revision;
+};
 
 struct list {
     json_t *rows; /* with --json */
@@ -168,18 +120,59 @@ static int check(const struct cli *cli, const char *name)
     return cli_flush(status);
 }
 
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_TEXT, "revision", 0, wanted, revision, "REVISION",
+                   "a branch, tag or commit; default: main")},
+    {0},
+};
+
+const struct command command_model = {
+    .name = "model",
+    .usage = "list [--json]\n"
+             "pull NAME [--revision=REVISION] [--json]\n"
+             "check NAME [--json]\n"
+             "path NAME",
+    .about = "Which models are here (list), to get one (pull), whether one is whole and can "
+             "be used (check: reads all of it), and in which folder it is (path). NAME is a "
+             "name from the list, a folder, a file of whisper.cpp's, a Hugging Face id, or "
+             "a short name of Whisper's: tiny, base, small, medium, large-v2, large-v3, "
+             "turbo, distil-large-v3, small.en and so on. pull takes such a name or id, "
+             "silero-vad, the model of voice activity, yamnet, which names sounds, or "
+             "diarization-ge2e, which tells speakers apart. Only pull and `nightshift "
+             "setup`, which pulls all that a night wants, use the network.",
+    .options = options,
+    .json = "as JSON",
+    .quiet = "no progress",
+    .catalog = "",
+    .notes =
+        "Models lie in $NIGHTSHIFT_MODELS, $XDG_DATA_HOME/nightshift/models, the folder that "
+        "nightshift was installed with, and the Hugging Face cache ($HF_HOME), where pull puts "
+        "them and other programs find them. A model is a folder with config.json, tokenizer.json "
+        "and its weights (safetensors or pytorch_model.bin, in one file or in shards), with "
+        "OpenAI's .pt and tokenizer.json, with CTranslate2's model.bin (faster-whisper), or with a "
+        "LoRA adapter of PEFT's; or a file of whisper.cpp's, such as ggml-small.bin "
+        "(docs/models.md).\n\nA pull that was interrupted goes on where it ended when it is "
+        "started again. Each file is checked by its hash. HF_TOKEN: for models with a licence to "
+        "accept; HF_ENDPOINT: another server; HF_HUB_OFFLINE=1: never ask one.",
+    .examples = "model pull small\n"
+                "model pull silero-vad\n"
+                "model pull yamnet\n"
+                "model pull diarization-ge2e\n"
+                "model check small",
+};
+
 int cmd_model(struct cli *cli, int argc, char **argv)
 {
-    const char *revision = NULL, *what;
-    const struct cli_spec spec = {help, "", longs, take, true, NULL};
-    int status = cli_parse(cli, &spec, &revision, argc, argv);
+    struct wanted w = {0};
+    const char *what;
+    int status = command_parse(cli, &command_model, &w, argc, argv);
     bool pulls;
 
     if (status >= 0)
         return status;
     what = optind < argc ? argv[optind] : "list";
     pulls = strcmp(what, "pull") == 0;
-    if (revision && !pulls)
+    if (w.revision && !pulls)
         return cli_usage(cli, "--revision belongs to pull");
     if (strcmp(what, "list") == 0 && argc - optind <= 1)
         return list(cli);
@@ -188,6 +181,6 @@ int cmd_model(struct cli *cli, int argc, char **argv)
     if (argc - optind == 2 && strcmp(what, "check") == 0)
         return check(cli, argv[optind + 1]);
     if (argc - optind == 2 && pulls)
-        return model_pull(cli, argv[optind + 1], revision);
+        return model_pull(cli, argv[optind + 1], w.revision);
     return cli_usage(cli, "it is list, pull NAME, check NAME or path NAME");
 }

@@ -47,8 +47,8 @@ const struct command command_plan = {
     .usage = "[OPTION]...",
     .about = "What `nightshift run` would do, before it is done: which devices work, with "
              "which model, precision and batch, how much of their memory that takes, how "
-             "fast it will be and when all that waits is done. Nothing is changed.\n"
-             "The CUDA backend has run on an H100 and an H200 alone.",
+             "fast it will be and when all that waits is done. Nothing is changed.",
+    .notes = "The CUDA backend has run on an H100 and an H200 alone.",
     .options = options,
     .json = "as one JSON object",
     .examples = "plan\n"

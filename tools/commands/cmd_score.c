@@ -560,8 +560,8 @@ const struct command command_score = {
              "several (see `nightshift pin`). Both texts are first normalised, as is usual "
              "for rates of Whisper's models. Words are substituted (sub), left out (del) or "
              "put in (ins); all three, over the reference's words, are the word error rate "
-             "(WER).\n"
-             "Chinese, Japanese, Thai, Lao, Burmese and Cantonese, where words are not parted by "
+             "(WER).",
+    .notes = "Chinese, Japanese, Thai, Lao, Burmese and Cantonese, where words are not parted by "
              "blanks, are counted in characters.",
     .options = options,
     .json = "the result as JSON",

@@ -37,7 +37,7 @@ const struct commands_entry commands[] = {
     {"resume", &command_resume, cmd_resume},
     {"doctor", NULL, cmd_doctor},
     {"setup", &command_setup, cmd_setup},
-    {"model", NULL, cmd_model},
+    {"model", &command_model, cmd_model},
     {"plan", &command_plan, cmd_plan},
     {"bench", NULL, cmd_bench},
     {"score", &command_score, cmd_score},
