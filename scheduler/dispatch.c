@@ -9,6 +9,7 @@
 #include "scheduler/failure.h"
 #include "scheduler/lease/lease_passages.h"
 #include "scheduler/lease/lease_revoke.h"
+#include "scheduler/lease/lease_told.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/report.h"
 #include "scheduler/task_end.h"
@@ -107,11 +108,11 @@ static void say_first(struct run *run, const struct run_task *t)
     run->dispatch.named = true;
 }
 
-/* With all of its tracks, or where that is too much with the first alone. False: that is too long,
- * too. */
+/* With all that is told of it, or where that is too much without; with all of its tracks, or with
+ * the first alone. False: that is too long, too. */
 static bool encode(struct run *run, struct run_lease *l, struct msg_lease *m, struct buf *ret)
 {
-    msg_lease_put(ret, m);
+    told_put(run, l->task, m, ret);
     if (ret->len > FRAME_MAX && m->track_count > 1) {
         tracks_drop(run, l);
         m->track_count = 1;
@@ -157,6 +158,7 @@ static void send_lease(struct run *run, const struct planner_step *s)
         return;
     log_debug("lease %" PRIu64 ": %s, shards %u to %u%s, to %s", s->lease, t->shown, s->first,
               s->last, s->alone ? ", alone" : "", w->label);
+    told_add(run, &run->backlog.stage, &t->t, s->first, s->last, &tracks[0]);
     if (!s->alone)
         tracks_add(w, l, &m);
     if (encode(run, l, &m, &b)) {
@@ -165,6 +167,7 @@ static void send_lease(struct run *run, const struct planner_step *s)
     } else {
         end_unsent(run, l, ERR_LIMIT, "its text is more than can be sent to a worker");
     }
+    told_drop(&m);
     buf_free(&b);
 }
 

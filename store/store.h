@@ -290,6 +290,19 @@ int store_passages(struct store *st, int64_t task_id, uint32_t chars, struct res
                    size_t *n, struct err *err);
 void store_passages_free(struct result_passage *p, size_t n);
 
+/* ---------------------------------------------------------------------------- texts that are there
+ *
+ * For a transcription with times of words: what another one of the same recording, model and hint
+ * of a language has for shards [first, last], if it is done and has these parameters. Nothing where
+ * there is none. ERR_INPUT: a result is impossible. Owned: store_told_free. */
+struct store_told {
+    struct result_told *shards;
+    uint32_t count;
+};
+int store_told(struct store *st, int64_t task_id, const char *params, uint32_t first, uint32_t last,
+               struct store_told *ret, struct err *err);
+void store_told_free(struct store_told *t); /* a zeroed one is fine */
+
 struct store_media_info { /* the container's word */
     int64_t duration_ms;  /* -1: it has none. Does not replace what decoding has found */
     uint32_t sample_rate_hz, channels;

@@ -48,6 +48,16 @@ static inline bool result_account_holds(const struct result_account *a)
            a->missing_ms <= a->speech_ms - a->dropped_ms;
 }
 
+/* What another transcription has for a shard, which lacks nothing but the times of its words. */
+struct result_told {
+    uint32_t seq;
+    const char *language; /* "" when nobody spoke */
+    float language_prob;
+    struct result_account account;
+    uint32_t segment_count;
+    const struct result_segment *segments; /* ascending start; words are not looked at */
+};
+
 struct result_sound {
     int64_t start_ms, end_ms;
     uint32_t class_id; /* of the model's own */

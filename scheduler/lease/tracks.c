@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "scheduler/lease/lease_revoke.h"
+#include "scheduler/lease/lease_told.h"
 #include "scheduler/run/report.h"
 
 #define WORKER_MOST 1024u /* leases that a worker holds, for one more to have such tracks */
@@ -215,6 +216,7 @@ static bool make_track(struct run_worker *w, uint32_t i, const struct run_lease 
             run_fail(run, &err);
             return false;
         }
+    told_add(run, &of->row, &tr->t, l->first, l->last, m);
     return true;
 }
 

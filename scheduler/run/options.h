@@ -61,6 +61,10 @@ struct scheduler_stage { /* all zero: it hears recordings, and its shards are al
 typedef void (*scheduler_stage_fn)(const char *name, const char *params_json,
                                    struct scheduler_stage *ret);
 
+/* For a stage whose results lack nothing but the times of words where another one's are there: the
+ * other one's parameters, for free(). NULL: it takes nothing of another one. */
+typedef char *(*scheduler_text_fn)(const char *name, const char *params_json);
+
 struct scheduler_options {
     const char *catalog;
     const char *devices;      /* as devices_pick takes it: "auto", "cpu,cpu", "cuda:0,cuda:2" */
@@ -85,6 +89,7 @@ struct scheduler_options {
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */
     bool json_events; /* progress as JSON lines on standard output */
     scheduler_stage_fn stage;              /* NULL: nothing is to be known of any */
+    scheduler_text_fn text_of;             /* NULL: all is heard */
     const struct scheduler_tuning *tuning; /* NULL: the defaults */
 };
 

@@ -12,6 +12,7 @@
  *   intake.c                what comes back for them
  *   lease/tracks.c          what other stages have of one, which listen to the same pass
  *   lease/lease_passages.c  those of stages that work on a transcription
+ *   lease/lease_told.c  those of transcriptions whose text is there
  *   lease/lease_revoke.c    those that end before their time
  *   task_end.c              what becomes of a task without leases
  *   failure.c               what went wrong with it

@@ -20,31 +20,35 @@ int recipes_each(struct store *st, recipe_fn fn, void *arg, struct err *err)
     return db_rows_end(&rows);
 }
 
-/* ?1 the kind, ?2 hash and ?3 parameters of the new stage. */
+#define DONE_WITH(params)                                                                         \
+    "EXISTS (SELECT 1 FROM task n JOIN stage k ON k.stage_id = n.stage_id "                       \
+    "  WHERE n.media_id = m.media_id AND n.state = 'done' AND k.name = ?1 AND k.model_hash = ?2 " \
+    "  AND k.params = " params ")"
+
+/* ?1 the kind, ?2 hash and ?3 parameters of the new stage, ?7 parameters of the same without times
+ * of words. */
 static const char sql_others[] =
-    "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, sum(NOT u.has), "
-    "sum(u.has), "
-    "ifnull(sum(iif(u.has, 0, u.duration_ms)), 0), "
-    "sum(NOT u.has AND u.duration_ms IS NULL) "
-    "FROM (SELECT t.stage_id, m.duration_ms, "
-    " EXISTS (SELECT 1 FROM task n JOIN stage k ON k.stage_id = n.stage_id "
-    "  WHERE n.media_id = m.media_id AND n.state = 'done' AND k.name = ?1 AND k.model_hash = ?2 "
-    "  AND k.params = ?3) AS has "
-    " FROM media m JOIN task t ON t.media_id = m.media_id AND t.wanted "
-    " JOIN stage w ON w.stage_id = t.stage_id AND w.name = ?1 "
-    " WHERE m.media_id IN (SELECT media_id FROM place p WHERE p.state = 'present' "
-    "  AND " DB_BELOW(
-        "p.path_raw", "?4", "?5",
-        "?6") ") "
-              " AND (w.model_hash, w.params) <> (?2, ?3) "
-              " AND EXISTS (SELECT 1 FROM task d JOIN stage k ON k.stage_id = d.stage_id "
-              "  WHERE d.media_id = m.media_id AND k.name = ?1 "
-              "  AND (d.state = 'done' OR d.shards_done > 0))) u "
-              "JOIN stage s ON s.stage_id = u.stage_id "
-              "GROUP BY s.stage_id ORDER BY s.stage_id";
+    "SELECT s.stage_id, s.name, s.model, s.model_dir, s.model_hash, s.params, "
+    "sum(NOT u.has AND NOT u.told), sum(u.has), "
+    "ifnull(sum(iif(u.has OR u.told, 0, u.duration_ms)), 0), "
+    "sum(NOT u.has AND NOT u.told AND u.duration_ms IS NULL), sum(u.told AND NOT u.has) "
+    "FROM (SELECT t.stage_id, m.duration_ms, " DONE_WITH("?3") " AS has, " DONE_WITH(
+        "?7") " AS told "
+              " FROM media m JOIN task t ON t.media_id = m.media_id AND t.wanted "
+              " JOIN stage w ON w.stage_id = t.stage_id AND w.name = ?1 "
+              " WHERE m.media_id IN (SELECT media_id FROM place p WHERE p.state = 'present' "
+              "  AND " DB_BELOW(
+                  "p.path_raw", "?4", "?5",
+                  "?6") ") "
+                        " AND (w.model_hash, w.params) <> (?2, ?3) "
+                        " AND EXISTS (SELECT 1 FROM task d JOIN stage k ON k.stage_id = d.stage_id "
+                        "  WHERE d.media_id = m.media_id AND k.name = ?1 "
+                        "  AND (d.state = 'done' OR d.shards_done > 0))) u "
+                        "JOIN stage s ON s.stage_id = u.stage_id "
+                        "GROUP BY s.stage_id ORDER BY s.stage_id";
 
 int recipes_others(struct store *st, const char *path, const struct store_stage *stage,
-                   recipe_other_fn fn, void *arg, struct err *err)
+                   const char *untimed, recipe_other_fn fn, void *arg, struct err *err)
 {
     struct filter_path at;
     struct db_rows rows;
@@ -52,8 +56,8 @@ int recipes_others(struct store *st, const char *path, const struct store_stage 
 
     if (rc != 0)
         return rc;
-    db_rows_open(&rows, st, err, sql_others, "tttbbb", stage->name, stage->model_hash,
-                 stage->params_json, FILTER_PATH_VALUES(&at));
+    db_rows_open(&rows, st, err, sql_others, "tttbbbt", stage->name, stage->model_hash,
+                 stage->params_json, FILTER_PATH_VALUES(&at), untimed ? untimed : "");
     while (db_rows_next(&rows)) {
         sqlite3_stmt *s = rows.stmt;
         const struct recipe_other row = {.stage_id = sqlite3_column_int64(s, 0),
@@ -65,7 +69,8 @@ int recipes_others(struct store *st, const char *path, const struct store_stage 
                                          .recordings = (uint64_t)sqlite3_column_int64(s, 6),
                                          .have = (uint64_t)sqlite3_column_int64(s, 7),
                                          .known_ms = sqlite3_column_int64(s, 8),
-                                         .unknown = (uint64_t)sqlite3_column_int64(s, 9)};
+                                         .unknown = (uint64_t)sqlite3_column_int64(s, 9),
+                                         .told = (uint64_t)sqlite3_column_int64(s, 10)};
 
         rows.rc = fn(arg, &row);
     }

@@ -25,12 +25,14 @@ struct recipe_other {
     int64_t stage_id;
     struct store_stage was; /* without its source */
     uint64_t recordings;    /* that lack the new stage's results: they would be done again */
-    uint64_t have;          /* and those that have them */
+    uint64_t have;          /* and those that have them, */
+    uint64_t told;          /* and those whose text is there: only its words' times are made */
     int64_t known_ms;       /* of `recordings`, as far as their lengths are known */
     uint64_t unknown;       /* and how many of them have none yet */
 };
 typedef int (*recipe_other_fn)(void *arg, const struct recipe_other *row);
+/* untimed: parameters by which such a text was written (store_told); NULL: none would do. */
 int recipes_others(struct store *st, const char *path, const struct store_stage *stage,
-                   recipe_other_fn fn, void *arg, struct err *err);
+                   const char *untimed, recipe_other_fn fn, void *arg, struct err *err);
 
 #endif

@@ -60,8 +60,14 @@ class Reference:
         row = {kind: self.nearest(folder, kind) for kind in KINDS}
         told_apart = "diarize" in said or row["diarize"]
         first, newest = not any(row.values()), self.newest()
+        # The text that is there gets times of words, where no folder below has another one.
+        times = (job and not alone and "diarize" in said and row["transcribe"] and
+                 "--word-timestamps" not in row["transcribe"][0] and
+                 not any(of[1] == "transcribe" and of[0] != folder and (of[0] + "/").startswith(folder + "/" if folder else "")
+                         for of in self.rows))
         for kind in KINDS:
             was = row[kind][0] if row[kind] else None
+            timed = kind == "transcribe" and times
             if kind in said:
                 words = set(said[kind]) - {"--diarize"}
                 for beginning in (MODEL[kind], VAD[kind]):
@@ -69,14 +75,17 @@ class Reference:
                         words |= with_beginning(was, beginning)
             elif kind == "transcribe" and was is None and not alone and (said or first):
                 words = set(newest) if said and newest else set()
+            elif timed:
+                words = set(was)
             else:
                 continue
             if kind == "transcribe":
                 words |= set() if with_beginning(words, "--model=") else {"--model=whisper-nano"}
                 if words != was and told_apart and not (kind not in said and newest and said):
                     words.add("--word-timestamps")
+                words |= {"--word-timestamps"} if timed else set()
             if words != was or again:
-                self.put(folder, kind, frozenset(words), kind in said)
+                self.put(folder, kind, frozenset(words), kind in said or bool(timed))
 
     def remove(self, folder, kinds):
         return [self.rows.pop((folder, kind)) for kind in kinds if (folder, kind) in self.rows]

@@ -182,20 +182,17 @@ class Timed(night.Night):
         self.enqueue("--beam-size=2", "--again", self.archive)
         self.assertEqual([True, True], self.timed())
 
-    def test_one_that_is_there_stays_as_it_is(self):
+    def test_one_that_waits_without_them_gets_them(self):
         for how in ([], ["--model=whisper-nano", "--vad=off"]):
             with self.subTest(how=how):
                 self.catalog = os.path.join(self.dir, f"{len(how)}.db")
                 self.enqueue(*how, self.archive)
-                said = flat(self.enqueue("--diarize", *how, self.archive).out)
-                self.assertIn(WHOLE, said)
-                self.assertIn("`nightshift enqueue --word-timestamps --again PATH` makes it anew", said)
-                self.assertEqual(([False], [(1,)]), (self.timed(), self.tasks()))
                 self.assertNotIn(WHOLE, flat(self.enqueue("--diarize", *how, self.archive).out))
                 self.enqueue(self.archive)
-                self.assertEqual(([False], [(1,)]), (self.timed(), self.tasks()))
-                self.enqueue("--word-timestamps", "--again", *how, self.archive)
                 self.assertEqual(([False, True], [(2,)]), (self.timed(), self.tasks()))
+                self.assertEqual([("transcribe", True)], self.sql(
+                    "SELECT name, params LIKE '%word_timestamps%' FROM task JOIN stage USING (stage_id) "
+                    "WHERE wanted AND state = 'pending' AND name = 'transcribe'"))
 
 
 class Parted(night.Night):

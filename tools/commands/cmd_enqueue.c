@@ -351,6 +351,36 @@ static int allow_again(const struct enqueuing *e)
     return status;
 }
 
+static int compare(struct enqueuing *e, struct store *known, char doing[200], struct err *err)
+{
+    struct enqueue_command *w = e->w;
+    int rc = groups_make(&w->wish, w->again, known, (const char *const *)w->roots, w->root_count,
+                         &e->groups, doing, err);
+
+    if (rc != 0)
+        return rc;
+    snprintf(doing, 200, "compare with last time");
+    return again_count(&e->groups, known, &e->again, err);
+}
+
+/* Who asks for speakers gets times of words, too, as long as no text is written again for them. */
+static int compare_with_times(struct enqueuing *e, struct store *known, char doing[200],
+                              struct err *err)
+{
+    int rc;
+
+    e->w->wish.times = true;
+    rc = compare(e, known, doing, err);
+    if (!e->groups.own || !e->groups.times || e->w->again || (rc == 0 && e->again.count == 0))
+        return rc;
+    again_free(&e->again);
+    groups_free(&e->groups);
+    e->w->wish.times = false;
+    doing[0] = 0;
+    *err = (struct err){0};
+    return compare(e, known, doing, err);
+}
+
 /* -1: go on. */
 static int settle_stages(struct enqueuing *e)
 {
@@ -361,12 +391,7 @@ static int settle_stages(struct enqueuing *e)
     int rc = enqueue_wish_agree(&w->wish, &err);
 
     if (rc == 0)
-        rc = groups_make(&w->wish, w->again, known, (const char *const *)w->roots, w->root_count,
-                         &e->groups, doing, &err);
-    if (rc == 0) {
-        snprintf(doing, sizeof(doing), "compare with last time");
-        rc = again_count(&e->groups, known, &e->again, &err);
-    }
+        rc = compare_with_times(e, known, doing, &err);
     store_close(known);
     if (rc == 0)
         return allow_again(e);

@@ -529,6 +529,17 @@ static void know_stage(const char *name, const char *params_json, struct schedul
         ret->passage_chars = kind->passage_chars(params_json);
 }
 
+/* A transcription with times of words takes the text of one without. */
+static char *know_text(const char *name, const char *params_json)
+{
+    struct err err = {0};
+    char *untimed = NULL;
+
+    if (stage_kind_find(name) == &stage_transcribe)
+        (void)transcribe_params_untimed(params_json, &untimed, &err);
+    return untimed;
+}
+
 /* A part is another run's to go on with, also where its time was over: only then is it done. */
 static int status_of(const struct wanted *w, const struct scheduler_result *r)
 {
@@ -783,11 +794,12 @@ int cmd_run(struct cli *cli, int argc, char **argv)
 {
     struct option all[CLI_OPTIONS_MAX];
     const struct cli_spec spec = {help, "wd:m:", all, take, true, NULL};
-    struct wanted w = {.o = {.devices = "auto", .precision = "auto", .stage = know_stage},
-                       .progress = -1,
-                       .said = BUF_INIT,
-                       .argc = argc,
-                       .argv = argv};
+    struct wanted w = {
+        .o = {.devices = "auto", .precision = "auto", .stage = know_stage, .text_of = know_text},
+        .progress = -1,
+        .said = BUF_INIT,
+        .argc = argc,
+        .argv = argv};
     int status;
 
     enqueue_command_init(&w.enqueue);

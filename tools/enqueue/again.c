@@ -45,6 +45,7 @@ static int add(void *arg, const struct recipe_other *o)
 
     if (groups_have_below(c->groups, c->root, &o->was))
         return 0;
+    c->again->told += o->told;
     if (o->recordings == 0) {
         c->again->have += o->have;
         return 0;
@@ -62,11 +63,16 @@ static int add(void *arg, const struct recipe_other *o)
 static int count_of(void *arg, const struct store_stage *stage, const char *root, struct err *err)
 {
     struct counting *c = arg;
+    struct err ignored = {0};
+    char *untimed = NULL;
     int rc;
 
     c->stage = stage;
     c->root = root;
-    rc = recipes_others(c->known, root, stage, add, c, err);
+    if (stage_kind_find(stage->name) == &stage_transcribe)
+        (void)transcribe_params_untimed(stage->params_json, &untimed, &ignored);
+    rc = recipes_others(c->known, root, stage, untimed, add, c, err);
+    free(untimed);
     return c->failed ? err_set(err, ERR_NOMEM, "out of memory") : rc;
 }
 

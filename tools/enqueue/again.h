@@ -23,6 +23,7 @@ struct again {
     struct again_item items[AGAIN_MAX];
     uint32_t count; /* 0: nothing is done again */
     uint64_t have;  /* results that are there and become current, where nothing is done again */
+    uint64_t told;  /* recordings whose text is there, and only gets times of its words */
 };
 
 /* known: NULL: there is no catalog. again_free in any case. */

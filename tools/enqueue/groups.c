@@ -21,6 +21,7 @@ struct groups_own {
     size_t root_count;
     bool plain; /* nothing was said of how */
     bool again;
+    bool times;    /* as of struct groups */
     json_t *words; /* what wishes borrow from */
 };
 
@@ -113,27 +114,74 @@ static bool differs(const char *options, const struct recipe_row *row)
     return !row || strcmp(options, row->options) != 0;
 }
 
+/* Does a folder below have a transcription of its own? That is nobody's to change in passing. */
+static bool has_own_below(const struct groups_own *own, const char *path)
+{
+    const struct paths places = recipes_places(own->recipes);
+    const struct recipe_place *place = places.list;
+
+    for (size_t i = 0; i < places.count; i++)
+        if (place[i].of[0].options && strcmp(place[i].path, path) != 0 &&
+            paths_nearest((struct paths){&path, 1, sizeof(path)}, place[i].path,
+                          strlen(place[i].path)))
+            return true;
+    return false;
+}
+
+/* Are speakers to be told apart in what is transcribed without times of words? The text that is
+ * there gets them. */
+static bool wants_times(const struct groups_own *own, const char *path)
+{
+    const struct recipe_row *row = recipes_of(own->recipes, path, 0);
+    bool told = false;
+
+    for (size_t kind = 0; kind < STAGE_COUNT; kind++)
+        told |= stage_kinds[kind] == &stage_diarize && own->wish->other[kind];
+    return own->wish->times && told && !own->wish->no_transcribe && row &&
+           !strstr(row->options, "word-timestamps") && !has_own_below(own, path);
+}
+
 /* What the wish makes of a recipe for the kind; row NULL: there is none. The model and voice
  * activity stay where it says nothing of them; --again with the bare option takes the usual ones. A
  * transcription gets times of words where speakers are told apart, unless it is the recipe's, which
- * has none. */
+ * has none, and `times` does not say so. */
 static int say(struct groups_own *own, struct root *root, size_t kind, struct enqueue_wish w,
                const struct recipe_row *row, struct err *err)
 {
     char **to = &root->said[kind];
+    const bool times = kind == 0 && wants_times(own, root->path);
     int rc = 0;
 
     if (row && !(own->again && kind != 0 && is_bare(&w, kind)))
         rc = said_again(row->options, kind, true, &w, own->words, err);
     if (rc == 0)
         rc = said_options(&w, kind, to, err);
-    if (rc == 0 && kind == 0 && differs(*to, row) && tells_apart(own, root->path)) {
+    own->times |= times;
+    if (rc == 0 && (times || (kind == 0 && differs(*to, row) && tells_apart(own, root->path)))) {
         enqueue_params_say(&w.params, "word-timestamps", NULL);
         free(*to);
         *to = NULL;
         rc = said_options(&w, kind, to, err);
     }
     root->options[kind] = *to;
+    return rc;
+}
+
+/* The recipe's transcription, with times of words. */
+static int say_times(struct groups_own *own, struct root *root, const struct recipe_row *row,
+                     struct err *err)
+{
+    struct enqueue_wish w;
+    int rc;
+
+    enqueue_wish_init(&w);
+    rc = said_again(row->options, 0, false, &w, own->words, err);
+    if (rc != 0)
+        return rc;
+    enqueue_params_say(&w.params, "word-timestamps", NULL);
+    rc = said_options(&w, 0, &root->said[0], err);
+    root->options[0] = root->said[0];
+    own->times = root->changed[0] = true;
     return rc;
 }
 
@@ -160,6 +208,8 @@ static int say_kind(struct groups_own *own, struct root *root, size_t kind, stru
         if (!row)
             return say(own, root, kind, nothing, NULL, err);
     }
+    if (kind == 0 && wants_times(own, root->path))
+        return say_times(own, root, row, err);
     root->options[kind] = row ? row->options : NULL;
     return 0;
 }
@@ -381,6 +431,7 @@ int groups_make(const struct enqueue_wish *w, bool again, struct store *known,
     for (size_t i = 0; rc == 0 && i < own->root_count; i++)
         for (size_t kind = 0; rc == 0 && kind < STAGE_COUNT; kind++)
             rc = say_kind(own, &own->roots[i], kind, err);
+    ret->times = own->times;
     return rc == 0 ? add_regions(ret, known, doing, err) : rc;
 }
 

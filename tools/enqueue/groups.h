@@ -55,6 +55,7 @@ struct groups {
     uint32_t count;
     struct groups_region *regions; /* in the order of paths */
     uint32_t region_count;
+    bool times; /* a transcription gets times of words that nobody asked for in so many words */
     struct groups_own *own;
 };
 

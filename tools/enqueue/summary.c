@@ -119,6 +119,7 @@ void summary_json(const struct summary *s)
     if (o) {
         json_object_set_new(o, "jobs", json_jobs(s->groups));
         json_object_set_new(o, "again", json_again(s->again));
+        json_object_set_new(o, "words_timed", json_integer((json_int_t)s->again->told));
     }
     dump(o, s->listed);
 }
@@ -229,6 +230,12 @@ static void print_again(const struct summary *s)
     struct buf b = BUF_INIT;
     char n[TEXT_LEN];
 
+    if (s->again->told > 0)
+        buf_printf(&b, "%s %s transcribed already: the text stays, and its words get their times.",
+                   text_count(s->again->told, n),
+                   text_plural(s->again->told, "recording is", "recordings are"));
+    print_wrapped(&b);
+    buf_clear(&b);
     again_words(s->again, s->up_to, &b);
     if (s->again->count > 0 && s->dry_run && !s->allowed)
         buf_printf(&b, " Only --again does that.");

@@ -185,8 +185,28 @@ static struct shard_part *next_part(struct shard *s)
     return NULL;
 }
 
+/* The text that is there for a shard; NULL: it is to be heard. One of other sources than those of
+ * the recording is none of it. */
+static const struct result_told *told_of(const struct shard *s)
+{
+    const struct msg_track *m = s->track->msg;
+    const uint32_t from = s->part_count > 1, to = s->part_count > 1 ? s->part_count : 0;
+    uint32_t i = 0;
+
+    while (i < m->told_count && m->told[i].seq < s->seq)
+        i++;
+    if (i == m->told_count || m->told[i].seq != s->seq)
+        return NULL;
+    for (uint32_t k = 0; k < m->told[i].segment_count; k++)
+        if (m->told[i].segments[k].source < from || m->told[i].segments[k].source > to)
+            return NULL;
+    return &m->told[i];
+}
+
 static bool is_empty(const struct shard *s)
 {
+    if (told_of(s))
+        return false;
     if (s->text)
         return s->lease->msg.passage_count == 0;
     return s->pcm.closed && s->pcm.cut == s->pcm.start;
@@ -243,6 +263,8 @@ static void add_lane(struct engine_stages *e, struct shard *s)
         .source = {.read = lane_read, .release = lane_release, .arg = p, .again = p != s->parts},
         .language = s->track->msg->language,
         .seed = seed_of(s, p->source),
+        .told = told_of(s),
+        .told_source = p->source,
     };
     struct err err = {0};
 

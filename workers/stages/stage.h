@@ -71,6 +71,11 @@ struct stage_work {
     uint64_t seed;
     const struct result_passage *passages; /* embed-text; borrowed until the lane ends */
     uint32_t passage_count;
+    /* transcribe: what is known of the shard but for the times of words; NULL: it is to be heard.
+     * Borrowed until the lane ends. told_source: of its segments this lane's, and all else of it
+     * from the first source's lane. */
+    const struct result_told *told;
+    uint32_t told_source;
     struct stage_drill { /* drills (stages/drill.h), which ask for nothing of the above */
         uint32_t prompt; /* positions of the decoder that are only fed, */
         uint32_t tokens; /*   and behind them those from which a token is chosen; 0 of both: none */

@@ -541,7 +541,8 @@ const struct stage_kind stage_diarize = {
             "pull` fetches)",
     .manual = "Who speaks when: turns and speakers, and the speaker of each segment and word. "
               "A transcription that is made beside it has times of words, by which segments are "
-              "parted where the speaker changes; one that is there already stays as it is. "
+              "parted where the speaker changes. On an archive that is transcribed it takes the "
+              "text that is there, whose words get their times. "
               "The model is a folder, or a name in a models directory. When none is said it "
               "is 'diarization', which you put there, and where that is not, "
               "'diarization-ge2e', which `nightshift model pull diarization-ge2e` fetches. That "

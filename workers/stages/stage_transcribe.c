@@ -248,8 +248,11 @@ static int transcription_add(void *self, const struct stage_work *work, stage_do
         return err_set(err, ERR_NOMEM, "no memory for a shard");
     *s = (struct spoken){.next = t->spoken, .of = t, .done = done, .done_arg = done_arg};
     t->spoken = s;
-    rc = transcriber_add(t->transcriber, work->start_sample, work->language, work->seed,
-                         work->source, on_lane, s, &s->lane, err);
+    rc = work->told
+             ? transcriber_add_told(t->transcriber, work->start_sample, work->told,
+                                    work->told_source, work->source, on_lane, s, &s->lane, err)
+             : transcriber_add(t->transcriber, work->start_sample, work->language, work->seed,
+                               work->source, on_lane, s, &s->lane, err);
     if (rc != 0)
         forget(s);
     else

@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define FRAME_VERSION 14
+#define FRAME_VERSION 15
 #define FRAME_HEADER 16
 #define FRAME_MAX (32u << 20) /* a day of speech with a time for each word */
 

@@ -108,10 +108,67 @@ static const struct field passage[] = {
     FIELD_TEXT(result_passage, text, MAX_TEXT),
 };
 
+static const struct field word[] = {
+    FIELD_SPAN(result_word, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_TEXT(result_word, text, MAX_TEXT),
+    FIELD_F32(result_word, probability, 0, 1),
+};
+
+static const struct field segment[] = {
+    FIELD_SPAN(result_segment, start_ms, end_ms, PROTOCOL_MAX_MS),
+    FIELD_TEXT(result_segment, text, MAX_TEXT),
+    FIELD_TEXT(result_segment, language, MAX_LANGUAGE),
+    FIELD_F32(result_segment, avg_logprob, -FLT_MAX, FLT_MAX),
+    FIELD_F32(result_segment, no_speech_prob, -FLT_MAX, FLT_MAX),
+    FIELD_F32(result_segment, compression_ratio, -FLT_MAX, FLT_MAX),
+    FIELD_F32(result_segment, temperature, -FLT_MAX, FLT_MAX),
+    FIELD_U32(result_segment, attempts, 1, MAX_ATTEMPTS),
+    FIELD_F32(result_segment, speech_prob, -1, 1),
+    FIELD_BOOL(result_segment, dropped),
+    FIELD_TEXT(result_segment, reason, MAX_NAME),
+    FIELD_U32(result_segment, source, 0, RESULT_SOURCES_MAX),
+    FIELD_ARRAY(result_segment, words, word_count, MAX_WORDS, word),
+};
+
+static bool segment_holds(const struct result_segment *s)
+{
+    if (!s->text[0] && !s->dropped)
+        return false;
+    for (uint32_t i = 0; i < s->word_count; i++)
+        if (s->words[i].start_ms < s->start_ms - WORD_SLACK_MS ||
+            s->words[i].end_ms > s->end_ms + WORD_SLACK_MS)
+            return false;
+    return s->speech_prob == -1 || s->speech_prob >= 0;
+}
+
+static const struct field account[] = {
+    FIELD_I64(result_account, speech_ms, -1, PROTOCOL_MAX_MS),
+    FIELD_I64(result_account, dropped_ms, 0, PROTOCOL_MAX_MS),
+    FIELD_I64(result_account, missing_ms, 0, PROTOCOL_MAX_MS),
+};
+
+static const struct field told[] = {
+    FIELD_U32(result_told, seq, 0, UINT32_MAX - 1),
+    FIELD_TEXT(result_told, language, MAX_LANGUAGE),
+    FIELD_F32(result_told, language_prob, 0, 1),
+    FIELD_STRUCT(result_told, account, account),
+    FIELD_ARRAY(result_told, segments, segment_count, UINT32_MAX, segment),
+};
+
+static bool told_holds(const struct result_told *t)
+{
+    for (uint32_t i = 0; i < t->segment_count; i++)
+        if (!segment_holds(&t->segments[i]) ||
+            (i && t->segments[i].start_ms < t->segments[i - 1].start_ms))
+            return false;
+    return result_account_holds(&t->account);
+}
+
 static const struct field track[] = {
     FIELD_U32(msg_track, stage, 0, SETUP_MAX_STAGES - 1),
     FIELD_TEXT(msg_track, language, MAX_LANGUAGE),
     FIELD_ARRAY(msg_track, skip, skip_count, UINT32_MAX, number),
+    FIELD_ARRAY(msg_track, told, told_count, UINT32_MAX, told),
 };
 
 static const struct field lease[] = {
@@ -135,6 +192,10 @@ static bool track_holds(const struct msg_track *t, const struct msg_lease *of)
 {
     for (uint32_t i = 0; i < t->skip_count; i++)
         if (t->skip[i] < of->first || t->skip[i] > of->last || (i && t->skip[i] <= t->skip[i - 1]))
+            return false;
+    for (uint32_t i = 0; i < t->told_count; i++)
+        if (t->told[i].seq < of->first || t->told[i].seq > of->last ||
+            (i && t->told[i].seq <= t->told[i - 1].seq) || !told_holds(&t->told[i]))
             return false;
     return true;
 }
@@ -198,45 +259,6 @@ static const struct field media[] = {
     FIELD_TEXT(msg_media, codec, MAX_NAME),
     FIELD_ARRAY(msg_media, sources, source_count, RESULT_SOURCES_MAX, source),
     FIELD_ARRAY(msg_media, tags, tag_count, RESULT_TAGS_MAX, tag),
-};
-
-static const struct field word[] = {
-    FIELD_SPAN(result_word, start_ms, end_ms, PROTOCOL_MAX_MS),
-    FIELD_TEXT(result_word, text, MAX_TEXT),
-    FIELD_F32(result_word, probability, 0, 1),
-};
-
-static const struct field segment[] = {
-    FIELD_SPAN(result_segment, start_ms, end_ms, PROTOCOL_MAX_MS),
-    FIELD_TEXT(result_segment, text, MAX_TEXT),
-    FIELD_TEXT(result_segment, language, MAX_LANGUAGE),
-    FIELD_F32(result_segment, avg_logprob, -FLT_MAX, FLT_MAX),
-    FIELD_F32(result_segment, no_speech_prob, -FLT_MAX, FLT_MAX),
-    FIELD_F32(result_segment, compression_ratio, -FLT_MAX, FLT_MAX),
-    FIELD_F32(result_segment, temperature, -FLT_MAX, FLT_MAX),
-    FIELD_U32(result_segment, attempts, 1, MAX_ATTEMPTS),
-    FIELD_F32(result_segment, speech_prob, -1, 1),
-    FIELD_BOOL(result_segment, dropped),
-    FIELD_TEXT(result_segment, reason, MAX_NAME),
-    FIELD_U32(result_segment, source, 0, RESULT_SOURCES_MAX),
-    FIELD_ARRAY(result_segment, words, word_count, MAX_WORDS, word),
-};
-
-static bool segment_holds(const struct result_segment *s)
-{
-    if (!s->text[0] && !s->dropped)
-        return false;
-    for (uint32_t i = 0; i < s->word_count; i++)
-        if (s->words[i].start_ms < s->start_ms - WORD_SLACK_MS ||
-            s->words[i].end_ms > s->end_ms + WORD_SLACK_MS)
-            return false;
-    return s->speech_prob == -1 || s->speech_prob >= 0;
-}
-
-static const struct field account[] = {
-    FIELD_I64(result_account, speech_ms, -1, PROTOCOL_MAX_MS),
-    FIELD_I64(result_account, dropped_ms, 0, PROTOCOL_MAX_MS),
-    FIELD_I64(result_account, missing_ms, 0, PROTOCOL_MAX_MS),
 };
 
 static const struct field sound[] = {

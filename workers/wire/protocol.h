@@ -133,6 +133,10 @@ struct msg_track {
     char *language;      /* "" = detect */
     uint32_t skip_count; /* shards of the lease that are done already */
     uint32_t *skip;      /* ascending */
+    /* Transcriptions with times of words: shards whose text is there, of the lease, ascending. It
+     * is not decoded again, but gets its times. */
+    uint32_t told_count;
+    struct result_told *told;
 };
 
 struct msg_lease {

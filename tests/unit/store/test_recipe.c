@@ -142,7 +142,7 @@ static const char *others(struct store *st, const char *path, const struct store
     struct err e = {0};
 
     out[0] = 0;
-    assert_ok(recipes_others(st, path, stage, keep_other, out, &e), e);
+    assert_ok(recipes_others(st, path, stage, NULL, keep_other, out, &e), e);
     return out;
 }
 

@@ -82,10 +82,26 @@ static struct result_passage passages[] = {
     {0, 0, ""},
     {1000, 9000, "Was nicht im Text steht."},
 };
+static const struct result_segment told_segments[] = {
+    {.start_ms = 900000,
+     .end_ms = 903000,
+     .text = "Was im Text steht.",
+     .language = "de",
+     .attempts = 1,
+     .reason = ""},
+};
+static struct result_told told[] = {
+    {.seq = 3,
+     .language = "de",
+     .language_prob = 0.5f,
+     .segment_count = 1,
+     .segments = told_segments},
+    {.seq = 4, .language = "", .account.speech_ms = -1},
+};
 static struct msg_track tracks[] = {
-    {0, (char *)"en", 3, skips},
-    {3, (char *)"", 0, NULL},
-    {7, (char *)"de", 1, skips},
+    {.language = (char *)"en", .skip_count = 3, .skip = skips, .told_count = 2, .told = told},
+    {.stage = 3, .language = (char *)""},
+    {.stage = 7, .language = (char *)"de", .skip_count = 1, .skip = skips},
 };
 static const struct msg_lease lease = {.lease_id = 1,
                                        .media_id = -2,

@@ -83,7 +83,9 @@ TEST(tracks_are_checked)
     uint32_t skip[] = {3, 4, 9}, twice[] = {4, 4, 8}, falling[] = {4, 3, 9}, below[] = {2, 4, 8},
              behind[] = {3, 4, 10};
     struct msg_track tracks[SETUP_MAX_STAGES + 1] = {
-        {0, (char *)"en", 3, skip}, {2, (char *)"", 3, skip}, {5, (char *)"", 0, NULL}};
+        {.stage = 0, .language = (char *)"en", .skip_count = 3, .skip = skip},
+        {.stage = 2, .language = (char *)"", .skip_count = 3, .skip = skip},
+        {.stage = 5, .language = (char *)""}};
     struct result_passage text = {0, 100, "one"};
     struct msg_lease lease = {.path = (char *)"/a",
                               .shard_ms = 1000,
@@ -113,6 +115,63 @@ TEST(tracks_are_checked)
     REFUSED(lease, lease, track_count, SETUP_MAX_STAGES + 1);
     lease.passages = &text; /* nobody hears a text */
     REFUSED(lease, lease, passage_count, 1);
+}
+
+#define TOLD_REFUSED(of, field, value)                      \
+    do {                                                    \
+        const __typeof__((of).field) good = (of).field;     \
+        (of).field = (value);                               \
+        assert_int_equal(take_lease(&lease), ERR_PROTOCOL); \
+        (of).field = good;                                  \
+        assert_int_equal(take_lease(&lease), 0);            \
+    } while (0)
+
+/* Texts that are there: of the lease's shards, in their order, and as a worker would have sent
+ * them.
+ */
+TEST(texts_are_checked)
+{
+    struct result_segment said[] = {{.start_ms = 100,
+                                     .end_ms = 900,
+                                     .text = "one",
+                                     .language = "en",
+                                     .attempts = 1,
+                                     .speech_prob = -1,
+                                     .reason = ""},
+                                    {.start_ms = 900,
+                                     .end_ms = 900,
+                                     .text = "",
+                                     .language = "",
+                                     .attempts = 1,
+                                     .speech_prob = 1,
+                                     .dropped = true,
+                                     .reason = "loop"}};
+    struct result_told told[] = {
+        {.seq = 3, .language = "en", .account.speech_ms = -1, .segment_count = 2, .segments = said},
+        {.seq = 9, .language = "", .account.speech_ms = 0}};
+    struct msg_track track = {.language = (char *)"", .told_count = 2, .told = told};
+    struct msg_lease lease = {.path = (char *)"/a",
+                              .shard_ms = 1000,
+                              .first = 3,
+                              .last = 9,
+                              .track_count = 1,
+                              .tracks = &track};
+
+    assert_int_equal(take_lease(&lease), 0);
+    TOLD_REFUSED(told[0], seq, 2);
+    TOLD_REFUSED(told[0], seq, 9); /* twice */
+    TOLD_REFUSED(told[1], seq, 10);
+    TOLD_REFUSED(told[0], language, "a very long language");
+    TOLD_REFUSED(told[0], language_prob, 1.5f);
+    TOLD_REFUSED(told[0], account.speech_ms, -2);
+    TOLD_REFUSED(told[1], account.missing_ms, 1);
+    TOLD_REFUSED(said[0], start_ms, -1);
+    TOLD_REFUSED(said[0], end_ms, 99);
+    TOLD_REFUSED(said[0], start_ms, 901); /* behind the next one */
+    TOLD_REFUSED(said[0], text, "");
+    TOLD_REFUSED(said[0], text, "\xff");
+    TOLD_REFUSED(said[0], attempts, 0);
+    TOLD_REFUSED(said[1], source, RESULT_SOURCES_MAX + 1);
 }
 
 TEST(passages_are_checked)

@@ -33,6 +33,7 @@ struct enqueue_wish {
     const char *model; /* of the transcription; NULL: not said */
     bool no_transcribe;
     bool hears;    /* what the transcription hears is known, also where it is not done itself */
+    bool times;    /* who tells speakers apart has times made for the words that are there */
     bool on_known; /* and it is one that the catalog has */
     bool kept[STAGE_COUNT]; /* its options are a recipe's: what is not here any more is said so */
     /* Of the others, as stage_kinds: */

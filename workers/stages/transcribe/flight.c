@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "gpu/backend.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
+#include "workers/stages/transcribe/outcome/timing.h"
 
 #define ENCODE_MAX 16 /* windows whose audio is held at once: 1.9 MB each */
 #define IDLE_SHARE 4  /* a quarter of the slots may wait for a batch to be whole, */
@@ -418,7 +419,7 @@ static void gather_rows(struct flight *f, struct flight_step *step)
         if (!s->window || waits(s))
             continue;
         others--;
-        if (s->wave)
+        if (s->wave || s->window->lane->told)
             continue;
         k = rows_of(s, step->rows + n, step->asks + n,
                     f->row_max - n - others * f->policy.branches);
@@ -456,16 +457,20 @@ static int feed(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struc
 }
 
 /* A model that yields no numbers fails the lane; lack of memory and the device the whole. */
-static int settle(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struct err *err)
+static int settled(struct flight *f, struct lane *l, int rc, struct err *err)
 {
-    struct lane *l = s->window->lane;
-    int rc = feed(f, s, at, n, err);
-
     if (rc == 0 || rc == ERR_NOMEM || rc == ERR_VRAM || rc == ERR_DEVICE)
         return rc;
     lane_fail(l, err);
     flight_drop(f, l);
     return 0;
+}
+
+static int settle(struct flight *f, struct slot *s, uint32_t at, uint32_t n, struct err *err)
+{
+    struct lane *l = s->window->lane;
+
+    return settled(f, l, feed(f, s, at, n, err), err);
 }
 
 static uint32_t under_way(const struct flight *f)
@@ -571,13 +576,49 @@ static int begin_step(struct flight *f, struct flight_step *step, struct err *er
     return 0;
 }
 
+/* A window whose text is there: one pass over its tokens, and it is done. */
+static int time_window(struct flight *f, struct slot *s, struct err *err)
+{
+    struct lane_window *w = s->window;
+    struct decoding_result r;
+    struct outcome o = {0};
+    int rc = told_drafts(w, &r, &o, err);
+
+    if (rc == 0)
+        rc = timing_words(f->timing, f->session, (uint32_t)(s - f->slots), w, &r, &o, err);
+    if (rc == 0) {
+        set_window(s, NULL);
+        rc = told_take(w, &o, err);
+    }
+    outcome_free(&o);
+    return rc;
+}
+
+static int time_told(struct flight *f, bool *progress, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < f->slot_count; i++) {
+        struct slot *s = &f->slots[i];
+        struct lane *l = s->window ? s->window->lane : NULL;
+
+        if (!l || !l->told || s->wave)
+            continue;
+        *progress = true;
+        rc = settled(f, l, time_window(f, s, err), err);
+        flight_beat(f);
+    }
+    return rc;
+}
+
 int flight_step(struct flight *f, bool *progress, struct err *err)
 {
     struct flight_step *step = step_of(f, f->steps_begun);
     uint32_t most = whisper_goes_ahead(f->session) ? WHISPER_AHEAD : 1;
     int rc;
 
-    if ((rc = tell_languages(f, err)) || (rc = move_branches(f, err)))
+    if ((rc = time_told(f, progress, err)) || (rc = tell_languages(f, err)) ||
+        (rc = move_branches(f, err)))
         return rc;
     gather_rows(f, step);
     *progress = *progress || step->n || under_way(f) || waves_under_way(f);

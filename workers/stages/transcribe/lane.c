@@ -6,22 +6,34 @@
 #include "base/number.h"
 #include "workers/models/whisper/whisper.h"
 
+static struct lane *new_lane(const struct lane_policy *policy, int64_t begin,
+                             struct lane_source source, struct err *err)
+{
+    struct lane *l = calloc(1, sizeof(*l));
+
+    if (!l) {
+        err_set(err, ERR_NOMEM, "no memory for a lane");
+        return NULL;
+    }
+    l->policy = policy;
+    l->source = source;
+    l->begin = l->end = l->counted = l->speech_end = begin;
+    l->account.speech_ms = policy->packed ? 0 : -1;
+    return l;
+}
+
 int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, uint64_t seed,
              struct lane_source source, struct lane **ret, struct err *err)
 {
-    struct lane *l = calloc(1, sizeof(*l));
+    struct lane *l = new_lane(policy, begin, source, err);
     int rc;
 
     if (!l)
-        return err_set(err, ERR_NOMEM, "no memory for a lane");
-    l->policy = policy;
-    l->source = source;
+        return err->code;
     l->seed = seed;
-    l->begin = l->end = l->counted = l->speech_end = begin;
     l->language = language;
     l->is_given = language >= 0;
     l->language_prob = 1;
-    l->account.speech_ms = policy->packed ? 0 : -1;
     rc = policy->packed ? packed_begin(l, err) : sequential_begin(l, err);
     if (rc) {
         lane_free(l);
@@ -29,6 +41,20 @@ int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, 
     }
     *ret = l;
     return 0;
+}
+
+int lane_new_told(const struct lane_policy *policy, int64_t begin, const struct result_told *told,
+                  uint32_t text_source, struct lane_source source, struct lane **ret,
+                  struct err *err)
+{
+    struct lane *l = new_lane(policy, begin, source, err);
+    int rc = l ? told_begin(l, told, text_source, err) : err->code;
+
+    if (rc)
+        lane_free(l);
+    else
+        *ret = l;
+    return rc;
 }
 
 void lane_free(struct lane *l)
@@ -41,6 +67,7 @@ void lane_free(struct lane *l)
         l->first_window = next;
     }
     packed_free(l->listening);
+    told_free(l);
     yield_free(&l->yield);
     free(l->previous);
     free(l);
@@ -113,7 +140,11 @@ int lane_next(struct lane *l, float *room, const float **pcm, struct lane_window
     *ret = NULL;
     if (l->state == LANE_ENDED)
         return 0;
-    rc = l->policy->packed ? packed_next(l, ret, err) : sequential_next(l, room, ret, err);
+    if (l->told)
+        *ret = told_next(l);
+    rc = l->told             ? 0
+         : l->policy->packed ? packed_next(l, ret, err)
+                             : sequential_next(l, room, ret, err);
     *pcm = *ret && (*ret)->pcm ? (*ret)->pcm : room;
     return rc;
 }
@@ -122,6 +153,8 @@ uint32_t lane_queued(const struct lane *l)
 {
     if (l->state == LANE_ENDED)
         return 0;
+    if (l->told)
+        return told_queued(l);
     if (l->policy->packed)
         return packed_queued(l);
     return !l->first_window || l->first_window->place == WINDOW_QUEUED;
@@ -131,6 +164,8 @@ uint32_t lane_coming(const struct lane *l)
 {
     if (l->state == LANE_ENDED)
         return 0;
+    if (l->told)
+        return told_coming(l);
     return l->policy->packed ? packed_coming(l) : 1;
 }
 
@@ -234,7 +269,9 @@ void lane_tell(struct lane *l)
     yield_sort(&l->yield);
     if (l->policy->params->multilingual || l->language < 0)
         language_most(&l->spoken, &l->language, &l->language_prob);
-    if (l->spoke) {
+    if (l->told) {
+        told_result(l, &result);
+    } else if (l->spoke) {
         code = vocabulary_multilingual(v) ? vocabulary_language_code(v, l->language) : "en";
         result.language = code ? code : "";
         result.language_prob = l->language_prob;

@@ -1,11 +1,12 @@
 /* workers/stages/transcribe/lane.h - one shard on its way: what its next windows are, and what it
  * has yielded. Part of transcribe.c; engine thread only.
  *
- * Lanes are of two kinds. A *sequential* lane (lane_sequential.c) has one window at a time, which
+ * Lanes are of three kinds. A *sequential* lane (lane_sequential.c) has one window at a time, which
  * begins where the one before says; its audio stays with the source until the window has ended. A
  * *packed* lane (lane_packed.c) listens to its audio with the voice activity's model first and
  * packs the speech into windows that are independent of each other: several may be in flight at
- * once, and what they yield is put in order.
+ * once, and what they yield is put in order. A *told* lane (lane_told.c) has its text already, and
+ * only times its words: its windows follow the text's segments.
  *
  *   QUEUED ──► FLYING ──► SETTLED ──► gone, once those before it are
  *      ▲          │ the session is made anew, or its slot is needed by another
@@ -26,6 +27,7 @@
 
 struct coverage;  /* coverage.h */
 struct outcome;   /* outcome.h */
+struct told;      /* lane_told.c */
 struct listening; /* lane_packed.c */
 
 /* Shared by all lanes of a transcriber; borrowed. */
@@ -74,6 +76,10 @@ struct lane_window {
     uint32_t depth;             /* how often it was cut: 0 of a whole */
     uint32_t pieces, waits_for; /* of a whole: made so far, and not settled yet */
     struct coverage *coverage;  /* owned; of a whole */
+
+    /* Told: its audio is in pcm, too. */
+    uint32_t first_text, end_text; /* segments of the lane's yield, */
+    uint32_t texts;                /*   and how many of them are timed */
 };
 
 /* What a window of the lane's first ones was heard to speak. */
@@ -120,12 +126,18 @@ struct lane {
     uint32_t previous_count;
     int64_t speech_end; /* sample where the last word ended */
 
-    struct listening *listening; /* owned; NULL in sequential lanes */
+    struct listening *listening; /* owned; NULL in other lanes than packed ones */
+    struct told *told;           /* owned; NULL in other lanes than told ones */
 };
 
 /* language: id, -1: to be heard. The caller links it. */
 int lane_new(const struct lane_policy *policy, int64_t begin, int32_t language, uint64_t seed,
              struct lane_source source, struct lane **ret, struct err *err);
+/* The same of a shard whose text is there: segments of this source. told is borrowed until the lane
+ * ends. */
+int lane_new_told(const struct lane_policy *policy, int64_t begin, const struct result_told *told,
+                  uint32_t text_source, struct lane_source source, struct lane **ret,
+                  struct err *err);
 void lane_free(struct lane *l); /* NULL is fine */
 /* It ends with this error, unless it has ended before. */
 void lane_fail(struct lane *l, const struct err *why);
@@ -204,6 +216,23 @@ void lane_probe_answered(struct lane_window *w, int32_t language, float prob);
 int lane_resolve(struct lane_window *w, struct err *err);
 int packed_language(struct lane_window *w, int32_t heard, float heard_prob, int32_t *language,
                     float *prob, enum lane_hearing *ret, struct err *err);
+
+/* ---- told lanes */
+
+int told_begin(struct lane *l, const struct result_told *told, uint32_t source, struct err *err);
+void told_free(struct lane *l); /* what is told of it, if anything */
+/* Windows whose audio is there are queued, as many as the lane should hold. ERR_NOMEM. */
+int told_prepare(struct lane *l, bool *progress, struct err *err);
+struct lane_window *told_next(const struct lane *l); /* NULL: none now */
+uint32_t told_queued(const struct lane *l);
+uint32_t told_coming(const struct lane *l);
+/* A window's segments as drafts without texts, and its tokens, valid until the next call for a
+ * window of its lane. */
+int told_drafts(const struct lane_window *w, struct decoding_result *r, struct outcome *o,
+                struct err *err);
+/* Their words: the window is settled. */
+int told_take(struct lane_window *w, const struct outcome *o, struct err *err);
+void told_result(const struct lane *l, struct lane_result *ret); /* what it is told beside */
 
 /* ---- listening (packed lanes) */
 

@@ -263,11 +263,24 @@ const struct err *transcriber_lack(const struct transcriber *t) { return &t->lac
 
 /* ---- lanes */
 
+static struct lane *link_lane(struct transcriber *t, struct lane *l, lane_done done, void *done_arg)
+{
+    struct lane **end = &t->lanes;
+
+    l->done = done;
+    l->done_arg = done_arg;
+    while (*end)
+        end = &(*end)->next;
+    *end = l;
+    t->lane_count++;
+    return l;
+}
+
 int transcriber_add(struct transcriber *t, int64_t start_sample, const char *language,
                     uint64_t seed, struct lane_source source, lane_done done, void *done_arg,
                     struct lane **ret, struct err *err)
 {
-    struct lane **end = &t->lanes, *l;
+    struct lane *l;
     int32_t id;
     int rc;
 
@@ -276,15 +289,26 @@ int transcriber_add(struct transcriber *t, int64_t start_sample, const char *lan
     if ((rc = check_language(t->vocab, language, &id, err)) ||
         (rc = lane_new(&t->policy, start_sample, id, seed, source, &l, err)))
         return rc;
-    l->done = done;
-    l->done_arg = done_arg;
-    while (*end)
-        end = &(*end)->next;
-    *end = l;
-    t->lane_count++;
+    link_lane(t, l, done, done_arg);
     if (ret)
         *ret = l;
     return 0;
+}
+
+int transcriber_add_told(struct transcriber *t, int64_t start_sample,
+                         const struct result_told *told, uint32_t text_source,
+                         struct lane_source source, lane_done done, void *done_arg,
+                         struct lane **ret, struct err *err)
+{
+    struct lane *l;
+    int rc;
+
+    if (!t->timing)
+        return err_set(err, ERR_USAGE, "a text is there, and no times of its words are wanted");
+    rc = lane_new_told(&t->policy, start_sample, told, text_source, source, &l, err);
+    if (rc == 0)
+        *ret = link_lane(t, l, done, done_arg);
+    return rc;
 }
 
 static void unlink_lane(struct transcriber *t, struct lane *lane)
@@ -342,7 +366,7 @@ static int listen_once(struct transcriber *t, uint32_t *heard, struct err *err)
 
     for (struct lane *l = t->lanes; l && n < most; l = l->next) {
         t->blocks[n].prob = t->voice + (size_t)n * SILERO_BLOCK;
-        if (lane_listen(l, t->pcm + n * BLOCK, &t->blocks[n], err))
+        if (!l->told && lane_listen(l, t->pcm + n * BLOCK, &t->blocks[n], err))
             t->listeners[n++] = l;
     }
     *heard = n;
@@ -385,6 +409,17 @@ static int listen(struct transcriber *t, bool *progress, struct err *err)
 
 /* ---- a round */
 
+/* Windows of texts that are there. */
+static int prepare(struct transcriber *t, bool *progress, struct err *err)
+{
+    int rc = 0;
+
+    for (struct lane *l = t->lanes; l && rc == 0; l = l->next)
+        if (l->told && l->state == LANE_OPEN)
+            rc = told_prepare(l, progress, err);
+    return rc;
+}
+
 static int fly(struct transcriber *t, bool *progress, struct err *err)
 {
     int rc = flight_fill(&t->flight, t->lanes, progress, err);
@@ -409,6 +444,8 @@ int transcriber_step(struct transcriber *t, bool *progress, struct err *err)
 
     *progress = false;
     rc = listen(t, progress, err);
+    if (!rc)
+        rc = prepare(t, progress, err);
     if (!rc)
         rc = fly(t, progress, err);
     if (rc == ERR_VRAM) {

@@ -59,6 +59,13 @@ const struct err *transcriber_lack(const struct transcriber *t);
 int transcriber_add(struct transcriber *t, int64_t start_sample, const char *language,
                     uint64_t seed, struct lane_source source, lane_done done, void *done_arg,
                     struct lane **ret, struct err *err);
+/* The same where the text is there: `told` (borrowed until the lane ends) is what it yields, but
+ * for the words of segments of this source, which get their times. Nothing is decoded. ERR_USAGE:
+ * without word_timestamps. */
+int transcriber_add_told(struct transcriber *t, int64_t start_sample,
+                         const struct result_told *told, uint32_t text_source,
+                         struct lane_source source, lane_done done, void *done_arg,
+                         struct lane **ret, struct err *err);
 /* Removes a lane that has not ended; done is not called. */
 void transcriber_remove(struct transcriber *t, struct lane *lane);
 

@@ -127,7 +127,9 @@ static const struct param_field fields[] = {
      .manual = "A window more likely silent than this has no text (0.6)."},
 
     {FIELD(word_timestamps, BOOL), .title = "Words", .help = "a time for each word",
-     .manual = "A time for each word, in the catalog's table 'word' and in JSON and WebVTT."},
+     .manual = "A time for each word, in the catalog's table 'word' and in JSON and WebVTT. A text "
+               "that is there, made with the same other options, stays, and its words get their "
+               "times."},
     {FIELD(hallucination_silence_threshold, FLOAT), .high = 3600, .value = "S",
      .help = "leave out words that look invented next to such a silence"},
 };
@@ -251,4 +253,16 @@ int transcribe_params_to_json(const struct transcribe_params *p, char **ret, str
 int transcribe_params_from_json(const char *json, struct transcribe_params *ret, struct err *err)
 {
     return param_table_from_json(&transcribe_table, json, ret, err);
+}
+
+int transcribe_params_untimed(const char *json, char **ret, struct err *err)
+{
+    struct transcribe_params p;
+    int rc = transcribe_params_from_json(json, &p, err);
+
+    *ret = NULL;
+    if (rc || !p.word_timestamps || p.hallucination_silence_threshold > 0)
+        return rc;
+    p.word_timestamps = false;
+    return transcribe_params_to_json(&p, ret, err);
 }

@@ -76,6 +76,15 @@ int yield_add(struct yield *y, const struct result_segment *segment, struct err 
     return 0;
 }
 
+int yield_own_words(struct result_segment *s, struct err *err)
+{
+    s->words = s->word_count ? copy_words(s->words, s->word_count) : NULL;
+    if (!s->word_count || s->words)
+        return 0;
+    s->word_count = 0;
+    return err_set(err, ERR_NOMEM, "no memory for the words of a segment");
+}
+
 int yield_move(struct yield *to, struct yield *from, struct err *err)
 {
     int rc = make_room(to, from->count, err);

@@ -17,6 +17,9 @@ struct yield { /* all zero: empty */
 void yield_free(struct yield *y); /* back to {0} */
 /* Copies text, reason, words and their texts; language stays borrowed. ERR_NOMEM. */
 int yield_add(struct yield *y, const struct result_segment *segment, struct err *err);
+/* The words of a segment that a list has, so far borrowed, become its own. ERR_NOMEM: it has none.
+ */
+int yield_own_words(struct result_segment *s, struct err *err);
 /* What `from` has goes to the end of `to`. ERR_NOMEM: nothing has moved. */
 int yield_move(struct yield *to, struct yield *from, struct err *err);
 /* By when they begin; of those that begin together, those that were there first. */

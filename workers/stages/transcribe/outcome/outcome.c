@@ -227,6 +227,12 @@ static void place_draft(const struct outcome *o, const struct draft *d, const st
         s->end_ms = latest(s->end_ms, words[n - 1].end_ms);
 }
 
+void outcome_place(const struct outcome *o, uint32_t draft, const struct lane_window *w,
+                   int64_t after_ms, struct result_word *words, struct result_segment *s)
+{
+    place_draft(o, &o->drafts[draft], w, after_ms, words, s);
+}
+
 int outcome_yield(struct outcome *o, const struct lane_window *w, const struct decoding_result *r,
                   struct yield *yield, struct err *err)
 {

@@ -45,6 +45,10 @@ void outcome_free(struct outcome *o);
  * marked. Times ascend, and lie in the window's piece of the recording. */
 int outcome_yield(struct outcome *o, const struct lane_window *w, const struct decoding_result *r,
                   struct yield *yield, struct err *err);
+/* One draft's times and words in the recording, none before after_ms: into s, as by outcome_yield.
+ * Its words lie in `words`, which has room for all of o's; their texts are o's. Once for each. */
+void outcome_place(const struct outcome *o, uint32_t draft, const struct lane_window *w,
+                   int64_t after_ms, struct result_word *words, struct result_segment *s);
 /* After outcome_yield: notes which of the window's speech its texts cover; `coverage` is of the
  * whole that it is a piece of, or its own. */
 void outcome_cover(const struct outcome *o, const struct lane_window *w, struct coverage *coverage);

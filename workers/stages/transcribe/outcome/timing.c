@@ -13,6 +13,8 @@
 #define FRAME 320     /* samples of an encoder's position */
 #define SEEK_STEP 160 /* samples: where windows begin, as in the reference */
 #define PROMPT_MAX 4  /* start, language, task, no timestamps */
+#define HELD 25       /* frames beside its segment in which a word of a known text may be: 0.5 s */
+#define NEVER (-1e3f) /* of the matrix, which is of standard deviations */
 
 struct timing {
     const struct vocabulary *vocab; /* borrowed */
@@ -108,6 +110,24 @@ static uint32_t frames_of(const struct lane_window *w)
     return frames < 1 ? 1 : frames > WHISPER_POSITIONS ? WHISPER_POSITIONS : (uint32_t)frames;
 }
 
+/* Attention wanders, and when the segments of a known text were said is known. Its tokens begin
+ * there; the last one of a segment lasts until the next one's first. */
+static void hold_to_segments(struct timing *t, const struct outcome *o, uint32_t prompt,
+                             uint32_t frames)
+{
+    float *row = t->matrix + (size_t)(prompt - 1) * frames;
+
+    for (uint32_t i = 0; i < o->count; i++) {
+        const struct span *s = &o->drafts[i].span;
+        const int64_t from = s->start / FRAME - HELD, to = s->end / FRAME + HELD;
+
+        for (size_t k = 0; k < s->count; k++, row += frames)
+            for (int64_t at = 0; at < frames; at++)
+                if (at < from || (at >= to && k + 1 < s->count))
+                    row[at] = NEVER;
+    }
+}
+
 static int align(struct timing *t, struct whisper_session *session, uint32_t slot,
                  const struct lane_window *w, const struct decoding_result *r, struct outcome *o,
                  struct err *err)
@@ -125,6 +145,8 @@ static int align(struct timing *t, struct whisper_session *session, uint32_t slo
                        t->matrix, t->logprob, err);
     if (rc)
         return rc;
+    if (w->lane->told)
+        hold_to_segments(t, o, prompt, frames);
     return words_align(v, code ? code : "", t->tokens + prompt, end - prompt, t->matrix, t->logprob,
                        prompt, frames, &o->words, err);
 }
@@ -258,7 +280,7 @@ int timing_words(struct timing *t, struct whisper_session *session, uint32_t slo
                  struct err *err)
 {
     const struct lane *l = w->lane;
-    bool packed = l->policy->packed;
+    bool packed = l->policy->packed || l->told; /* no window begins where its text says */
     double threshold = (double)l->policy->params->hallucination_silence_threshold;
     double last = packed ? 0 : (double)(l->speech_end - w->at) / RATE, end;
     int rc = align(t, session, slot, w, r, o, err);
