@@ -144,6 +144,7 @@ static void fill(void)
     job_add1(st, job, "/archive/1991/notes.mp3", "", 4);
     job_add1(st, job, "/archive/1992/gone.wav", "", 5);
     job_add1(st, job, "/archive/1992/later.wav", "", 6);
+    job_add1(st, job, "/archive/1992/silent-film.mp4", "", 7);
     apply_ok(st, &(struct request){
                      .type = REQUEST_ENQUEUE_TROUBLE, .job_id = job, .troubles = &t, .count = 1});
     job_end(st, job, "/archive");
@@ -166,6 +167,13 @@ static void fill(void)
                   e);
         assert_ok(store_task_total(st, id, 1, &e), e);
     }
+    put(st, 7, 0, "", NULL, 0);
+    assert_ok(store_media(
+                  st, 7,
+                  &(struct store_media_info){60000, 0, 0, "mp4", "", NULL, 0, 0, .no_sound = true},
+                  NULL, &e),
+              e);
+    assert_ok(store_task_total(st, 7, 1, &e), e);
     assert_ok(store_task_failed(st, 4, ERR_INPUT, "no audio in it", -1, &e), e);
     assert_ok(store_event(st, "run-start", 0, "cpu", "one worker", &e), e);
     assert_ok(store_event(st, "quarantined", 4, NULL, "no audio in it", &e), e);
