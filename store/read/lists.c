@@ -198,7 +198,7 @@ int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *ar
 
     db_rows_open(&rows, st, err,
                  "SELECT t.stage_id, t.stage, t.model, s.params, t.state, t.current, t.wanted, "
-                 "t.pinned FROM tasks t JOIN stage s ON s.stage_id = t.stage_id "
+                 "t.pinned, s.model_hash FROM tasks t JOIN stage s ON s.stage_id = t.stage_id "
                  "WHERE t.media_id = ? "
                  "ORDER BY min(t.stage_id) OVER (PARTITION BY t.stage), t.stage_id DESC",
                  "i", media_id);
@@ -206,6 +206,7 @@ int read_results(struct store *st, int64_t media_id, read_result_fn fn, void *ar
         const struct read_result row = {.stage_id = sqlite3_column_int64(rows.stmt, 0),
                                         .stage = db_text(rows.stmt, 1),
                                         .model = db_text(rows.stmt, 2),
+                                        .model_hash = db_text(rows.stmt, 8),
                                         .params_json = db_text(rows.stmt, 3),
                                         .state = db_text(rows.stmt, 4),
                                         .current = sqlite3_column_int(rows.stmt, 5) != 0,

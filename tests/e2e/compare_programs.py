@@ -90,7 +90,7 @@ class Side:
                      f"{done.stdout}{done.stderr}")
 
     def enqueue(self, archive):
-        self.do("enqueue", "--quiet", "--word-timestamps", "--diarize", "--sounds", "--embed", archive)
+        self.do("enqueue", "--quiet", "--model=whisper-nano", "--word-timestamps", "--diarize", "--sounds", "--embed", archive)
 
     def run(self):
         self.do("run", "--quiet", "--shard=30s", *self.options)

@@ -15,6 +15,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
+import demo_model  # noqa: E402
+
 SOURCE = os.environ.get("NIGHTSHIFT_SOURCE_DIR",
                         os.path.abspath(os.path.join(os.path.dirname(__file__), "../..")))
 PROGRAM = os.environ.get("NIGHTSHIFT", os.path.join(SOURCE, "build/release/tools/nightshift"))
@@ -22,6 +25,7 @@ SHARED = os.environ.get("NIGHTSHIFT_SHARED", os.path.join(SOURCE, "../shared"))
 SAMPLES = os.path.join(SOURCE, "tests/samples")
 DEMO = os.path.join(SOURCE, "tools/demo-recordings")
 MODEL = os.path.join(SOURCE, "workers/models/whisper-nano")
+USUAL = "openai/whisper-tiny"
 
 # sysexits.h, as base/err.c uses it.
 USAGE, DATA, NOINPUT, UNAVAILABLE, SOFTWARE, OSERR = 64, 65, 66, 69, 70, 71
@@ -51,6 +55,8 @@ class Night(unittest.TestCase):
     """One case: an own directory with an archive, a catalog and a home that is nobody's."""
 
     maxDiff = None
+    names_model = True  # of an enqueue that would have to choose one: the demo's
+    usual = {}  # of the environment, where one is here that is taken by itself
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="night-", dir=os.environ.get("NIGHTSHIFT_TEST_DIR"))
@@ -75,14 +81,23 @@ class Night(unittest.TestCase):
         env.update(HOME=os.path.join(self.dir, "home"), NIGHTSHIFT_CATALOG=self.catalog,
                    NIGHTSHIFT_DEVICES="cpu",  # the same on a machine with a GPU
                    NO_COLOR="1", LC_ALL="C.UTF-8", TZ="UTC")
+        env.update(self.usual)
         env.update({k: str(v) for k, v in more.items()})
         return env
+
+    def have_a_usual_model(self):
+        """The demo's, under a name of OpenAI's."""
+        hub = os.path.join(self.dir, "hub")
+        demo_model.as_openais(hub, MODEL, USUAL)
+        self.names_model, self.usual = False, {"HF_HUB_CACHE": hub}
 
     # -- the program
 
     def nightshift(self, *args, status=None, env=None, preexec=None, cwd=None):
         """Runs a command to its end. status None: any."""
         began = time.monotonic()
+        if self.names_model:
+            args = demo_model.named(args, self.catalog, cwd or self.dir)
         done = subprocess.run([PROGRAM, *args], stdin=subprocess.DEVNULL, capture_output=True,
                               env=self.env(**(env or {})), timeout=PATIENCE_S, preexec_fn=preexec,
                               cwd=cwd or self.dir)

@@ -342,6 +342,7 @@ class Asked(Evenings):
 
     def test_what_is_moved_keeps_what_it_has(self):
         """Nobody asks for another way of it: not by another folder's, nor by today's options."""
+        self.have_a_usual_model()
         self.enqueue("--beam-size=2", self.archive)
         self.done()
         moved = os.path.join(self.dir, "moved")

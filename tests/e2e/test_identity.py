@@ -214,7 +214,8 @@ class Identity(night.Night):
         self.enqueue(paths=[os.path.join(self.archive, "first.wav")])
         run = self.start_run("--watch")
         self.wait_for("the run is on", lambda: os.path.exists(self.catalog + ".sock"), run)
-        slow = subprocess.Popen([night.PROGRAM, "enqueue", "--json", os.path.join(self.archive, "one")],
+        slow = subprocess.Popen([night.PROGRAM, "enqueue", "--json", "--model=whisper-nano",
+                                 os.path.join(self.archive, "one")],
                                 env=self.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(slow.kill)
         self.wait_for("it looks into the archive", lambda: box in self.open_files(slow.pid), run)

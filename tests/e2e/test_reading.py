@@ -4,9 +4,15 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import unicodedata
+import zipfile
 
 import night
+
+
+# Formats of export with a place for a note on what the text is, and those without.
+NOTED, SILENT = ("vtt", "ohms", "json"), ("txt", "srt", "tsv", "csv", "whisper-json", "eaf", "textgrid", "ebutt", "iiif")
 
 
 def fenced(path, language):
@@ -141,6 +147,49 @@ class Reading(night.Night):
                 self.assertFalse(any("field-notes" in path for path in files), sorted(files))
                 if kind == "json":
                     json.loads(text)
+
+    def marked(self, catalog):
+        """What is said of the model by each way to read a recording, and on standard error beside files that cannot."""
+        out = os.path.join(catalog + ".out")
+        asked = {"page": ["show", "puente.flac"], "status": ["status"], "report": ["report"], "status json": ["status", "--json"],
+                 "report json": ["report", "--json"], "report html": ["report", "--html=-"]}
+        asked.update({kind: ["show", "puente.flac", "-f", kind] for kind in NOTED + SILENT})
+        asked["export"] = ["export", "-f", "html", "-f", "docx", "-f", "srt", "-o", out]
+        said = {how: self.nightshift(*words, status=0, env={"NIGHTSHIFT_CATALOG": catalog}) for how, words in asked.items()}
+        docx, = [os.path.join(where, name) for where, _, names in os.walk(out) for name in names if name == "puente.docx"]
+        with zipfile.ZipFile(docx) as file:
+            document = file.read("word/document.xml").decode()
+        pages = []
+        for name in os.listdir(os.path.join(out, "recordings")):
+            with open(os.path.join(out, "recordings", name), encoding="utf-8") as file:
+                pages.append(file.read())
+        return said, document, [page for page in pages if "puente.flac" in page]
+
+    def test_what_the_demo_made_is_marked(self):
+        mark = "the model of the demo: not to be trusted"
+        said, document, pages = self.marked(self.catalog)
+        for how, answer in said.items():
+            with self.subTest(how=how):
+                if how == "status json":
+                    self.assertEqual([True], [stage["demo"] for stage in json.loads(answer.out)["stages"]])
+                else:
+                    self.assertEqual(how not in SILENT + ("export",), mark in " ".join(answer.out.split()), answer)
+                self.assertEqual(how in SILENT + ("export",), mark in answer.err, answer)
+        self.assertIn("Made with whisper-nano, " + mark, document)
+        self.assertEqual([1], [page.count(mark) for page in pages])
+        # Nothing of it where another model made them.
+        other = os.path.join(self.dir, "other.db")
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("VACUUM INTO ?", (other,))
+        connection.close()
+        connection = sqlite3.connect(other)
+        connection.execute("UPDATE stage SET model = 'openai/whisper-small', model_hash = ?", ("0" * 32,))
+        connection.commit()
+        connection.close()
+        said, document, pages = self.marked(other)
+        for how, answer in said.items():
+            self.assertNotIn("demo: ", answer.out + answer.err, how)
+        self.assertNotIn("demo: ", document + "".join(pages))
 
     def test_doctor_and_model(self):
         answer = self.nightshift("doctor")

@@ -80,7 +80,7 @@ class Reference:
             else:
                 continue
             if kind == "transcribe":
-                words |= set() if with_beginning(words, "--model=") else {"--model=whisper-nano"}
+                words |= set() if with_beginning(words, "--model=") else {"--model=" + night.USUAL}
                 if words != was and told_apart and not (kind not in said and newest and said):
                     words.add("--word-timestamps")
                 words |= {"--word-timestamps"} if timed else set()
@@ -94,6 +94,7 @@ class Reference:
 class Recipes(night.Night):
     def setUp(self):
         super().setUp()
+        self.have_a_usual_model()
         self.models = os.path.join(self.dir, "models")
         tiny_models.yamnet(os.path.join(self.models, "yamnet"))
         for folder in FOLDERS:
@@ -183,10 +184,10 @@ class Recipes(night.Night):
         self.nightshift("recipe", "--initial-prompt=Ana y Luis", "--vad=off", self.archive, status=0)
         self.assertEqual([(0, 0)], self.sql("SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM media)"))
         said = self.nightshift("recipe", "--beam-size=2", "--diarize=diarization-nano", self.at("a/b"), status=0).out
-        self.assertEqual([self.at("a/b"), "  transcribe: --model=whisper-nano --vad=off --beam-size=2 --word-timestamps",
-                          "  diarize: --diarize=diarization-nano"],
+        self.assertEqual([self.at("a/b"), "  transcribe: --model=openai/whisper-tiny --vad=off --beam-size=2",
+                          "    --word-timestamps", "  diarize: --diarize=diarization-nano"],
                          said.splitlines())
-        self.assertIn("  transcribe: --model=whisper-nano --vad=off '--initial-prompt=Ana y Luis'\n",
+        self.assertIn("  transcribe: --model=openai/whisper-tiny --vad=off '--initial-prompt=Ana y\n    Luis'\n",
                       self.nightshift("recipe", self.at("a"), status=0).out)
         rows = self.json("recipe", self.at("a/b/c"))
         self.assertEqual([(self.at("a/b"), "transcribe"), (self.at("a/b"), "diarize")],

@@ -36,6 +36,8 @@ class Setup(Pull):
     """Whisper-nano under the name of a published model: what differs is its size. The packages with who
     speaks and with sounds (112 MB) are not at hand: folders are laid down, or their servers have nothing."""
 
+    names_model = False
+
     def setUp(self):
         super().setUp()
         folder = tiny_models.encoder(os.path.join(self.dir, "encoder"))

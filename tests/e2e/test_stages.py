@@ -301,8 +301,8 @@ class Text(Stages):
         self.assertEqual([("embed-text", "pending", 1), ("sounds", "pending", 3),
                           ("transcribe", "pending", 1)], self.sql(TASKS))
         # Another transcription than the one that is there is not made, either.
-        refused = self.nightshift("enqueue", "--no-transcribe", self.encoder, "--vad=off", "--beam-size=2",
-                                  self.archive, status=64)
+        refused = self.nightshift("enqueue", "--no-transcribe", self.encoder, "--model=whisper-nano", "--vad=off",
+                                  "--beam-size=2", self.archive, status=64)
         self.one_sentence(refused, "none like that")
         self.run_all()
         self.assertEqual([("embed-text", "done", 1), ("sounds", "done", 3),

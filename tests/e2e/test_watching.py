@@ -8,6 +8,7 @@ import time
 
 import night
 
+NANO = "--model=whisper-nano"
 FARMER = os.path.join(night.DEMO, "english", "farmer.wav")
 
 
@@ -35,7 +36,7 @@ class Paths(night.Night):
 
 class Watch(night.Night):
     def watch(self, *options, command="enqueue"):
-        run = night.Running([night.PROGRAM, command, "--watch", "--settled=100ms", "--poll=200ms", *options],
+        run = night.Running([night.PROGRAM, command, "--watch", "--settled=100ms", "--poll=200ms", NANO, *options],
                             self.env(), self.dir)
         self.running.append(run)
         return run
@@ -77,7 +78,7 @@ class Watch(night.Night):
         self.end(run)
         jobs = self.sql("SELECT command FROM job")
         self.assertGreaterEqual(len(jobs), 5)
-        self.assertEqual({(f"nightshift enqueue --watch --settled=100ms --poll=200ms {self.archive}",)}, set(jobs))
+        self.assertEqual({(f"nightshift enqueue --watch --settled=100ms --poll=200ms {NANO} {self.archive}",)}, set(jobs))
         self.healthy()
 
     def test_what_is_enqueued_is_what_was_looked_at(self):
@@ -153,7 +154,7 @@ class Watch(night.Night):
         others = [pid for pid, _ in night.descendants(run.process.pid)]
         self.end(run)
         self.wait_for("nobody is left", lambda: not any(os.path.exists(f"/proc/{pid}") for pid in others))
-        self.assertEqual({(f"nightshift run --watch --settled=100ms --poll=200ms {self.archive}",)},
+        self.assertEqual({(f"nightshift run --watch --settled=100ms --poll=200ms {NANO} {self.archive}",)},
                          set(self.sql("SELECT command FROM job")))
 
 

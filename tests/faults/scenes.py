@@ -104,8 +104,8 @@ class Scene:
 
 RUN = ["run", "--quiet"]
 SHORT_SHARDS = RUN + ["--shard", "30s"]
-ENQUEUE = ["enqueue", "{archive}"]
-PEOPLE = ["enqueue", "--diarize=diarization-nano", "{archive}"]
+ENQUEUE = ["enqueue", "--model=whisper-nano", "{archive}"]
+PEOPLE = ["enqueue", "--model=whisper-nano", "--diarize=diarization-nano", "{archive}"]
 CORRECT = ["correct", "--at", "0:01", "--by", "somebody", "{archive}/a.wav", "farmer from the north."]
 EXPORT = ["export", "-f", "srt", "-f", "json", "-o", "out"]
 SPLIT = ["split", "--into", "2", "--output", "parts"]

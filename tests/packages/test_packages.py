@@ -217,7 +217,7 @@ class VoiceActivity(InAFolder):
         self.assertEqual(0, done.returncode, done.stdout)
         self.holds_it(os.path.join(stage, "share/nightshift/models/silero-vad"))
         environ = {"HOME": self.dir, "NIGHTSHIFT_CATALOG": os.path.join(self.dir, "n.db"), "NIGHTSHIFT_DEVICES": "cpu"}
-        done = run(os.path.join(stage, "bin/nightshift"), "enqueue", "--json",
+        done = run(os.path.join(stage, "bin/nightshift"), "enqueue", "--json", "--model=whisper-nano",
                    os.path.join(SOURCE, "tests/samples/01_en_short.wav"), env=environ)
         self.assertEqual(0, done.returncode, done.stdout)
         self.assertTrue(json.loads(done.stdout)["voice_activity"])
@@ -239,7 +239,7 @@ class Archive(InAFolder):
         self.assertEqual(0, run(program, "version", env={}).returncode)
         # FFmpeg calls what the archive's own library stands in for.
         environ = {"HOME": self.dir, "NIGHTSHIFT_CATALOG": os.path.join(self.dir, "n.db"), "NIGHTSHIFT_DEVICES": "cpu"}
-        for words in (("enqueue", os.path.join(SOURCE, "tests/samples/05_es_video.mp4")),
+        for words in (("enqueue", "--model=whisper-nano", os.path.join(SOURCE, "tests/samples/05_es_video.mp4")),
                       ("run", "--no-progress", "--strict", "--attempts=1")):
             done = run(program, *words, env=environ)
             self.assertEqual(0, done.returncode, done.stdout)

@@ -101,9 +101,11 @@ static void conclude(const struct doctor *d, const struct devices *all)
     json_t *o;
 
     if (!d->rows) {
-        printf("\n%s\n", d->bad > 0        ? "Something is broken: see above what to do."
-                         : d->warnings > 0 ? "Ready, with warnings."
-                                           : "Ready.");
+        puts(d->bad > 0        ? "\nSomething is broken: see above what to do."
+             : !d->transcribes ? "\nNot ready: there is no model to transcribe with. Next: "
+                                 "nightshift setup"
+             : d->warnings > 0 ? "\nReady, with warnings."
+                               : "\nReady.");
         return;
     }
     o = json_pack("{s:b, s:o, s:O}", "ok", d->bad == 0, "devices", doctor_inventory(all), "checks",

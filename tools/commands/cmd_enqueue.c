@@ -46,8 +46,7 @@ static const char help_head[] =
     "  -p, --priority=WORD      high, normal or low: when it comes, also what is\n"
     "                           enqueued already\n"
     "  -m, --model=NAME         name, folder or Hugging Face id;\n"
-    "                           default: the best of OpenAI's that is here, else\n"
-    "                           whisper-nano, which is for the demo alone\n";
+    "                           default: the best of OpenAI's that is here\n";
 
 /* The options of enqueue_params.c come here. */
 static const char help_tail[] =
@@ -297,21 +296,25 @@ static int enqueue_all(struct enqueuing *e)
     return cli_flush(r.missing_roots > 0 ? EX_NOINPUT : EX_OK);
 }
 
-/* What the catalog has so far; NULL when there is none, or none that can be read: then who writes
- * says why. One of an older version is brought up to date first. */
-static struct store *look_at_catalog(const struct cli *cli, const struct enqueue_command *w)
+/* What the catalog has so far; *ret is NULL when there is none, or (an error) none that can be
+ * read. One of an older version is brought up to date first. */
+static int look_at_catalog(const struct cli *cli, const struct enqueue_command *w,
+                           struct store **ret, struct err *err)
 {
     struct writer *writer = NULL;
-    struct store *st = NULL;
-    struct err err = {0};
+    int rc = store_open(cli->catalog, STORE_READ, ret, err);
 
-    if (store_open(cli->catalog, STORE_READ, &st, &err) == ERR_VERSION && !w->dry_run) {
-        if (writer_open(cli->catalog, "enqueue", 10000, cli->quiet, &writer, &err) == 0) {
+    if (rc == ERR_VERSION && !w->dry_run) {
+        rc = writer_open(cli->catalog, "enqueue", 10000, cli->quiet, &writer, err);
+        if (rc == 0) {
             writer_close(writer);
-            (void)store_open(cli->catalog, STORE_READ, &st, &err);
+            rc = store_open(cli->catalog, STORE_READ, ret, err);
         }
     }
-    return st;
+    if (rc != ERR_MISSING)
+        return rc;
+    *err = (struct err){0};
+    return 0;
 }
 
 /* On a terminal only: nobody else is there to say yes. */
@@ -385,16 +388,21 @@ static int compare_with_times(struct enqueuing *e, struct store *known, char doi
 static int settle_stages(struct enqueuing *e)
 {
     struct enqueue_command *w = e->w;
-    struct store *known = look_at_catalog(e->cli, w);
-    struct err err = {0};
+    struct store *known = NULL;
+    struct err err = {0}, unread = {0};
     char doing[200] = "";
-    int rc = enqueue_wish_agree(&w->wish, &err);
+    int rc;
 
+    /* Who writes says why it cannot be read, or makes one of an empty file. */
+    (void)look_at_catalog(e->cli, w, &known, &unread);
+    rc = enqueue_wish_agree(&w->wish, &err);
     if (rc == 0)
         rc = compare_with_times(e, known, doing, &err);
     store_close(known);
     if (rc == 0)
         return allow_again(e);
+    if (rc == ERR_MODEL && unread.code != 0) /* its recipes would have said which */
+        return cli_fail("open the catalog", &unread, NULL);
     return doing[0] == 0 ? cli_usage(e->cli, "%s", err.msg) : cli_fail(doing, &err, NULL);
 }
 

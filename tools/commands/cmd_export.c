@@ -16,6 +16,7 @@
 #include "tools/export/html/html_format.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
+#include "tools/demo_model.h"
 #include "tools/export/read_document.h"
 #include "tools/cli/text.h"
 #include "tools/commands/commands.h"
@@ -149,6 +150,7 @@ struct export_run {
     uint64_t recordings, empty, failed;
     uint64_t unfinished, broken, untranscribed; /* recordings left out */
     uint64_t undiarized;                        /* recordings without a file of turns */
+    unsigned demo;                              /* made with these of tools/demo_model.h */
     struct err err;
 };
 
@@ -295,6 +297,7 @@ static int write_files_of(struct export_run *x, const struct read_recording *r, 
     if (rc != 0)
         return rc;
     x->recordings++;
+    x->demo |= d.demo;
     x->empty += d.segment_count == 0 && strcmp(r->transcript, "done") == 0;
     for (unsigned f = 0; rc == 0 && f < formats_count; f++)
         if (chosen >> f & 1) {
@@ -594,6 +597,13 @@ static void print_left_out(const struct export_run *x)
                text_plural(x->undiarized, "recording has", "recordings have"));
 }
 
+/* Not every format has a place for it. */
+static void note_demo(const struct export_run *x)
+{
+    if (x->demo)
+        cli_note("%s.", demo_model_made(x->demo));
+}
+
 static void print_summary(const struct cli *cli, const struct export_run *x)
 {
     char a[TEXT_LEN], b[TEXT_LEN];
@@ -622,6 +632,7 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
         printf("%s of them %s no text: nobody speaks there.\n", text_count(x->empty, a),
                text_plural(x->empty, "has", "have"));
     print_left_out(x);
+    note_demo(x);
 }
 
 static int export_all(struct cli *cli, struct export_run *x, char **paths, uint32_t n)

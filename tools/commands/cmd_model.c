@@ -51,7 +51,8 @@ static void print_model(const char *name, const char *dir, const char *option, b
 static void on_model(void *arg, const char *name, const char *dir)
 {
     struct list *l = arg;
-    bool is_default = strcmp(name, enqueue_model_usual()) == 0;
+    const char *usual = enqueue_model_usual();
+    bool is_default = usual && strcmp(name, usual) == 0;
     char *shown = utf8_display(name, strlen(name)), *where = utf8_display(dir, strlen(dir));
 
     l->n++;

@@ -18,6 +18,7 @@
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/export/format_args.h"
 #include "tools/export/formats.h"
+#include "tools/demo_model.h"
 #include "tools/export/read_document.h"
 #include "tools/recording.h"
 #include "tools/cli/text.h"
@@ -501,13 +502,23 @@ static int print_corrections(struct page *p, const struct read_recording *r)
     return 0;
 }
 
+static int print_demo(struct page *p, const struct read_recording *r)
+{
+    unsigned demo;
+    int rc = read_document_demo(p->store, r->media_id, &demo, &p->err);
+
+    if (rc == 0)
+        print_remark("", demo_model_made(demo));
+    return rc;
+}
+
 static int page_for_people(struct page *p, const struct read_recording *r)
 {
     char n[TEXT_LEN];
 
     print_head(p, r);
-    if (print_account(p, r) != 0 || print_levels(p, r) != 0 || print_copies(p, r) != 0 ||
-        print_known(p, r) != 0)
+    if (print_demo(p, r) != 0 || print_account(p, r) != 0 || print_levels(p, r) != 0 ||
+        print_copies(p, r) != 0 || print_known(p, r) != 0)
         return 1;
     puts("");
     if (read_texts(p, r, print_row) != 0 ||
@@ -552,6 +563,8 @@ static int write_file(struct page *p, const struct read_recording *r)
 
     if (rc == 0)
         rc = p->w.format->write(&d, &p->w.options, &out, &p->err);
+    if (rc == 0 && d.demo && !p->w.format->notes)
+        cli_note("%s.", d.made);
     if (rc == 0 && out.failed)
         rc = err_set(&p->err, ERR_NOMEM, "out of memory");
     if (rc == 0 && out.len > 0)

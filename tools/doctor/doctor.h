@@ -15,8 +15,10 @@ struct doctor {
     const char *catalog;
     json_t *rows; /* with --json; owned by the command */
     unsigned bad, warnings;
-    bool quick;                        /* nothing that takes more than a moment */
-    int64_t limit_ms;                  /* of one trial transcription */
+    bool transcribes, demo; /* there is a model that does, beside those of the demo; there is one of
+                               these */
+    bool quick;             /* nothing that takes more than a moment */
+    int64_t limit_ms;       /* of one trial transcription */
     const volatile sig_atomic_t *stop; /* set: end soon */
 };
 
@@ -27,8 +29,9 @@ void doctor_finding(struct doctor *d, enum finding_state state, const char *name
 
 void doctor_libraries(struct doctor *d);
 void doctor_machine(struct doctor *d, const struct device *cpu);
-void doctor_storage(struct doctor *d);
 void doctor_models(struct doctor *d);
+/* Disk and catalog; and whether there is a model to transcribe with, after doctor_models. */
+void doctor_storage(struct doctor *d);
 /* Drivers, CUDA libraries and GPUs: what devices_find or devices_examine has found. */
 void doctor_devices(struct doctor *d, const struct devices *all);
 /* The devices as an array of objects, for --json. */

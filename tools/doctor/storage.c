@@ -6,8 +6,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "store/read/read.h"
 #include "store/store.h"
 #include "tools/doctor/doctor.h"
+#include "tools/demo_model.h"
 #include "tools/model_check.h"
 #include "tools/cli/text.h"
 #include "workers/models/files/model_dir.h"
@@ -75,6 +77,17 @@ static void check_disk(struct doctor *d)
     free(dir);
 }
 
+/* A model in a folder that is no models directory. */
+static int keep_stage(void *arg, const struct read_progress *row)
+{
+    struct doctor *d = arg;
+
+    d->transcribes |= strcmp(row->stage, stage_transcribe.name) == 0 &&
+                      demo_model(row->model, row->model_hash) == 0 &&
+                      access(row->model_dir, R_OK) == 0;
+    return 0;
+}
+
 static void check_catalog(struct doctor *d)
 {
     struct store *st = NULL;
@@ -102,15 +115,16 @@ static void check_catalog(struct doctor *d)
     else
         doctor_finding(d, FINDING_WELL, "catalog", NULL, NULL, "%s (schema %d)", d->catalog,
                        store_schema_version(st));
+    if (rc == 0)
+        (void)read_progress(st, keep_stage, d, &err);
     store_close(st);
 }
 
 /* Those that an option takes by itself are small enough to be read as a worker would; of others,
  * which may have gigabytes, and where it is to be quick, what the files claim must do. */
 static int usable(const struct doctor *d, bool taken, const char *stage, const char *dir,
-                  struct err *err)
+                  char hash[MODEL_HASH_LEN], struct err *err)
 {
-    char hash[MODEL_HASH_LEN];
     int rc = stage_model_hash(stage, dir, hash, err);
 
     if (rc != 0)
@@ -124,24 +138,21 @@ static void check_model(void *arg, const char *name, const char *dir)
     /* A damaged one may not say any more what it is. */
     const struct stage_kind *taking = stage_kind_taking(name);
     const char *stage = taking ? taking->name : stage_of_model(dir);
+    char hash[MODEL_HASH_LEN];
     struct err err = {0};
+    bool demo;
 
-    if (usable(d, taking != NULL, stage, dir, &err) != 0)
+    if (usable(d, taking != NULL, stage, dir, hash, &err) != 0) {
         doctor_finding(d, FINDING_WARNING, "model",
                        "the files of a model of its kind (docs/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
-    else
-        doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, for --%s (%s)", name,
-                       stage_kind_find(stage)->option, dir);
-}
-
-static bool is_there(const char *name, struct err *err)
-{
-    char *dir = NULL;
-    bool found = model_dir_find(name, &dir, err) == 0;
-
-    free(dir);
-    return found;
+        return;
+    }
+    demo = demo_model(name, hash) != 0;
+    d->demo |= demo;
+    d->transcribes |= !demo && strcmp(stage, stage_transcribe.name) == 0;
+    doctor_finding(d, FINDING_WELL, "model", NULL, NULL, "%s, for --%s%s (%s)", name,
+                   stage_kind_find(stage)->option, demo ? " in the demo" : "", dir);
 }
 
 /* Voice activity is one file, and nobody is told to have it. */
@@ -168,10 +179,6 @@ void doctor_models(struct doctor *d)
 {
     struct err err = {0};
 
-    if (!is_there(MODEL_DEFAULT, &err))
-        doctor_finding(d, FINDING_WARNING, "model", "the model that is used when none is named",
-                       "name one with `nightshift enqueue --model`, or set NIGHTSHIFT_MODELS", "%s",
-                       err.msg);
     if (model_dir_list(check_model, d, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model", "readable model folders",
                        "look at their permissions", "%s", err.msg);
@@ -182,4 +189,9 @@ void doctor_storage(struct doctor *d)
 {
     check_disk(d);
     check_catalog(d);
+    if (!d->transcribes)
+        doctor_finding(d, FINDING_WARNING, "model", "a Whisper model",
+                       "`nightshift setup` fetches one that fits this machine",
+                       "there is none to transcribe with%s",
+                       d->demo ? ": " MODEL_DEMO " knows 330 words, and is for the demo" : "");
 }

@@ -102,9 +102,10 @@ static int call(struct trial *t, const char *const *argv, struct err *err)
 
 static int enqueue(struct trial *t, struct err *err)
 {
-    /* The recording is ours. */
-    const char *const argv[] = {"nightshift", "enqueue",  "--quiet",    "--allow-unsandboxed",
-                                "--catalog",  t->catalog, t->recording, NULL};
+    /* The recording is ours, and of words that the demo's model knows. */
+    const char *const argv[] = {"nightshift", "enqueue",  "--quiet",   "--allow-unsandboxed",
+                                "--model",    MODEL_DEMO, "--catalog", t->catalog,
+                                t->recording, NULL};
 
     return call(t, argv, err);
 }

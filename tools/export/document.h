@@ -48,6 +48,8 @@ struct document {            /* texts: valid UTF-8, which may have control chara
     int64_t id, duration_ms; /* duration -1 unknown */
     const char *path, *member, *state, *language, *title, *recorded_on, *damage;
     const char *left_out; /* tracks and channels that were not heard */
+    const char *made;     /* demo_model_made(demo) */
+    unsigned demo;        /* it is made with these of tools/demo_model.h */
     bool dropped;         /* the segments are those that were not believed */
     const struct document_segment *segments;
     const struct document_turn *turns;

@@ -70,6 +70,7 @@ struct format {
     unsigned needs;     /* FORMAT_TEXT ... */
     unsigned takes;     /* FORMAT_OPTION_WORDS ... */
     bool dropped;       /* can say that its texts are what was not believed */
+    bool notes;         /* has a place for the document's `made` */
     /* The file of one recording, into `out`, which is empty. What is missing in the document is not
      * known; what has control characters or the format's own marks is made harmless. ERR_LIMIT,
      * ERR_NOMEM; a buffer that failed is the caller's to see. NULL: a folder writes it. */

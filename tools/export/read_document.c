@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "store/read/find.h"
+#include "tools/demo_model.h"
 #include "tools/export/format.h"
 
 #define BLOCK_BYTES ((size_t)1 << 16)
@@ -234,6 +235,19 @@ static int read_lists(struct reading *x, int64_t id, bool dropped)
     return rc;
 }
 
+static int on_result(void *arg, const struct read_result *row)
+{
+    if (row->current)
+        *(unsigned *)arg |= demo_model(row->model, row->model_hash);
+    return 0;
+}
+
+int read_document_demo(struct store *st, int64_t media_id, unsigned *ret, struct err *err)
+{
+    *ret = 0;
+    return read_results(st, media_id, on_result, ret, err);
+}
+
 int read_document(struct store *st, const struct read_recording *row, unsigned needs, bool dropped,
                   struct document *ret, struct document_memory **memory, struct err *err)
 {
@@ -252,6 +266,9 @@ int read_document(struct store *st, const struct read_recording *row, unsigned n
     struct reading x = {.st = st, .d = &d, .m = m, .needs = needs, .err = err};
     int rc = m ? read_lists(&x, row->media_id, dropped) : err_set(err, ERR_NOMEM, "out of memory");
 
+    if (rc == 0)
+        rc = read_document_demo(st, row->media_id, &d.demo, err);
+    d.made = demo_model_made(d.demo);
     if (rc != 0) {
         document_memory_free(m);
         return rc;

@@ -19,6 +19,8 @@
 
 /* Where no length at all is known: 128 kbit/s. */
 #define GUESS_BYTES_PER_SECOND 16000
+/* Where no model is named, nothing waits and none is here: one that most machines can use. */
+#define UNNAMED "openai/whisper-small"
 
 /* ---------------------------------------------------------------------------- the catalog */
 
@@ -450,6 +452,7 @@ static int place_stage(struct plan *p, const struct plan_options *o, struct plan
 
 int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
 {
+    const char *usual;
     struct plan_stage *s;
     int rc;
 
@@ -470,8 +473,12 @@ int plan_make(const struct plan_options *o, struct plan *p, struct err *err)
     if (rc != 0)
         return rc;
     p->waiting = p->stage_count > 0;
-    if (!p->waiting &&
-        add_stage(p, stage_transcribe.name, o->model ? o->model : enqueue_model_usual(), &s))
+    usual = p->waiting ? NULL : enqueue_model_usual();
+    if (!p->waiting && add_stage(p, stage_transcribe.name,
+                                 o->model ? o->model
+                                 : usual  ? usual
+                                          : UNNAMED,
+                                 &s))
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     for (uint32_t i = 0; i < p->stage_count && rc == 0; i++) {
         find_model(p, &p->stages[i]);

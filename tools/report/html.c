@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "scheduler/plan/progress.h"
 #include "tools/cli/account.h"
+#include "tools/demo_model.h"
 #include "tools/report/report.h"
 #include "tools/cli/text.h"
 
@@ -289,6 +290,8 @@ static void put_left(const struct report *r, struct buf *out)
     const struct store_archive *a = &r->totals.archive;
     char n[TEXT_LEN], span[PROGRESS_SPAN];
 
+    if (r->demo)
+        buf_printf(out, "<p>%s.</p>\n", demo_model_made(r->demo));
     if (a->pending > 0) {
         buf_printf(out, "<p>Left: %s %s to do", text_count(a->pending, n),
                    text_plural(a->pending, "recording", "recordings"));

@@ -11,6 +11,7 @@
 #include "store/read/doubts.h"
 #include "store/read/read.h"
 #include "tools/cli/text.h"
+#include "tools/demo_model.h"
 #include "tools/report/report.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
 
@@ -447,6 +448,15 @@ const char *report_until(const struct report *r, const struct store_run *run, ch
 
 /* ------------------------------------------------------------------------------------ the whole */
 
+static int add_stage(void *arg, const struct read_progress *p)
+{
+    struct report *r = arg;
+
+    if (p->done > 0)
+        r->demo |= demo_model(p->model, p->model_hash);
+    return 0;
+}
+
 static int read_all(struct report *r, struct store *st, uint64_t n, struct err *err)
 {
     int rc = store_runs_each(st, n + 1, add_run, r, err);
@@ -467,6 +477,8 @@ static int read_all(struct report *r, struct store *st, uint64_t n, struct err *
         rc = store_account(st, r->since, &r->account, err);
     if (rc == 0)
         rc = store_high(st, &r->high, err);
+    if (rc == 0)
+        rc = read_progress(st, add_stage, r, err);
     if (rc == 0)
         rc = read_news(r, st, err);
     if (rc == 0)

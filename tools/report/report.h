@@ -73,6 +73,7 @@ struct report {
     /* Of what was transcribed since. */
     uint64_t speechless;
     struct result_account account;
+    unsigned demo;            /* something was made with these of tools/demo_model.h, at any time */
     uint64_t high;            /* of the recordings to do, those of high priority */
     int64_t left_ms;          /* audio still to be heard, as far as it can be told; -1: it cannot */
     int64_t low_ms, high_ms;  /* until all is done, of work; -1 unknown */

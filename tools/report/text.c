@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "scheduler/plan/progress.h"
 #include "tools/cli/account.h"
+#include "tools/demo_model.h"
 #include "tools/report/report.h"
 #include "tools/cli/text.h"
 
@@ -307,6 +308,10 @@ void report_text(const struct report *r, unsigned columns, struct buf *out)
     }
     put_left(r, &p);
     put_before(r, &p);
+    if (r->demo) {
+        p.label = "Model";
+        line(&p, "%s", demo_model_made(r->demo));
+    }
     put_news(r, &p);
     put_doubts(r, &p);
     put_devices(r, &p);

@@ -9,6 +9,7 @@
 #include "scheduler/plan/progress.h"
 #include "store/tuning.h"
 #include "tools/cli/account_json.h"
+#include "tools/demo_model.h"
 #include "tools/status/status.h"
 
 struct rows {
@@ -33,7 +34,7 @@ static int json_stage(void *arg, const struct read_progress *p)
 
     return append(
         arg, json_pack("{s:I, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-                       "s:I, s:I, s:I, s:s?}",
+                       "s:I, s:I, s:I, s:s?, s:b}",
                        "stage", (json_int_t)p->stage_id, "source", (json_int_t)p->source_id, "name",
                        p->stage, "model", p->model, "params", p->params_json, "waiting_for_source",
                        (json_int_t)p->waiting, "settling", (json_int_t)p->settling, "tasks",
@@ -42,7 +43,8 @@ static int json_stage(void *arg, const struct read_progress *p)
                        (json_int_t)p->cancelled, "paused", (json_int_t)p->paused, "superseded",
                        (json_int_t)unused, "current_still", (json_int_t)(p->superseded - unused),
                        "audio_known_ms", (json_int_t)p->audio_known_ms, "audio_done_ms",
-                       (json_int_t)p->audio_done_ms, "put_aside", stages_aside_why(s->aside, p)));
+                       (json_int_t)p->audio_done_ms, "put_aside", stages_aside_why(s->aside, p),
+                       "demo", (int)(demo_model(p->model, p->model_hash) != 0)));
 }
 
 static int json_device(void *arg, const struct store_tuning_row *row)

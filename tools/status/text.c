@@ -9,6 +9,7 @@
 #include "store/tuning.h"
 #include "tools/cli/account.h"
 #include "tools/cli/cli.h"
+#include "tools/demo_model.h"
 #include "tools/enqueue/stages/stage_params_words.h"
 #include "tools/status/status.h"
 #include "tools/cli/text.h"
@@ -24,6 +25,7 @@ struct page {
     FILE *out;
     unsigned columns;
     uint32_t transcriptions; /* stages that are */
+    unsigned demo;           /* something was made with these of tools/demo_model.h */
     /* While rows are written: */
     uint64_t shown, skipped, jobs;
     char *command; /* of the job command_of, and of those since; owned */
@@ -271,6 +273,8 @@ static int put_stage(void *arg, const struct read_progress *p)
         free(model);
         return 0;
     }
+    if (p->done + p->superseded > 0)
+        page->demo |= demo_model(p->model, p->model_hash);
     buf_printf(&b, "%s with %s", p->stage, model ? model : "");
     stage_params_words(p->stage, p->params_json, &b);
     if (p->source_id != 0 && page->transcriptions > 1)
@@ -296,6 +300,16 @@ static int put_stage(void *arg, const struct read_progress *p)
     buf_free(&b);
     free(model);
     return 0;
+}
+
+static void put_demo(struct page *page)
+{
+    struct buf b = BUF_INIT;
+
+    buf_printf(&b, "%s", demo_model_made(page->demo));
+    if (page->demo)
+        line(page, "Model", &b);
+    buf_free(&b);
 }
 
 static uint64_t tasks_of(const struct read_job *j)
@@ -515,6 +529,7 @@ static int put_stages(struct page *page, struct err *err)
     page->shown = 0;
     if (rc == 0)
         rc = read_progress(page->s->store, put_stage, page, err);
+    put_demo(page);
     return rc ? rc : put_ways_out(page, err);
 }
 

@@ -50,7 +50,7 @@ class Doctor(unittest.TestCase):
     def broken(self, name, words, todo, before_a_run=None):
         """doctor has the line, and says that the machine is not ready; a run with work to do does not
         begin, and says why (the first thing that is broken: before_a_run, where that is another)."""
-        self.assertEqual(0, self.run_it("enqueue", "--quiet", SAMPLE).returncode)
+        self.assertEqual(0, self.run_it("enqueue", "--quiet", "--model=whisper-nano", SAMPLE).returncode)
         done = self.run_it("doctor", "--json")
         self.assertEqual(UNAVAILABLE, done.returncode, done.stdout + done.stderr)
         self.assertNotIn("crashed", done.stdout)

@@ -223,7 +223,7 @@ TEST_SETUP(test_default_model, setup)
     char *dir = NULL;
     struct err e;
 
-    assert_ok(model_dir_find(MODEL_DEFAULT, &dir, &e), e);
+    assert_ok(model_dir_find(MODEL_DEMO, &dir, &e), e);
     assert_non_null(strstr(dir, "workers/models/whisper-nano"));
     free(dir);
 }

@@ -4,8 +4,12 @@ import shutil
 import sqlite3
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../common"))
+import demo_model  # noqa: E402
 
 PROGRAM = os.environ["NIGHTSHIFT"]
 
@@ -85,6 +89,7 @@ class ProgramTest(unittest.TestCase):
     def run_it(self, *args, status=None, preexec=None, **env):
         whole = {k: v for k, v in os.environ.items() if not k.startswith(("XDG_", "HF_", "NIGHTSHIFT_"))}
         whole.update({"HOME": self.dir, "NIGHTSHIFT_CATALOG": self.catalog, "NIGHTSHIFT_DEVICES": "cpu", **env})
+        args = demo_model.named(args, whole["NIGHTSHIFT_CATALOG"], self.dir)
         done = subprocess.run([PROGRAM, *args], capture_output=True, env=whole, cwd=self.dir,
                               stdin=subprocess.DEVNULL, timeout=240, check=False, preexec_fn=preexec)
         done.out, done.err = done.stdout.decode(), done.stderr.decode()

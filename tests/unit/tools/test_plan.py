@@ -50,7 +50,7 @@ class Plan(unittest.TestCase):
         for i in range(count):
             with open(os.path.join(archive, f"{i}.wav"), "wb") as file:
                 file.write(wav(i, 16000 * seconds))
-        self.run_it("enqueue", "--quiet", *options, archive)
+        self.run_it("enqueue", "--quiet", "--model=whisper-nano", *options, archive)
 
     def test_without_a_catalog(self):
         plan = self.plan(devices="cpu")
@@ -59,14 +59,14 @@ class Plan(unittest.TestCase):
         self.assertIsNone(plan["seconds"])
         self.assertIsNone(plan["done_at"])
         self.assertEqual(["cpu"], [d["label"] for d in plan["devices"]])
-        self.assertEqual("whisper-nano", plan["stages"][0]["model"])
+        self.assertEqual("openai/whisper-small", plan["stages"][0]["model"])  # which is not here
         self.assertFalse(os.path.exists(self.catalog))
         out = self.text(devices="cpu")
         self.assertIn("there is no catalog yet", out)
-        self.assertIn("transcribe with whisper-nano", out)
+        self.assertIn("transcribe with openai/whisper-small", out)
         self.assertNotIn("Done", out)
         # Memory of which a tenth of a GiB says nothing.
-        self.assertRegex(self.text(devices="sim:4GiB"), r" [1-9]\d* MiB of 3\.6 GiB ")
+        self.assertRegex(self.text("--model=whisper-nano", devices="sim:4GiB"), r" [1-9]\d* MiB of 3\.6 GiB ")
 
     def test_a_checkpoint_of_openai(self):
         made = os.path.join(self.dir, "made")
@@ -76,7 +76,7 @@ class Plan(unittest.TestCase):
         folder = os.path.join(made, "openai")
         self.assertFalse(os.path.exists(os.path.join(folder, "config.json")))
         stage = self.plan("--model", folder, devices="cpu")["stages"][0]
-        same = self.plan(devices="cpu")["stages"][0]
+        same = self.plan("--model=whisper-nano", devices="cpu")["stages"][0]
         self.assertEqual("", stage["error"])
         for key in ("fits", "slots", "windows", "predicted_bytes"):
             self.assertEqual(same["devices"][0][key], stage["devices"][0][key], key)
@@ -88,7 +88,7 @@ class Plan(unittest.TestCase):
         for i in range(2):
             with open(os.path.join(other, f"{i}.wav"), "wb") as file:
                 file.write(wav(50 + i, 160000))
-        self.run_it("enqueue", "--quiet", "--beam-size=2", other)
+        self.run_it("enqueue", "--quiet", "--model=whisper-nano", "--beam-size=2", other)
         plan = self.plan(devices="cpu")
         stages = plan["stages"]
         self.assertEqual([3, 2], [stage["recordings"] for stage in stages])

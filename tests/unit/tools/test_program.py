@@ -23,7 +23,7 @@ import time
 import unittest
 import zipfile
 
-from program import PROGRAM, ProgramTest, count_shards, index_texts, wav
+from program import PROGRAM, ProgramTest, count_shards, demo_model, index_texts, wav
 
 SOURCE = os.environ["NIGHTSHIFT_SOURCE_DIR"]
 PAGE = os.path.join(os.environ["NIGHTSHIFT_BUILD_DIR"], "tools/nightshift.1")
@@ -397,6 +397,37 @@ class Enqueue(Program):
         self.assertEqual((4, 0, 4, 4), tuple(found[k] for k in
                          ("recordings", "new", "unchanged", "tasks")))
         self.assertEqual(4, self.enqueue("-n", "--language", "en", self.archive)["unchanged"])
+
+    def test_no_model_is_taken_that_nobody_named(self):
+        """But for OpenAI's; what comes with the program is for its demo."""
+        self.fill()
+        for words in (["enqueue"], ["enqueue", "--quiet"], ["enqueue", "--json"], ["enqueue", "--dry-run"], ["enqueue", "--watch"],
+                      ["enqueue", "--diarize=diarization-nano"], ["run"], ["run", "--watch"]):
+            with self.subTest(words=words):
+                done = self.run_it("-c", self.catalog, *words, self.archive, status=78)
+                self.assertEqual("nightshift: cannot choose a model to transcribe with: there is none here yet. `nightshift setup` "
+                                 "fetches one that fits this machine.\n", done.err)
+                self.assertEqual("", done.out)
+                self.assertFalse(os.path.exists(self.catalog))
+        # One of the user's own is not taken for another language's or another purpose's, but named.
+        models = os.path.join(self.dir, "models")
+        own = os.path.join(models, "whisper-cantonese")
+        shutil.copytree(os.path.join(SOURCE, "workers/models/whisper-nano"), own)
+        done = self.run_it("-c", self.catalog, "enqueue", self.archive, status=78, NIGHTSHIFT_MODELS=models)
+        self.assertIn("Try --model=whisper-cantonese (`nightshift model list` has all that are here), or `nightshift setup`", done.err)
+        # What works on no speech wants none; and where a recipe says which, that is taken.
+        self.run_it("-c", self.catalog, "enqueue", "--no-transcribe", "--diarize=diarization-nano", self.archive, status=0)
+        self.run_it("-c", self.catalog, "enqueue", "--model=whisper-nano", self.archive, status=0)
+        self.assertIn("As last time: to transcribe with whisper-nano",
+                      self.run_it("-c", self.catalog, "enqueue", self.archive, status=0).out)
+
+    def test_the_best_of_openais_is_taken_and_said(self):
+        self.fill()
+        hub = os.path.join(self.dir, "hub")
+        demo_model.as_openais(hub, os.path.join(SOURCE, "workers/models/whisper-nano"), "openai/whisper-tiny",
+                              "Systran/faster-whisper-small", "openai/whisper-base.en")
+        done = self.run_it("-c", self.catalog, "enqueue", self.archive, status=0, HF_HUB_CACHE=hub)
+        self.assertRegex(done.out, r"to transcribe with\s+Systran/faster-whisper-small\.")
 
     def test_a_broken_model_is_said_in_the_evening(self):
         self.fill()
@@ -1341,11 +1372,11 @@ class Output(Program):
                           "   0:05.000 ?  The the the.", "   0:07.000 ?? Mumble.", "",
                           "? the model was unsure, or the text is in doubt; ?? very unsure",
                           "2 texts were not believed and left out; --dropped shows them."],
-                         shown.splitlines()[3:])
+                         shown.splitlines()[4:])
         dropped = self.run_it("show", "--dropped", "a.wav", status=0).out
         self.assertEqual(["   0:09.000    Thanks for watching!",
                           "               no speech; no voice; silence phrase",
-                          "   0:20.000    you\\x1B[2J", "               no speech"], dropped.splitlines()[3:])
+                          "   0:20.000    you\\x1B[2J", "               no speech"], dropped.splitlines()[4:])
         self.assertIn("not srt as well", self.run_it("show", "--json", "-f", "srt", "a.wav", status=64).err)
         whole = json.loads(self.run_it("show", "--dropped", "--json", "a.wav", status=0).out)
         self.assertEqual(["no speech; no voice; silence phrase", "no speech"],
@@ -1559,7 +1590,7 @@ class Output(Program):
 
     def test_lines_for_people_fit_a_terminal(self):
         self.put("a long name of a file " * 8 + "that is no archive.zip", b"PK\3\4" + b"\xff" * 90)
-        text = self.on_terminal("enqueue", self.archive, self.dir + "/nope")
+        text = self.on_terminal("enqueue", "--model=whisper-nano", self.archive, self.dir + "/nope")
         self.assertIn("encrypted: unpack it with its password", " ".join(text.split()))
         self.assertNotIn("nightshift:  ", text)
         self.assert_fits(text)
@@ -1587,11 +1618,11 @@ class Output(Program):
             os.mkdir(folder)
             shutil.copy(os.path.join(self.archive, "a.wav"), folder)
         self.enqueue("--diarize=diarization-nano", "--include=*.wav", *folders)
-        self.enqueue(self.archive)
+        self.enqueue(os.path.join(self.archive, "b.mp3"))
         lines = self.run_it("status", status=0).out.splitlines()
         at = next(i for i, line in enumerate(lines) if line.startswith("Jobs        #1 "))
         self.assertRegex(lines[at], r" \d+ of \d+ done$")
-        self.assertRegex(lines[at + 1], r"^ {16}--json --diarize=diarization-nano --include=\*\.wav( |$)")
+        self.assertRegex(lines[at + 1], r"^ {16}--model=whisper-nano --json --diarize=diarization-nano( |$)")
         self.assertRegex(lines[at + 2], r"^ {16}\.\.\. .*recordings of the year 1999$")
         self.assertRegex(lines[at + 3], r"^ {12}#2 .* done  \(command of #1\)$")
         self.assertRegex(lines[at + 4], r"^ {12}#3 .* done(  |$)")

@@ -214,7 +214,8 @@ class Score(unittest.TestCase):
         self.put("ref/unknown.txt", "nobody")
         env = {**os.environ, "HOME": self.dir, "NIGHTSHIFT_CATALOG": os.path.join(self.dir, "c.db"),
                "NIGHTSHIFT_DEVICES": "cpu"}
-        subprocess.run([PROGRAM, "enqueue", "archive"], cwd=self.dir, env=env, check=True, capture_output=True)
+        subprocess.run([PROGRAM, "enqueue", "--model=whisper-nano", "archive"], cwd=self.dir, env=env, check=True,
+                       capture_output=True)
         self.assertIn("not transcribed to its end", self.score("ref/01_en_short.txt", status=66).err)
         subprocess.run([PROGRAM, "run"], cwd=self.dir, env=env, check=True, capture_output=True, timeout=240)
         found = self.rates("ref", status=66)
@@ -238,7 +239,7 @@ class Score(unittest.TestCase):
             return subprocess.run([PROGRAM, *args], cwd=self.dir, env=env, check=True, capture_output=True,
                                   stdin=subprocess.DEVNULL, timeout=240).stdout.decode()
 
-        nightshift("enqueue", "--word-timestamps", "archive")
+        nightshift("enqueue", "--model=whisper-nano", "--word-timestamps", "archive")
         nightshift("run")
         word = nightshift("show", "talk.wav", "--format", "txt").split()[1]
         nightshift("correct", "--replace", word, "Zanzibar", "--yes")

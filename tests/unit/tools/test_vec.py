@@ -51,7 +51,7 @@ def make(catalog, archive, env):
     for i in range(20):
         with open(os.path.join(archive, f"{i}.wav"), "wb") as file:
             file.write(wav(i))
-    subprocess.run([PROGRAM, "enqueue", "--quiet", archive], env=env, check=True, timeout=120)
+    subprocess.run([PROGRAM, "enqueue", "--quiet", "--model=whisper-nano", archive], env=env, check=True, timeout=120)
     db = sqlite3.connect(catalog)
     for stage in ("diarize", "embed-text"):
         number, = db.execute("INSERT INTO stage (name, model, model_dir, model_hash, params, created_at) "

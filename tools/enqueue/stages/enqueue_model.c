@@ -4,7 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/utf8.h"
 #include "workers/models/files/model_names.h"
+
+#define OTHER_NAME 200
 
 static bool is_folder(const char *path, bool *there)
 {
@@ -67,7 +70,32 @@ const char *enqueue_model_usual(void)
     for (uint32_t i = 0; (m = model_name_at(i)); i++)
         if (m->usual && (ret = model_dir_known(m->name)))
             return ret;
-    return MODEL_DEFAULT;
+    return NULL;
+}
+
+static void keep_other(void *arg, const char *name, const char *dir)
+{
+    char *first = arg;
+
+    if (first[0] == 0 && strcmp(name, MODEL_DEMO) != 0 &&
+        stage_kind_of_model(dir) == &stage_transcribe)
+        utf8_copy(first, OTHER_NAME, name);
+}
+
+int enqueue_model_none(struct err *err)
+{
+    char other[OTHER_NAME] = "";
+    struct err ignored = {0};
+
+    (void)model_dir_list(keep_other, other, &ignored);
+    if (other[0])
+        return err_set(err, ERR_MODEL,
+                       "none was named, and none of OpenAI's is here. Try --model=%s "
+                       "(`nightshift model list` has all that are here), or `nightshift setup`, "
+                       "which fetches one that fits this machine",
+                       other);
+    return err_set(err, ERR_MODEL,
+                   "there is none here yet. `nightshift setup` fetches one that fits this machine");
 }
 
 bool enqueue_model_meant(const struct stage_kind *k, const char *word)

@@ -12,9 +12,11 @@
  * it is for another option, in words for whoever typed this one. */
 int enqueue_model_find(const struct stage_kind *k, const char *model, char **ret, struct err *err);
 
-/* The model to transcribe with where nobody names one: the best of OpenAI's that is here, else
- * MODEL_DEFAULT, which is for the demo. A literal. */
+/* The model to transcribe with where nobody names one: the best of OpenAI's that is here. A
+ * literal; NULL: none of them is here. */
 const char *enqueue_model_usual(void);
+/* What is said then: ERR_MODEL, with the command that helps. */
+int enqueue_model_none(struct err *err);
 
 /* Whether a word behind its option (an argument of its own) is the folder or name of a model for
  * it: "--sounds FOLDER" where --sounds=FOLDER was meant. */

@@ -81,19 +81,6 @@ static int find_voice(struct enqueue_wish *w, struct enqueue_stages *ret, char d
     return 0;
 }
 
-static void note_usual(const char *model, struct enqueue_stages *ret)
-{
-    size_t n = strlen(ret->note);
-
-    if (strcmp(model, MODEL_DEFAULT) == 0)
-        snprintf(ret->note + n, sizeof(ret->note) - n,
-                 "%sNo model was named, and no real one is here: " MODEL_DEFAULT
-                 " knows some 330 words and is for the demo. `nightshift model pull "
-                 "openai/whisper-small` fetches a real one, and `nightshift enqueue "
-                 "--model=openai/whisper-small --again PATH` takes it.",
-                 n ? " " : "");
-}
-
 static int find_transcription(struct enqueue_wish *w, struct store *known,
                               struct enqueue_stages *ret, char doing[200], struct err *err)
 {
@@ -105,9 +92,11 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
     rc = enqueue_params_agree(&w->params, err);
     if (rc != 0)
         return rc;
-    if (!w->model) {
+    if (!w->model)
         w->model = enqueue_model_usual();
-        note_usual(w->model, ret);
+    if (!w->model) {
+        snprintf(doing, 200, "choose a model to transcribe with");
+        return enqueue_model_none(err);
     }
     snprintf(doing, 200, "use the model '%.150s'", w->model);
     rc = enqueue_stage_find(w->model, &w->params.params, &ret->own[0], &ret->transcribe, err);

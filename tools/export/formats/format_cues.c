@@ -159,6 +159,12 @@ static void put_chapters(struct buf *out, const struct document *d)
     escape_put(out, "\n");
 }
 
+static void put_made(struct buf *out, const struct document *d)
+{
+    if (d->made && d->made[0])
+        buf_printf(out, "NOTE %s.\n\n", d->made);
+}
+
 WRITER(srt)
 {
     if (!o->plain)
@@ -170,6 +176,7 @@ WRITER(srt)
 WRITER(vtt)
 {
     escape_put(out, "WEBVTT\n\n");
+    put_made(out, d);
     if (d->dropped)
         escape_put(out, "NOTE What was not believed and left out.\n\n");
     if (!o->plain && !d->dropped) {
@@ -186,6 +193,7 @@ WRITER(ohms)
     (void)o;
     (void)err;
     escape_put(out, "WEBVTT\n\n");
+    put_made(out, d);
     if (d->title[0] || d->language[0]) {
         escape_put(out, "NOTE\n");
         escape_put(out, d->title[0] ? "Title: " : "");

@@ -124,6 +124,7 @@ static void put_document(struct buf *out, const struct document *d)
     put_fact(out, "Member", d->member);
     put_fact(out, "Recorded", d->recorded_on);
     put_fact(out, "Language", d->language);
+    put_fact(out, "Note", d->made ? d->made : "");
     put_paragraphs(out, d);
     escape_put(out, "<w:sectPr/></w:body></w:document>\n");
 }

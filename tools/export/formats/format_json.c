@@ -24,6 +24,8 @@ static void put_head(struct buf *out, const struct document *d)
     put_key(out, "damage", d->damage);
     if (d->left_out && d->left_out[0])
         put_key(out, "left_out", d->left_out);
+    if (d->made && d->made[0])
+        put_key(out, "note", d->made);
     if (d->duration_ms >= 0)
         buf_printf(out, "  \"duration_ms\": %lld,\n", (long long)d->duration_ms);
     else

@@ -72,6 +72,8 @@ static void put_facts(const struct page *p, struct buf *out)
     put_fact(out, "Not heard", d->left_out);
     put_fact(out, "Number in the catalog", number);
     put(out, "</dl>\n");
+    if (d->made && d->made[0])
+        buf_printf(out, "<p class=\"note\">%s.</p>\n", d->made);
     if (p->unfinished)
         put(out, "<p class=\"note\">This recording is not transcribed to its end yet.</p>\n");
 }

@@ -409,7 +409,7 @@ int model_dir_find(const char *name, char **ret, struct err *err)
     int rc;
 
     if (!name[0])
-        return err_set(err, ERR_MODEL, "no model was named; try --model " MODEL_DEFAULT);
+        return err_set(err, ERR_MODEL, "no model was named; try --model=NAME");
     if (look(name, dir, &tried, &why))
         rc = absolute(dir, ret, err);
     else if (why.code != 0)

@@ -14,8 +14,8 @@
 
 #include "base/err.h"
 
-#define MODEL_DEFAULT "whisper-nano"
-#define MODEL_HASH_LEN 33 /* 32 hex digits and the NUL */
+#define MODEL_DEMO "whisper-nano" /* comes with the program; knows some 330 words */
+#define MODEL_HASH_LEN 33         /* 32 hex digits and the NUL */
 
 /* The directory, or the file that is the model, newly allocated, absolute. ERR_MODEL naming every
  * place that was looked in. */
