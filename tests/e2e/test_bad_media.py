@@ -202,7 +202,7 @@ class BadMedia(BesideAGoodOne):
         self.addCleanup(os.chmod, closed, 0o700)
         if subprocess.run(["test", "-x", night.PROGRAM], check=False, **who).returncode:
             self.skipTest("the program lies where nobody may not go")
-        for command in (["enqueue", self.archive], ["run"]):
+        for command in (["enqueue", "--model=whisper-nano", self.archive], ["run"]):
             done = subprocess.run([night.PROGRAM, *command], capture_output=True, text=True,
                                   env=self.env(), cwd=self.dir, timeout=night.PATIENCE_S, **who)
             self.assertEqual(0, done.returncode, done.stdout + done.stderr)
@@ -358,7 +358,7 @@ class Archives(night.Night):
 
     def test_a_recording_inside_and_outside_is_one(self):
         shutil.copy(os.path.join(night.DEMO, "reel.tar"), self.archive)
-        self.bring(self.good, "farmer.wav")
+        self.bring(os.path.join(night.DEMO, "english/farmer.wav"))
         self.assertEqual([], self.settle())
         self.assertEqual(2, self.sql("SELECT count(*) FROM media")[0][0])
         self.assertEqual(3, self.sql("SELECT count(*) FROM place")[0][0])

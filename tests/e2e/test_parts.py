@@ -102,7 +102,7 @@ class Parts(night.Night):
         self.healthy()
 
     def demo(self):
-        for name in ("farmer.wav", "market.mp3", "two-voices.opus"):
+        for name in ("farmer.wav", "counting.mp3", "two-voices.opus"):
             shutil.copy(os.path.join(night.DEMO, "english", name), self.archive)
         for name in ("reel.tar", "field-notes.mp3"):
             shutil.copy(os.path.join(night.DEMO, name), self.archive)
