@@ -195,16 +195,19 @@ static const char *put_command_option(const struct command_option *o, const char
 static bool put_command_options(const char *words)
 {
     char name[40];
+    struct command_option rows[CLI_OPTIONS_MAX];
     const struct commands_entry *c;
     const char *before = ".It";
+    size_t n;
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(words, "@"), words);
     c = commands_find(name);
     if (!c || !c->command || !c->command->options)
         return false;
     puts(".Bl -tag -width Ds");
-    for (const struct command_option *o = c->command->options; o->name; o++)
-        before = put_command_option(o, before);
+    n = command_rows(c->command, rows);
+    for (size_t i = 0; i < n; i++)
+        before = put_command_option(&rows[i], before);
     puts(".El");
     return true;
 }

@@ -7,14 +7,36 @@
 #include "tools/cli/text.h"
 
 #define COLUMNS 80
-#define TEXT_COLUMN_MOST 28 /* where what is said of an option begins */
+#define TEXT_COLUMN_MOST 26 /* where what is said of an option begins */
 #define FIRST_LONG 256      /* getopt's value of the first option that has no letter */
 
-static const struct command_option none = {0};
-
-static const struct command_option *options_of(const struct command *c)
+static size_t put_table(const struct command_option *including, struct command_option *ret)
 {
-    return c->options ? c->options : &none;
+    const struct command_option *o = including->table;
+    size_t n = 0;
+
+    for (; o[n].kind; n++) {
+        ret[n] = o[n];
+        ret[n].offset += including->offset;
+        if (!including->help)
+            continue;
+        ret[n].help = o[n + 1].kind ? "" : including->help;
+        ret[n].manual = NULL;
+    }
+    return n;
+}
+
+size_t command_rows(const struct command *c, struct command_option ret[CLI_OPTIONS_MAX])
+{
+    size_t n = 0;
+
+    for (const struct command_option *o = c->options; o && o->kind; o++)
+        if (o->kind == COMMAND_TABLE)
+            n += put_table(o, ret + n);
+        else
+            ret[n++] = *o;
+    assert(n <= CLI_OPTIONS_MAX);
+    return n;
 }
 
 /* -------------------------------------------------------------------------------------- --help */
@@ -90,18 +112,20 @@ static size_t put_option(const struct command_option *o, size_t before, size_t a
     else
         buf_printf(out, "%-*s", (int)at, spelled);
     put_text(out, o->help, at, at);
+    if (o->list)
+        o->list(out);
     return 0;
 }
 
 /* Where the texts of all options begin: behind the longest of those that are not too long. */
-static size_t text_column(const struct command_option *own, const struct command_option *common,
-                          size_t n)
+static size_t text_column(const struct command_option *own, size_t owns,
+                          const struct command_option *common, size_t n)
 {
     char spelled[SPELLED_LEN];
     size_t at = 0;
 
-    for (; own->name; own++) {
-        const size_t columns = spell(own, spelled) + 2;
+    for (size_t i = 0; i < owns; i++) {
+        const size_t columns = own[i].help[0] ? spell(&own[i], spelled) + 2 : 0;
 
         at = columns > at && columns <= TEXT_COLUMN_MOST ? columns : at;
     }
@@ -139,16 +163,16 @@ static void put_lines(struct buf *out, const char *before, const char *s, const 
 
 void command_help(const struct command *c, struct buf *out)
 {
-    struct command_option common[5];
-    const size_t n = common_options(c, common);
-    const size_t at = text_column(options_of(c), common, n);
+    struct command_option own[CLI_OPTIONS_MAX], common[5];
+    const size_t owns = command_rows(c, own), n = common_options(c, common);
+    const size_t at = text_column(own, owns, common, n);
     size_t before = 0;
 
     put_lines(out, "Usage: ", c->usage, c->name);
     put_paragraphs(out, c->about);
     buf_printf(out, "\n");
-    for (const struct command_option *o = options_of(c); o->name; o++)
-        before = put_option(o, before, at, out);
+    for (size_t i = 0; i < owns; i++)
+        before = put_option(&own[i], before, at, out);
     for (size_t i = 0; i < n; i++)
         put_option(&common[i], 0, at, out);
     if (c->notes) {
@@ -171,7 +195,8 @@ void command_help(const struct command *c, struct buf *out)
 /* ------------------------------------------------------------------------------------- parsing */
 
 struct parsing {
-    const struct command *command;
+    struct command_option rows[CLI_OPTIONS_MAX];
+    size_t count;
     void *wanted;
 };
 
@@ -180,13 +205,11 @@ static int value_of(const struct command_option *o, size_t i)
     return o->letter ? o->letter : FIRST_LONG + (int)i;
 }
 
-static const struct command_option *find(const struct command *c, int value)
+static const struct command_option *find(const struct parsing *p, int value)
 {
-    const struct command_option *o = options_of(c);
-
-    for (size_t i = 0; o[i].name; i++)
-        if (value_of(&o[i], i) == value)
-            return &o[i];
+    for (size_t i = 0; i < p->count; i++)
+        if (value_of(&p->rows[i], i) == value)
+            return &p->rows[i];
     return NULL;
 }
 
@@ -237,6 +260,9 @@ static int take_value(const struct command_option *o, const char *value, void *a
                    ? 0
                    : err_set(err, ERR_USAGE, "%s wants a name or code such as Spanish or es", name);
     case COMMAND_OWN:
+        return o->take(at, value, err);
+    case COMMAND_END:
+    case COMMAND_TABLE:
         break;
     }
     return err_set(err, ERR_USAGE, "%s sets nothing", name);
@@ -245,19 +271,17 @@ static int take_value(const struct command_option *o, const char *value, void *a
 static int take(void *arg, int value, const char *text, struct err *err)
 {
     const struct parsing *p = arg;
-    const struct command_option *o = find(p->command, value);
+    const struct command_option *o = find(p, value);
 
     if (!o)
         return err_set(err, ERR_USAGE, "an option that does not exist");
-    if (o->take)
-        return o->take(p->wanted, text, err);
     return take_value(o, text, (char *)p->wanted + o->offset, err);
 }
 
 static void complete(const struct complete *c, int value, void *arg)
 {
     const struct parsing *p = arg;
-    const struct command_option *o = find(p->command, value);
+    const struct command_option *o = find(p, value);
 
     if (o && o->complete)
         o->complete(c, p->wanted);
@@ -271,21 +295,22 @@ static int argument_of(const struct command_option *o)
     return !o->value ? no_argument : o->value[0] == '[' ? optional_argument : required_argument;
 }
 
-static void list_options(const struct command *c, struct option *longs, char *shorts)
+static void list_options(const struct parsing *p, struct option *longs, char *shorts)
 {
-    const struct command_option *o = options_of(c);
     size_t n = 0;
 
-    for (size_t i = 0; o[i].name; i++) {
+    for (size_t i = 0; i < p->count; i++) {
+        const struct command_option *o = &p->rows[i];
+
         assert(n + 2 < CLI_OPTIONS_MAX);
-        longs[n++] = (struct option){o[i].name, argument_of(&o[i]), NULL, value_of(&o[i], i)};
-        if (o[i].also)
-            longs[n++] = (struct option){o[i].also, argument_of(&o[i]), NULL, value_of(&o[i], i)};
-        if (o[i].letter) {
-            *shorts++ = o[i].letter;
-            for (int k = 0; k < argument_of(&o[i]); k++) /* "a:", and "a::" where it may go */
-                *shorts++ = ':';
-        }
+        longs[n++] = (struct option){o->name, argument_of(o), NULL, value_of(o, i)};
+        if (o->also)
+            longs[n++] = (struct option){o->also, argument_of(o), NULL, value_of(o, i)};
+        if (!o->letter)
+            continue;
+        *shorts++ = o->letter;
+        for (int k = 0; k < argument_of(o); k++) /* "a:", and "a::" where it may go */
+            *shorts++ = ':';
     }
     *shorts = 0;
     longs[n] = (struct option){0};
@@ -295,7 +320,7 @@ int command_parse(struct cli *cli, const struct command *c, void *wanted, int ar
 {
     struct option longs[CLI_OPTIONS_MAX];
     char shorts[3 * CLI_OPTIONS_MAX];
-    struct parsing p = {c, wanted};
+    struct parsing p = {.wanted = wanted};
     struct buf help = BUF_INIT;
     struct cli_spec spec = {.shorts = shorts,
                             .longs = longs,
@@ -304,7 +329,8 @@ int command_parse(struct cli *cli, const struct command *c, void *wanted, int ar
                             .values = complete};
     int status;
 
-    list_options(c, longs, shorts);
+    p.count = command_rows(c, p.rows);
+    list_options(&p, longs, shorts);
     command_help(c, &help);
     spec.help = buf_cstr(&help);
     status = spec.help ? cli_parse(cli, &spec, &p, argc, argv) : cli_no_memory("begin");

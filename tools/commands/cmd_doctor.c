@@ -1,4 +1,4 @@
-/* nightshift doctor: is this machine ready? One line for each thing: found, wanted, what to do. */
+/* nightshift doctor: is this machine ready? One line for each thing: found, doctor, what to do. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,33 +8,6 @@
 #include "tools/doctor/doctor.h"
 
 #define LIMIT_MS 180000
-
-static const char help[] =
-    "Usage: nightshift doctor [OPTION]...\n"
-    "Is this machine ready for a night's work? Looks at libraries, GPUs, processor,\n"
-    "memory, disk, models, the decoders' sandbox and the catalog; runs an operation\n"
-    "of each kind on every GPU; transcribes a recording of six seconds on each\n"
-    "device, in a catalog of its own. Changes nothing that stays.\n"
-    "\n"
-    "      --quick          only what takes a moment: no operations, no transcription\n"
-    "      --limit=LENGTH   for one transcription (default: 3m)\n"
-    "      --json           as JSON, with the devices\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift doctor\n"
-    "  nightshift doctor --json | jq '.checks[] | select(.state != \"ok\")'\n"
-    "  nightshift doctor --quick --json | jq .devices\n"
-    "\n"
-    "The CUDA backend has run on an H100 and an H200 alone.\n"
-    "\n"
-    "Exit status: 0 when nothing is broken (there may be warnings), 69 else.\n";
-
-enum { OPT_QUICK = 256, OPT_LIMIT };
-
-static const struct option longs[] = {
-    {"quick", no_argument, NULL, OPT_QUICK}, {"limit", required_argument, NULL, OPT_LIMIT}, {0}};
 
 /* The trial's folder must be removed, also when somebody has waited enough. */
 static volatile sig_atomic_t stopped;
@@ -50,19 +23,6 @@ static void catch_signals(void)
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
             sigaction(signals[i], &catch, NULL);
-}
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    struct doctor *d = arg;
-
-    if (option == OPT_QUICK) {
-        d->quick = true;
-        return 0;
-    }
-    if (option == OPT_LIMIT)
-        return cli_length("--limit", value, 1000, 86400000, &d->limit_ms, err);
-    return err_set(err, ERR_USAGE, "an option that does not exist");
 }
 
 static int find_devices(struct doctor *d, struct devices *ret)
@@ -115,13 +75,39 @@ static void conclude(const struct doctor *d, const struct devices *all)
     json_decref(o);
 }
 
+static const struct command_option options[] = {
+    {COMMAND_SWITCH("quick", 0, doctor, quick,
+                    "only what takes a moment: no operations, no transcription"),
+     .manual = "Only what takes a moment: no operations, no transcription. Every run begins "
+               "with the part of this that is about GPUs."},
+    {COMMAND_VALUE(COMMAND_LENGTH, "limit", 0, doctor, limit_ms, "LENGTH",
+                   "for one transcription (default: 3m)"),
+     .low = 1000, .high = 86400000},
+    {0},
+};
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .usage = "[OPTION]...",
+    .about = "Is this machine ready for a night's work? Looks at libraries, GPUs, "
+             "processor, memory, disk, models, the decoders' sandbox and the catalog; runs "
+             "an operation of each kind on every GPU; transcribes a recording of six "
+             "seconds on each device, in a catalog of its own. Changes nothing that stays.",
+    .options = options,
+    .json = "as JSON, with the devices",
+    .examples = "doctor\n"
+                "doctor --json | jq '.checks[] | select(.state != \"ok\")'\n"
+                "doctor --quick --json | jq .devices",
+    .notes = "The CUDA backend has run on an H100 and an H200 alone.",
+    .statuses = "0 when nothing is broken (there may be warnings), 69 else.",
+};
+
 int cmd_doctor(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "", longs, take, true, NULL};
     struct doctor d = {.limit_ms = LIMIT_MS, .stop = &stopped};
     struct devices *all;
     struct err err = {0};
-    int status = cli_parse(cli, &spec, &d, argc, argv);
+    int status = command_parse(cli, &command_doctor, &d, argc, argv);
 
     if (status >= 0)
         return status;

@@ -23,41 +23,6 @@
 
 #define TRANSCRIPT_MAX (1u << 30) /* bytes of one file; a year of talking has less */
 
-/* The formats of the table stand between them. */
-static const char help_begin[] =
-    "Usage: nightshift export [OPTION]... [PATH]...\n"
-    "Write transcripts as files, one for each recording (at or below PATH), in the\n"
-    "folders that the recordings lie in; those of an archive in a folder of its name.\n"
-    "Folders that all recordings of the catalog have in common are left out, so that\n"
-    "a recording's file has the same name with and without PATH; but where PATH has\n"
-    "a copy alone, it is named as the copy. Files that are there are replaced; a file\n"
-    "is written whole or not at all.\n"
-    "\n"
-    "  -o, --output=DIR     where to (default: ./transcripts)\n"
-    "  -b, --base=DIR       names begin below this folder, however the catalog grows\n"
-    "  -f, --format=FORMAT  one of these; may be repeated:\n";
-static const char help_end[] =
-    "      --partial        also recordings that are not done to their end yet\n"
-    "  -m, --media=WHAT     html: play recordings from where they lie (link, the\n"
-    "                       default), from copies in the folder (copy, opus: small\n"
-    "                       ones), or not (none); what browsers cannot play, or lies\n"
-    "                       in an archive, is made Opus, but for none\n"
-    "      --no-waveform    html: read nothing of the recordings to draw them\n"
-    "      --allow-unsandboxed\n"
-    "                       html: decode also where the kernel offers no sandbox\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -q, --quiet          say only what went wrong\n"
-    "      --json           the summary as JSON\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift export -o /archive-text\n"
-    "  nightshift export -f srt -f vtt -o subtitles /archive/films\n"
-    "  nightshift export -f html -o /archive-pages\n"
-    "\n"
-    "Exit status: 0; 66 when the catalog has no recording at PATH, or below --base;\n"
-    "73 when a file could not be written; others as sysexits.h has them.\n";
-
 struct wanted {
     uint32_t formats; /* bits of rows of the table */
     struct format_options options;
@@ -65,20 +30,10 @@ struct wanted {
     const char *output, *base;
 };
 
-static const struct option longs[] = {
-    {"output", required_argument, NULL, 'o'},
-    {"format", required_argument, NULL, 'f'},
-    {"base", required_argument, NULL, 'b'},
-    {"partial", no_argument, NULL, 256},
-    {"media", required_argument, NULL, 'm'},
-    {"no-waveform", no_argument, NULL, 257},
-    {"allow-unsandboxed", no_argument, NULL, 258},
-    FORMAT_ARGS,
-    {0},
-};
-
-static int take_media(struct wanted *w, const char *value, struct err *err)
+static int take_media(void *wanted, const char *value, struct err *err)
 {
+    struct wanted *w = wanted;
+
     for (size_t i = 0; i < HTML_MEDIA; i++)
         if (strcmp(html_media[i], value) == 0) {
             w->options.media = (enum format_media)i;
@@ -88,45 +43,102 @@ static int take_media(struct wanted *w, const char *value, struct err *err)
     return err_set(err, ERR_USAGE, "--media is link, copy, opus or none, not '%s'", value);
 }
 
-static void values(const struct complete *c, int option, void *arg)
+static void put_media(const struct complete *c, void *wanted)
 {
-    for (size_t i = 0; option == 'm' && i < HTML_MEDIA; i++)
+    (void)wanted;
+    for (size_t i = 0; i < HTML_MEDIA; i++)
         complete_put(c, html_media[i]);
-    format_args_values(c, option, arg);
 }
 
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_format(void *wanted, const char *value, struct err *err)
 {
-    struct wanted *w = arg;
+    struct wanted *w = wanted;
     const struct format *format = NULL;
-    int rc;
 
-    if (option == 'o') {
-        w->output = value;
-        return value[0] ? 0 : err_set(err, ERR_USAGE, "--output wants the name of a folder");
-    }
-    if (option == 'b') {
-        w->base = value;
-        return value[0] ? 0 : err_set(err, ERR_USAGE, "--base wants the name of a folder");
-    }
-    if (option == 256) {
-        w->partial = true;
-        return 0;
-    }
-    if (format_args_take(option, value, &w->options, &rc, err))
-        return rc;
-    if (option == 257 || option == 258) {
-        *(option == 257 ? &w->no_waveform : &w->options.unsandboxed) = true;
-        w->options.given |= FORMAT_OPTION_MEDIA;
-        return 0;
-    }
-    if (option == 'm')
-        return take_media(w, value, err);
     if (formats_take(value, false, &format, err) != 0)
         return err->code;
     w->formats |= 1u << (format - formats);
     return 0;
 }
+
+static void list_formats(struct buf *out) { formats_help(out, false); }
+
+static int take_no_waveform(void *wanted, const char *value, struct err *err)
+{
+    struct wanted *w = wanted;
+
+    (void)value;
+    (void)err;
+    w->no_waveform = true;
+    w->options.given |= FORMAT_OPTION_MEDIA;
+    return 0;
+}
+
+static int take_unsandboxed(void *wanted, const char *value, struct err *err)
+{
+    struct wanted *w = wanted;
+
+    (void)value;
+    (void)err;
+    w->options.unsandboxed = true;
+    w->options.given |= FORMAT_OPTION_MEDIA;
+    return 0;
+}
+
+static const struct command_option options[] = {
+    {COMMAND_VALUE(COMMAND_TEXT, "output", 'o', wanted, output, "DIR",
+                   "where to (default: ./transcripts)")},
+    {COMMAND_VALUE(COMMAND_TEXT, "base", 'b', wanted, base, "DIR",
+                   "names begin below this folder, however the catalog grows"),
+     .manual = "Names begin below this folder. Without it they begin below the one that all "
+               "recordings of the catalog have in common, which another `enqueue` may shorten. One "
+               "below which the catalog has no recording is refused, with the status 66."},
+    {COMMAND_READ("format", 'f', take_format, "FORMAT", "one of these; may be repeated:"),
+     .list = list_formats, .complete = formats_values,
+     .manual =
+         "May be given more than once: txt, srt, vtt, ebutt, tsv, json, whisper-json, csv, docx, "
+         "eaf, textgrid, iiif, ohms, rttm or html. Ebutt is EBU-TT-D; docx is for Word and "
+         "LibreOffice; eaf is ELAN's and textgrid Praat's; iiif is a manifest of IIIF with W3C "
+         "annotations; ohms is WebVTT with a cue for each segment; rttm is who speaks when. Tsv "
+         "has the three columns that Whisper writes, and the speaker in a fourth. Whisper-json "
+         "is JSON with the names that openai-whisper and WhisperX give its parts; it cannot be "
+         "written into one folder together with json, whose files have the same names."},
+    {.kind = COMMAND_TABLE, .table = format_args, .offset = offsetof(struct wanted, options)},
+    {COMMAND_SWITCH("partial", 0, wanted, partial,
+                    "also recordings that are not done to their end yet")},
+    {COMMAND_READ(
+         "media", 'm', take_media, "WHAT",
+         "html: play recordings from where they lie (link, the default), from copies in the "
+         "folder (copy, opus: small ones), or not (none); what browsers cannot play, or lies "
+         "in an archive, is made Opus, but for none"),
+     .complete = put_media},
+    {COMMAND_READ("no-waveform", 0, take_no_waveform, NULL,
+                  "html: read nothing of the recordings to draw them")},
+    {COMMAND_READ("allow-unsandboxed", 0, take_unsandboxed, NULL,
+                  "html: decode also where the kernel offers no sandbox"),
+     .manual =
+         "Of html: media are decoded also where the kernel offers neither Landlock nor seccomp."},
+    {0},
+};
+
+const struct command command_export = {
+    .name = "export",
+    .usage = "[OPTION]... [PATH]...",
+    .about =
+        "Write transcripts as files, one for each recording (at or below PATH), in the folders "
+        "that the recordings lie in; those of an archive in a folder of its name. Folders that "
+        "all recordings of the catalog have in common are left out, so that a recording's file "
+        "has the same name with and without PATH; but where PATH has a copy alone, it is named "
+        "as the copy. Files that are there are replaced; a file is written whole or not at all.",
+    .options = options,
+    .json = "the summary as JSON",
+    .quiet = "say only what went wrong",
+    .examples = "export -o /archive-text\n"
+                "export -f srt -f vtt -o subtitles /archive/films\n"
+                "export -f html -o /archive-pages",
+    .statuses = "0; 66 when the catalog has no recording at PATH, or below --base; 73 when a file "
+                "could not be written; others as sysexits.h has them.",
+};
 
 /* A recording that was asked for: at its main place, or at another one where that is not there. */
 struct asked {
@@ -661,25 +673,6 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
     return cli_flush(x->failed > 0 ? EX_CANTCREAT : EX_OK);
 }
 
-static int parse(struct cli *cli, struct wanted *w, int argc, char **argv)
-{
-    struct buf help = BUF_INIT;
-    int status;
-
-    buf_put(&help, help_begin, sizeof(help_begin) - 1);
-    formats_help(&help, false);
-    buf_put(&help, format_args_help, strlen(format_args_help));
-    buf_put(&help, help_end, sizeof(help_end) - 1);
-    {
-        const struct cli_spec spec = {
-            buf_cstr(&help) ? buf_cstr(&help) : help_begin, "o:b:f:wm:", longs, take, true, values};
-
-        status = cli_parse(cli, &spec, w, argc, argv);
-    }
-    buf_free(&help);
-    return status;
-}
-
 int cmd_export(struct cli *cli, int argc, char **argv)
 {
     struct wanted w = {.output = "transcripts"};
@@ -687,7 +680,7 @@ int cmd_export(struct cli *cli, int argc, char **argv)
     struct err err = {0};
     char **paths = NULL, why[FORMAT_ARGS_WHY];
     uint32_t n = 0;
-    int status = parse(cli, &w, argc, argv);
+    int status = command_parse(cli, &command_export, &w, argc, argv);
 
     if (status >= 0)
         return status;

@@ -122,7 +122,7 @@ static int check(const struct cli *cli, const char *name)
 }
 
 static const struct command_option options[] = {
-    {COMMAND_VALUE(COMMAND_TEXT, "revision", 0, wanted, revision, "REVISION",
+    {COMMAND_VALUE(COMMAND_TEXT, "revision", 0, wanted, revision, "REV",
                    "a branch, tag or commit; default: main")},
     {0},
 };
@@ -130,7 +130,7 @@ static const struct command_option options[] = {
 const struct command command_model = {
     .name = "model",
     .usage = "list [--json]\n"
-             "pull NAME [--revision=REVISION] [--json]\n"
+             "pull NAME [--revision=REV] [--json]\n"
              "check NAME [--json]\n"
              "path NAME",
     .about = "Which models are here (list), to get one (pull), whether one is whole and can "

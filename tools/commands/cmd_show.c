@@ -32,68 +32,18 @@
 #define KNOWN_SHOWN 16u   /* tags, and chapters */
 #define KNOWN_COLUMNS 120 /* of each */
 
-static const char help[] =
-    "Usage: nightshift show [OPTION]... WHAT\n"
-    "The transcript of one recording, with times, what is known of it, and which\n"
-    "sounds are in it, where they were listened for. WHAT is its path, any part of\n"
-    "that which no other has, its number (as in `nightshift search --json`), or\n"
-    "ARCHIVE//MEMBER.\n"
-    "\n"
-    "  -f, --format=FORMAT  a file of a format of `nightshift export` (txt, srt, vtt,\n"
-    "                       docx, json ...), not the page for people\n"
-    "  -w, --words, --style, --sounds, --max-line-width, --max-lines, --max-cps,\n"
-    "      --min-duration, --max-duration, --gap, --url\n"
-    "                       how the file is made, as `nightshift export --help` says\n"
-    "  -d, --dropped        instead of the transcript: what was not believed (for\n"
-    "                       people, vtt and json, which say so)\n"
-    "      --color=WHEN     auto (on a terminal; the default), always or never:\n"
-    "                       speakers in colours, what is in doubt yellow or red\n"
-    "      --json           the same as --format=json: also who speaks when, and the\n"
-    "                       sounds, tags and chapters\n"
-    "  -c, --catalog=FILE   the catalog\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift show /archive/1990/tape-3.wav\n"
-    "  nightshift show tape-3.wav\n"
-    "  nightshift show box.zip//side-a.mp3 --format srt > side-a.srt\n"
-    "\n"
-    "Exit status: 0; 64 when several recordings are called that; 66 when none is;\n"
-    "others as sysexits.h has them.\n";
+enum { COLOR_AUTO, COLOR_ALWAYS }; /* else never */
 
 struct wanted {
     const struct format *format; /* NULL: for people */
     struct format_options options;
     bool dropped;
-    const char *color; /* "auto", "always", "never" */
+    int color;
 };
 
-static const struct option longs[] = {{"format", required_argument, NULL, 'f'},
-                                      FORMAT_ARGS,
-                                      {"dropped", no_argument, NULL, 'd'},
-                                      {"color", required_argument, NULL, 256},
-                                      {0}};
-
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_format(void *wanted, const char *value, struct err *err)
 {
-    struct wanted *w = arg;
-
-    int rc;
-
-    if (format_args_take(option, value, &w->options, &rc, err))
-        return rc;
-    if (option == 256) {
-        w->color = value;
-        return strcmp(value, "auto") == 0 || strcmp(value, "always") == 0 ||
-                       strcmp(value, "never") == 0
-                   ? 0
-                   : err_set(err, ERR_USAGE, "--color is auto, always or never, not '%s'", value);
-    }
-    if (option == 'd') {
-        w->dropped = true;
-        return 0;
-    }
-    return formats_take(value, true, &w->format, err);
+    return formats_take(value, true, &((struct wanted *)wanted)->format, err);
 }
 
 struct page {
@@ -645,15 +595,59 @@ static int page_named(void *arg, const struct read_recording *r)
     return rc;
 }
 
+static const char *const color_words[] = {"auto", "always", "never", NULL};
+
+static const struct command_option options[] = {
+    {COMMAND_READ(
+         "format", 'f', take_format, "FORMAT",
+         "a file of a format of `nightshift export` (txt, srt, vtt, docx, json ...), not the "
+         "page for people"),
+     .manual = "A file as of `export`, instead of the page for people.",
+     .complete = formats_values},
+    {.kind = COMMAND_TABLE,
+     .table = format_args,
+     .offset = offsetof(struct wanted, options),
+     .help = "how the file is made, as `nightshift export --help` says"},
+    {COMMAND_SWITCH("dropped", 'd', wanted, dropped,
+                    "instead of the transcript: what was not believed (for people, vtt and json, "
+                    "which say so)"),
+     .manual = "What was heard and not believed, with the reasons, instead of the transcript."},
+    {COMMAND_VALUE(
+         COMMAND_CHOICE, "color", 0, wanted, color, "WHEN",
+         "auto (on a terminal; the default), always or never: speakers in colours, what is "
+         "in doubt yellow or red"),
+     .choices = color_words,
+     .manual =
+         "Speakers in colours, and what is in doubt in yellow or red; without it, on a terminal "
+         "alone that has them and where NO_COLOR is not set."},
+    {0},
+};
+
+const struct command command_show = {
+    .name = "show",
+    .usage = "[OPTION]... WHAT",
+    .about = "The transcript of one recording, with times, what is known of it, and which "
+             "sounds are in it, where they were listened for. WHAT is its path, any part of "
+             "that which no other has, its number (as in `nightshift search --json`), or "
+             "ARCHIVE//MEMBER.",
+    .options = options,
+    .json = "the same as --format=json: also who speaks when, and the sounds, tags and "
+            "chapters",
+    .examples = "show /archive/1990/tape-3.wav\n"
+                "show tape-3.wav\n"
+                "show box.zip//side-a.mp3 --format srt > side-a.srt",
+    .statuses = "0; 64 when several recordings are called that; 66 when none is; others as "
+                "sysexits.h has them.",
+};
+
 int cmd_show(struct cli *cli, int argc, char **argv)
 {
-    const struct cli_spec spec = {help, "f:wd", longs, take, true, format_args_values};
-    struct wanted w = {.color = "auto"};
+    struct wanted w = {0};
     struct page p = {0};
     struct err err = {0};
     char why[FORMAT_ARGS_WHY];
     int64_t id = 0;
-    int status = cli_parse(cli, &spec, &w, argc, argv);
+    int status = command_parse(cli, &command_show, &w, argc, argv);
 
     if (status >= 0)
         return status;
@@ -661,7 +655,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
     p.w = w;
     p.what = argv[optind];
-    p.color = strcmp(w.color, "auto") == 0 ? cli_color(stdout) : strcmp(w.color, "always") == 0;
+    p.color = w.color == COLOR_AUTO ? cli_color(stdout) : w.color == COLOR_ALWAYS;
     if (cli->json && w.format && strcmp(w.format->name, "json") != 0)
         return cli_usage(cli, "--json is --format=json, and not %s as well", w.format->name);
     p.w.format = cli->json ? formats_find("json") : w.format;

@@ -7,56 +7,94 @@
 #include "tools/cli/cli.h"
 #include "tools/export/formats.h"
 
-const char format_args_help[] =
-    "  -w, --words          vtt with a time for each word, where there are any (JSON\n"
-    "                       always has them)\n"
-    "      --style=STYLE    readable (default): subtitles in lines that people can\n"
-    "                       read; plain: one for each segment, on one line\n"
-    "      --max-line-width=N  columns of a line (default: 42; 39 in Russian; 32\n"
-    "                       in Chinese and Korean and 26 in Japanese, where most\n"
-    "                       characters are two)\n"
-    "      --max-lines=N    at once (default: 2)\n"
-    "      --max-cps=N      characters to read in a second (default: 20 in English,\n"
-    "                       14 in Korean, 11 in Chinese, 7 in Japanese, else 17)\n"
-    "      --min-duration=TIME, --max-duration=TIME\n"
-    "                       of a subtitle (default: 833ms and 7s)\n"
-    "      --gap=TIME       between two (default: 83ms)\n"
-    "      --sounds         subtitles have sounds in brackets where nobody speaks\n"
-    "      --url=URL        iiif: where its files will be published (default:\n"
-    "                       https://example.org)\n";
+static const char *const styles[] = {"readable", "plain", NULL};
 
-static int take_style(const char *value, struct format_options *o, struct err *err)
+/* Of a subtitle's layout. */
+static struct format_options *laid_out(void *at)
 {
+    struct format_options *o = at;
+
+    o->given |= FORMAT_OPTION_LAYOUT;
+    return o;
+}
+
+static int take_words(void *at, const char *value, struct err *err)
+{
+    struct format_options *o = at;
+
+    (void)value;
+    (void)err;
+    o->words = true;
+    o->given |= FORMAT_OPTION_WORDS;
+    return 0;
+}
+
+static int take_sounds(void *at, const char *value, struct err *err)
+{
+    struct format_options *o = at;
+
+    (void)value;
+    (void)err;
+    o->sounds = true;
+    o->given |= FORMAT_OPTION_SOUNDS;
+    return 0;
+}
+
+static int take_style(void *at, const char *value, struct err *err)
+{
+    struct format_options *o = laid_out(at);
+
     o->plain = strcmp(value, "plain") == 0;
     if (!o->plain && strcmp(value, "readable") != 0)
         return err_set(err, ERR_USAGE, "--style is readable or plain, not '%s'", value);
     return 0;
 }
 
-static int take_cps(const char *value, struct format_options *o, struct err *err)
+static int take_width(void *at, const char *value, struct err *err)
+{
+    return cli_u32("--max-line-width", value, 10, 200, &laid_out(at)->limits.line_columns, err);
+}
+
+static int take_lines(void *at, const char *value, struct err *err)
+{
+    return cli_u32("--max-lines", value, 1, 5, &laid_out(at)->limits.lines, err);
+}
+
+static int take_cps(void *at, const char *value, struct err *err)
 {
     char *end;
     double cps = strtod(value, &end);
 
     if (end == value || *end != 0 || !(cps >= 1 && cps <= 100))
         return err_set(err, ERR_USAGE, "--max-cps wants a number from 1 to 100, not '%s'", value);
-    o->limits.cps = cps;
+    laid_out(at)->limits.cps = cps;
     return 0;
 }
 
-static int take_gap(const char *value, struct format_options *o, struct err *err)
+static int take_min(void *at, const char *value, struct err *err)
+{
+    return cli_length("--min-duration", value, 100, 10000, &laid_out(at)->limits.min_ms, err);
+}
+
+static int take_max(void *at, const char *value, struct err *err)
+{
+    return cli_length("--max-duration", value, 500, 60000, &laid_out(at)->limits.max_ms, err);
+}
+
+static int take_gap(void *at, const char *value, struct err *err)
 {
     int64_t ms = 0;
     int rc = cli_length("--gap", value, 0, 2000, &ms, err);
 
     if (rc == 0)
-        o->limits.gap_ms = ms == 0 ? -1 : ms;
+        laid_out(at)->limits.gap_ms = ms == 0 ? -1 : ms;
     return rc;
 }
 
 /* Its characters are those of a URI: it stands in JSON as it is. */
-static int take_url(const char *value, struct format_options *o, struct err *err)
+static int take_url(void *at, const char *value, struct err *err)
 {
+    struct format_options *o = at;
     size_t n = strlen(value), host = strncmp(value, "https://", 8) == 0  ? 8
                                      : strncmp(value, "http://", 7) == 0 ? 7
                                                                          : 0;
@@ -70,43 +108,47 @@ static int take_url(const char *value, struct format_options *o, struct err *err
             "--url wants https://HOST/FOLDER, percent-encoded and without a slash at its "
             "end");
     o->url = value;
+    o->given |= FORMAT_OPTION_URL;
     return 0;
 }
 
-bool format_args_take(int option, const char *value, struct format_options *o, int *rc,
-                      struct err *err)
-{
-    struct subtitle_limits *l = &o->limits;
-
-    *rc = 0;
-    if (option == 'w')
-        o->words = true;
-    else if (option == FORMAT_ARG_SOUNDS)
-        o->sounds = true;
-    else if (option == FORMAT_ARG_STYLE)
-        *rc = take_style(value, o, err);
-    else if (option == FORMAT_ARG_WIDTH)
-        *rc = cli_u32("--max-line-width", value, 10, 200, &l->line_columns, err);
-    else if (option == FORMAT_ARG_LINES)
-        *rc = cli_u32("--max-lines", value, 1, 5, &l->lines, err);
-    else if (option == FORMAT_ARG_CPS)
-        *rc = take_cps(value, o, err);
-    else if (option == FORMAT_ARG_MIN)
-        *rc = cli_length("--min-duration", value, 100, 10000, &l->min_ms, err);
-    else if (option == FORMAT_ARG_MAX)
-        *rc = cli_length("--max-duration", value, 500, 60000, &l->max_ms, err);
-    else if (option == FORMAT_ARG_GAP)
-        *rc = take_gap(value, o, err);
-    else if (option == FORMAT_ARG_URL)
-        *rc = take_url(value, o, err);
-    else
-        return false;
-    o->given |= option == 'w'                 ? FORMAT_OPTION_WORDS
-                : option == FORMAT_ARG_SOUNDS ? FORMAT_OPTION_SOUNDS
-                : option == FORMAT_ARG_URL    ? FORMAT_OPTION_URL
-                                              : FORMAT_OPTION_LAYOUT;
-    return true;
-}
+const struct command_option format_args[] = {
+    {COMMAND_READ("words", 'w', take_words, NULL,
+                  "vtt with a time for each word, where there are any (JSON always has them)"),
+     .manual = "WebVTT with a time inside the cue for each word, where word times were asked for. "
+               "JSON always has the words that there are."},
+    {COMMAND_READ("style", 0, take_style, "STYLE",
+                  "readable (default): subtitles in lines that people can read; plain: one for "
+                  "each segment, on one line"),
+     .choices = styles,
+     .manual = "Subtitles (srt, vtt) in lines and cues that people can read, or (plain) one for "
+               "each segment, on one line. Without it: readable."},
+    {COMMAND_READ("max-line-width", 0, take_width, "N",
+                  "columns of a line (default: 42; 39 in Russian; 32 in Chinese and Korean and 26 "
+                  "in Japanese, where most characters are two)"),
+     .manual = "Columns of a subtitle's line; East Asian characters are two. Without it 42, 39 in "
+               "Russian, 32 in Chinese and Korean, and 26 in Japanese."},
+    {COMMAND_READ("max-lines", 0, take_lines, "N", "at once (default: 2)"),
+     .manual = "Lines of a subtitle; without it 2."},
+    {COMMAND_READ("max-cps", 0, take_cps, "N",
+                  "characters to read in a second (default: 20 in English, 14 in Korean, 11 in "
+                  "Chinese, 7 in Japanese, else 17)"),
+     .manual = "Characters to be read in a second: a subtitle stays that long where the next one "
+               "lets it. Without it 20 in English, 14 in Korean, 11 in Chinese, 7 in Japanese, and "
+               "17 in other languages."},
+    {COMMAND_READ("min-duration", 0, take_min, "TIME", "")},
+    {COMMAND_READ("max-duration", 0, take_max, "TIME", "of a subtitle (default: 833ms and 7s)"),
+     .manual = "How long a subtitle is seen; without them 833ms and 7s."},
+    {COMMAND_READ("gap", 0, take_gap, "TIME", "between two (default: 83ms)"),
+     .manual = "Between two subtitles; without it 83ms."},
+    {COMMAND_READ("sounds", 0, take_sounds, NULL,
+                  "subtitles have sounds in brackets where nobody speaks"),
+     .manual = "Sounds in brackets in subtitles, where nobody speaks."},
+    {COMMAND_READ("url", 0, take_url, "URL",
+                  "iiif: where its files will be published (default: https://example.org)"),
+     .manual = "Where the files of iiif will be published; without it https://example.org."},
+    {0},
+};
 
 /* What is asked for and could not be held would be left out without a word. */
 static bool layout_fits(const struct format_options *o, char why[FORMAT_ARGS_WHY])
@@ -163,13 +205,4 @@ bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[F
             return false;
         }
     return layout_fits(o, why) && endings_differ(chosen, why);
-}
-
-void format_args_values(const struct complete *c, int option, void *arg)
-{
-    formats_values(c, option, arg);
-    if (option == FORMAT_ARG_STYLE) {
-        complete_put(c, "readable");
-        complete_put(c, "plain");
-    }
 }

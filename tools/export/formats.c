@@ -174,9 +174,9 @@ void formats_help(struct buf *out, bool single)
             buf_printf(out, "      %-17s%s\n", formats[i].name, formats[i].about);
 }
 
-void formats_values(const struct complete *c, int option, void *arg)
+void formats_values(const struct complete *c, void *wanted)
 {
-    (void)arg;
-    for (unsigned i = 0; option == 'f' && i < formats_count; i++)
+    (void)wanted;
+    for (unsigned i = 0; i < formats_count; i++)
         complete_put(c, formats[i].name);
 }

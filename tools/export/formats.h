@@ -22,7 +22,7 @@ unsigned formats_needs(const struct format *f, const struct format_options *o);
 char *formats_names(unsigned option, bool single, char *to, size_t n);
 /* A line of help for each. */
 void formats_help(struct buf *out, bool single);
-/* As values of --format; a complete_values. */
-void formats_values(const struct complete *c, int option, void *arg);
+/* Puts the values that --format may have; wanted: not looked at. */
+void formats_values(const struct complete *c, void *wanted);
 
 #endif

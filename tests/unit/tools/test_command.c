@@ -8,6 +8,11 @@
 
 #include "tools/cli/command.h"
 
+struct inner {
+    bool deep;
+    uint32_t depth, seen;
+};
+
 struct wanted {
     bool all;
     const char *name;
@@ -15,6 +20,7 @@ struct wanted {
     int64_t length_ms;
     int way;
     uint32_t seen; /* by take_seen */
+    struct inner inner;
 };
 
 static int take_seen(void *wanted, const char *value, struct err *err)
@@ -24,6 +30,21 @@ static int take_seen(void *wanted, const char *value, struct err *err)
     ((struct wanted *)wanted)->seen += value ? 10 : 1;
     return 0;
 }
+
+static int take_inner(void *at, const char *value, struct err *err)
+{
+    (void)value;
+    (void)err;
+    ((struct inner *)at)->seen++;
+    return 0;
+}
+
+static const struct command_option inner_options[] = {
+    {COMMAND_SWITCH("deep", 0, inner, deep, "in there")}, {0}};
+static const struct command_option others[] = {
+    {COMMAND_VALUE(COMMAND_NUMBER, "depth", 0, inner, depth, "N", "how far"), .high = 9},
+    {COMMAND_READ("inner", 0, take_inner, NULL, "too")},
+    {0}};
 
 static const char *const ways[] = {"up", "down", "along", NULL};
 
@@ -39,6 +60,11 @@ static const struct command_option options[] = {
      .low = 1000, .high = 60000, .title = "Of each"},
     {COMMAND_VALUE(COMMAND_CHOICE, "way", 'w', wanted, way, "WAY", "where to"), .choices = ways},
     {COMMAND_READ("seen", 's', take_seen, "[=WHAT]", "counted")},
+    {.kind = COMMAND_TABLE, .table = inner_options, .offset = offsetof(struct wanted, inner)},
+    {.kind = COMMAND_TABLE,
+     .table = others,
+     .offset = offsetof(struct wanted, inner),
+     .help = "as of others"},
     {0},
 };
 
@@ -75,7 +101,7 @@ TEST(values_are_read)
     struct wanted w = {.count = 5};
 
     assert_int_equal(parse(&w, "-a --name=Ana --count 9 --length_of_each_of_them=1s -wdown --seen "
-                               "--seen=x -s thing other"),
+                               "--seen=x -s --deep --depth=7 --inner thing other"),
                      -3);
     assert_true(w.all);
     assert_string_equal(w.name, "Ana");
@@ -83,6 +109,9 @@ TEST(values_are_read)
     assert_int_equal(w.count, 9);
     assert_int_equal(w.length_ms, 1000);
     assert_int_equal(w.way, 1);
+    assert_true(w.inner.deep);
+    assert_int_equal(w.inner.depth, 7);
+    assert_int_equal(w.inner.seen, 1);
     assert_int_equal(w.seen, 12); /* without a value twice, and once with one */
 }
 
@@ -134,6 +163,9 @@ TEST(help_is_made_of_it)
         "                      how long\n"
         "  -w, --way=WAY       where to\n"
         "  -s, --seen[=WHAT]   counted\n"
+        "      --deep          in there\n"
+        "      --depth=N, --inner\n"
+        "                      as of others\n"
         "      --json          as JSON\n"
         "  -c, --catalog=FILE  the catalog\n"
         "  -h, --help          this text\n"
