@@ -14,53 +14,36 @@
 #include "workers/process/settle_main.h"
 #include "workers/process/worker.h"
 
-static const char help[] =
-    "Usage: nightshift COMMAND [OPTION]... [ARGUMENT]...\n"
-    "Transcribes archives of audio and video overnight into one SQLite catalog.\n"
-    "\n"
-    "  enqueue PATH...  find recordings and note what is to be done with them\n"
-    "  recipe           what enqueue does with a folder: shown, set, removed\n"
-    "  run              transcribe what is noted; goes on where an earlier run ended\n"
-    "  status           how far it is, and what went wrong\n"
-    "  report           what the night did, what failed, what is left\n"
-    "  show WHAT        the transcript of one recording\n"
-    "  search TEXT...   where something was said\n"
-    "  play             a hit of the last search, or a recording, by mpv or ffplay\n"
-    "  doubts           what may be wrong in the transcripts, and how to hear it\n"
-    "  speakers         who speaks; the same voice elsewhere; names for voices\n"
-    "  describe CSV     what a list says of the recordings: dates, people, numbers\n"
-    "  correct          what was really said: edited subtitles, words, one passage\n"
-    "  export           transcripts as files: txt, srt, vtt, json, docx and others\n"
-    "  score            how many words are wrong, against references\n"
-    "  retry            try failed recordings again\n"
-    "  cancel           forget what is waiting\n"
-    "  pause, resume    begin nothing new; go on\n"
-    "  priority         what comes first, or last\n"
-    "  pin              which of several results of a recording are current\n"
-    "  forget           remove results that are superseded, or a stage's\n"
-    "  erase            remove a recording, or a person, for good\n"
-    "  verify           are the bytes of the files what they were?\n"
-    "  plan             what a run would do here, and how long it would take\n"
-    "  split, merge     the work of many machines: a catalog in parts, and back\n"
-    "  slurm            the parts of a catalog as an array of a Slurm cluster\n"
-    "  doctor           is this machine ready?\n"
-    "  setup            make this machine ready: fetch the models that it wants\n"
-    "  model            models: which are here (list), pull, check, path\n"
-    "  bench            how fast is this machine?\n"
-    "  version, help    `nightshift help COMMAND` is the same as `COMMAND --help`\n"
-    "\n"
-    "The catalog is --catalog FILE, else $NIGHTSHIFT_CATALOG, else nightshift.db in\n"
-    "$XDG_DATA_HOME/nightshift (~/.local/share/nightshift).\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift enqueue /archive && nightshift run\n"
-    "  nightshift status --failures\n"
-    "  nightshift search '\"market square\"'\n"
-    "  nightshift export --format srt --output subtitles\n";
+static void print_help(FILE *f)
+{
+    char name[40];
+
+    fputs("Usage: nightshift COMMAND [OPTION]... [ARGUMENT]...\n"
+          "Transcribes archives of audio and video overnight into one SQLite catalog.\n",
+          f);
+    for (const struct commands_entry *c = commands; c->name; c++) {
+        if (c->title)
+            fprintf(f, "\n%s%s", c->title, c->title[0] ? ":\n" : "");
+        snprintf(name, sizeof(name), "%s %s", c->name, c->operands);
+        fprintf(f, "  %-16s %s\n", name, c->summary);
+    }
+    fputs("  help             `nightshift help COMMAND` is the same as `COMMAND --help`\n"
+          "\n"
+          "The catalog is --catalog FILE, else $NIGHTSHIFT_CATALOG, else nightshift.db in\n"
+          "$XDG_DATA_HOME/nightshift (~/.local/share/nightshift).\n"
+          "\n"
+          "Examples:\n"
+          "  nightshift setup\n"
+          "  nightshift enqueue /archive && nightshift run\n"
+          "  nightshift status --failures\n"
+          "  nightshift search '\"market square\"'\n"
+          "  nightshift export --format srt --output subtitles\n",
+          f);
+}
 
 /* Nobody is told of these: what `enqueue --watch` starts, and it speaks as enqueue does. */
 static const struct commands_entry of_enqueue[] = {
-    {"watcher", NULL, cmd_watcher}, {"watched", NULL, cmd_watched}, {0}};
+    {.name = "watcher", .run = cmd_watcher}, {.name = "watched", .run = cmd_watched}, {0}};
 
 /* In front of the command. */
 static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
@@ -119,7 +102,7 @@ static int run_command(struct cli *cli, int argc, char **argv)
         return c ? begin(cli, c, 2, ask) : unknown(argv[1]);
     }
     if (strcmp(argv[0], "help") == 0) {
-        fputs(help, stdout);
+        print_help(stdout);
         return cli_flush(EX_OK);
     }
     return unknown(argv[0]);
@@ -211,12 +194,15 @@ int main(int argc, char **argv)
             cli_free(&cli);
             return status;
         }
-        fputs(found == 'V' ? "nightshift " NIGHTSHIFT_VERSION "\n" : help, stdout);
+        if (found == 'V')
+            puts("nightshift " NIGHTSHIFT_VERSION);
+        else
+            print_help(stdout);
         cli_free(&cli);
         return cli_flush(EX_OK);
     }
     if (optind >= argc) {
-        fputs(help, stderr);
+        print_help(stderr);
         status = EX_USAGE;
     } else {
         if (strcmp(argv[optind], "bench") == 0)

@@ -230,13 +230,11 @@ static void put_beside_as_one(void)
 
 /* --------------------------------------------------------------------------- a command's page */
 
-#define WHAT "@what "
+#define COMMAND "@command\n"
 #define SECTION ".Ss nightshift "
 
-/* words: "retry | cancel [option ...]", the commands of a section; fn is called for each, if there
- * is one. Whether wanted is among them. */
-static bool among(const char *words, const char *wanted,
-                  void (*fn)(const char *name, size_t n, bool last))
+/* Whether wanted is among the commands of a section: "retry | cancel [option ...]". */
+static bool among(const char *words, const char *wanted)
 {
     bool found = false, last = false;
 
@@ -244,15 +242,8 @@ static bool among(const char *words, const char *wanted,
         n = strcspn(words, " \n");
         last = strncmp(words + n, " | ", 3) != 0;
         found = found || (strlen(wanted) == n && strncmp(words, wanted, n) == 0);
-        if (fn)
-            fn(words, n, last);
     }
     return found;
-}
-
-static void put_name(const char *name, size_t n, bool last)
-{
-    printf(".Nm nightshift-%.*s%s\n", (int)n, name, last ? "" : " ,");
 }
 
 /* "--into=N", "submit", "PATH", "|" without the brackets around them. */
@@ -310,15 +301,16 @@ static bool put_usages(const char *command)
     return true;
 }
 
-/* NAME, and where SYNOPSIS begins. date: the line of the whole page; what: a line. */
-static void put_head(const char *date, const char *command, const char *words, const char *what)
+/* NAME, and where SYNOPSIS begins. date: the line of the whole page. */
+static void put_head(const char *date, const char *command)
 {
+    const struct commands_entry *c = commands_find(command);
+
     printf("%s.Dt NIGHTSHIFT-", date);
-    for (; *command != 0; command++)
-        putchar(toupper((unsigned char)*command));
+    for (const char *s = command; *s != 0; s++)
+        putchar(toupper((unsigned char)*s));
     puts(" 1\n.Os\n.Sh NAME");
-    among(words, "", put_name);
-    printf(".Nd %s.Sh SYNOPSIS\n", what);
+    printf(".Nm nightshift-%s\n.Nd %s\n.Sh SYNOPSIS\n", command, c ? c->summary : "");
 }
 
 static const char foot[] = ".Sh SEE ALSO\n"
@@ -358,7 +350,7 @@ static bool put_line(const char *line)
 
 struct page {
     const char *command;                            /* NULL: the whole */
-    char date[80], what[200];                       /* lines that came already */
+    char date[80];                                  /* the line */
     enum { BEFORE, TITLES, DONE, TEXT, BEHIND } at; /* DONE: the synopsis is whole */
 };
 
@@ -370,10 +362,8 @@ static bool put_line_of(struct page *p, const char *line)
 
     if (strncmp(line, ".Dd ", 4) == 0)
         snprintf(p->date, sizeof(p->date), "%s", line);
-    if (strncmp(line, WHAT, sizeof(WHAT) - 1) == 0)
-        snprintf(p->what, sizeof(p->what), "%s", line + sizeof(WHAT) - 1);
-    if (p->at == BEFORE && title && among(words, p->command, NULL)) {
-        put_head(p->date, p->command, words, p->what);
+    if (p->at == BEFORE && title && among(words, p->command)) {
+        put_head(p->date, p->command);
         p->at = TITLES;
     }
     if (p->at == TITLES && title && !put_usages(p->command))
@@ -384,8 +374,7 @@ static bool put_line_of(struct page *p, const char *line)
         puts(".Sh DESCRIPTION");
         p->at = TEXT;
     }
-    if (p->at == TEXT &&
-        (strncmp(line, WHAT, sizeof(WHAT) - 1) == 0 || strncmp(line, ".Sh", 3) == 0))
+    if (p->at == TEXT && (strcmp(line, COMMAND) == 0 || strncmp(line, ".Sh", 3) == 0))
         p->at = BEHIND;
     if (p->at != TEXT)
         return true;
@@ -402,7 +391,7 @@ int main(int argc, char **argv)
     while (well && getline(&line, &room, stdin) >= 0)
         if (page.command)
             well = put_line_of(&page, line);
-        else if (strncmp(line, WHAT, sizeof(WHAT) - 1) != 0)
+        else if (strcmp(line, COMMAND) != 0)
             well = put_line(line);
     free(line);
     if (well && page.command && page.at != BEHIND) {

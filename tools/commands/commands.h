@@ -8,9 +8,11 @@ struct commands_entry {
     const char *name;
     const struct command *command; /* NULL: it has no table yet */
     int (*run)(struct cli *cli, int argc, char **argv);
+    const char *operands, *summary; /* as `nightshift --help` has them; "": none */
+    const char *title;              /* of the group that begins here; NULL: the same group */
 };
 #define COMMANDS_MAX 64
-/* In no order; ends with one that has no name. */
+/* As people read them; ends with one that has no name. */
 extern const struct commands_entry commands[];
 /* NULL: none is called that. */
 const struct commands_entry *commands_find(const char *name);
