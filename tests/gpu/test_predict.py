@@ -27,13 +27,13 @@ def speeds(*options):
 class Predict(unittest.TestCase):
     def test_shapes_are_the_codes(self):
         with open(os.path.join(ROOT, "workers/models/whisper/whisper_config.c"), encoding="utf-8") as f:
-            presets = re.findall(r'\{"([\w.-]+)", \{([\d, ]+)\}\}', f.read())
+            presets = dict(re.findall(r'\{"([\w.-]+)", \{([\d, ]+)\}\}', f.read()))
         with open(PREDICT, encoding="utf-8") as f:
             models = dict(re.findall(r'"([\w.-]+)": Model\(([\d, ]+)\)', f.read()))
-        self.assertEqual(len(presets), len(models))
-        for name, numbers in presets:
-            d, mel, vocab, encoder, _, ffn, decoder = [int(n) for n in numbers.split(",")][:7]
-            shape = [int(n) for n in models[name].split(",")]
+        self.assertEqual(7, len(models))
+        for name, numbers in models.items():
+            d, mel, vocab, encoder, _, ffn, decoder = [int(n) for n in presets[name].split(",")][:7]
+            shape = [int(n) for n in numbers.split(",")]
             self.assertEqual([d, ffn, encoder, decoder, vocab, mel], shape if len(shape) == 6 else shape + [80], name)
 
     def test_sums(self):
