@@ -41,8 +41,10 @@ static const struct rule rule_retry_known = {
                 " WHERE s.stage_id = task.stage_id AND f.media_id = task.media_id AND f.wanted "
                 " AND " DISMISSED("f") "))"),
     CHANGE(RETRY, RETRIED)};
+/* What failed and is gone from the disk waits for its file: it is not in the list of failures. */
 static const struct rule rule_cancel =
-    RULE("state = 'cancelled', settled_at = ?2", "state = 'pending'");
+    RULE("state = 'cancelled', settled_at = ?2",
+         "(state = 'pending' OR (state = 'failed' AND absent = 1))");
 /* What waits for a transcription that failed would wait for ever. */
 static const struct rule rule_dismiss = {
     FIND("state = 'failed' AND wanted"),

@@ -296,6 +296,24 @@ class Setup(Pull):
         self.assertGreater(len(self.text_of("01_en_short.wav")), 10)
         self.nightshift("enqueue", "--diarize", "--embed", self.archive, status=0, env=self.far())
 
+    def test_what_is_somebody_s_own_is_not_replaced(self):
+        """A folder that happens to be called as a model is."""
+        stick, mine = self.saved(), os.path.join(self.dir, "mine")
+        for name, content in (("config.json", b"{}"), (WEIGHTS, b"my own"), ("SHA256SUMS", b"of mine")):
+            for folder in (mine, os.path.join(self.dir, "far/.local/share/nightshift/models")):
+                os.makedirs(os.path.join(folder, "base"), exist_ok=True)
+                with open(os.path.join(folder, "base", name), "wb") as file:
+                    file.write(content)
+                before = tree(folder)
+        answer = self.set_up("--save", mine, status=77)
+        self.assertIn("which is not replaced", " ".join(answer.err.split()))
+        self.assertEqual(before["base/" + WEIGHTS], tree(mine)["base/" + WEIGHTS])
+        self.assertEqual(before["base/SHA256SUMS"], tree(mine)["base/SHA256SUMS"])
+        answer = self.set_up("--model", "base", "--offline", stick, status=77, **self.far())
+        self.assertIn("which is not replaced", " ".join(answer.err.split()))
+        now = tree(os.path.join(self.dir, "far/.local/share/nightshift/models"))
+        self.assertEqual(before, {name: value for name, value in now.items() if name.startswith("base/")})
+
     def test_used_where_it_lies(self):
         stick = self.saved()
         self.bring("01_en_short.wav")

@@ -96,7 +96,8 @@ static int on_place(void *arg, const struct read_other *place, int rank)
  * than was meant: the whole path is wanted there, or the number. */
 static int must_be_whole(struct store *st, int64_t id, const char *what, struct err *err)
 {
-    struct whole w = {what, what[strspn(what, "0123456789")] == 0};
+    /* Of a number that no recording has, names are looked at. */
+    struct whole w = {what, what[strspn(what, "0123456789")] == 0 && strtoll(what, NULL, 10) == id};
     int rc = w.is ? 0 : recording_places(st, id, what, on_place, &w, err);
 
     if (rc < 0 || w.is)

@@ -110,10 +110,11 @@ static int by_name(const void *a, const void *b)
 
 /* ---- what is known of them */
 
-static int read_sums(struct carry *c, struct err *err)
+/* FOLDER/SHA256SUMS; nothing: there is none. */
+static int read_sums(const char *folder, struct buf *ret, struct err *err)
 {
     char path[PATH_MAX];
-    int rc = path_of(c->from, HUB_SUMS, path, err), fd;
+    int rc = path_of(folder, HUB_SUMS, path, err), fd;
     uint8_t *room;
     ssize_t n;
 
@@ -122,7 +123,7 @@ static int read_sums(struct carry *c, struct err *err)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return errno == ENOENT ? 0 : err_sys(err, errno, "%.300s", path);
-    room = buf_reserve(&c->sums, SUMS_MAX_BYTES);
+    room = buf_reserve(ret, SUMS_MAX_BYTES);
     n = room ? read(fd, room, SUMS_MAX_BYTES - 1) : 0;
     if (!room)
         rc = err_set(err, ERR_NOMEM, "out of memory");
@@ -131,7 +132,7 @@ static int read_sums(struct carry *c, struct err *err)
     else if (n == SUMS_MAX_BYTES - 1)
         rc = err_set(err, ERR_LIMIT, "%.300s is too long", path);
     else
-        c->sums.len = (size_t)n;
+        ret->len = (size_t)n;
     close(fd);
     return rc;
 }
@@ -269,6 +270,65 @@ static int room(struct carry *c, struct err *err)
     return hub_room(c->to, need, err);
 }
 
+/* Whether sums of an earlier copy name the file: then it is ours. */
+static bool is_named(const struct buf *sums, const char *wanted)
+{
+    const char *at = (const char *)sums->data, *end = at + sums->len;
+
+    while (at < end) {
+        const char *eol = memchr(at, '\n', (size_t)(end - at)), *name;
+        size_t len = (size_t)((eol ? eol : end) - at), name_len;
+        struct hub_digest digest;
+
+        if (take_line(at, len, &digest, &name, &name_len) && strlen(wanted) == name_len &&
+            memcmp(name, wanted, name_len) == 0)
+            return true;
+        at += len + 1;
+    }
+    return false;
+}
+
+static int check_place(const struct carry *c, const struct file *f, const struct buf *ours,
+                       struct err *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+    bool same = false;
+    int rc = path_of(c->to, f->name, path, err), fd;
+
+    if (rc != 0 || lstat(path, &st) != 0 || is_named(ours, f->name))
+        return rc;
+    if (S_ISREG(st.st_mode) && (uint64_t)st.st_size == f->size_bytes) {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        if (fd < 0)
+            return err_sys(err, errno, "%.300s", path);
+        rc = hub_hash_same(fd, &f->digest, c->watch->stop, &same, err);
+        close(fd);
+    }
+    return rc != 0 || same ? rc
+                           : err_set(err, ERR_DENIED,
+                                     "%.300s has another %.100s, which is not replaced. Move that "
+                                     "folder elsewhere",
+                                     c->to, f->name);
+}
+
+/* A copy replaces what an earlier one brought, and nothing that is somebody's own. */
+static int check_places(const struct carry *c, struct err *err)
+{
+    struct buf ours = BUF_INIT;
+    char path[PATH_MAX];
+    int rc = read_sums(c->to, &ours, err);
+
+    for (uint32_t i = 0; rc == 0 && i < c->count; i++)
+        rc = check_place(c, &c->file[i], &ours, err);
+    if (rc == 0)
+        rc = path_of(c->to, HUB_SUMS, path, err);
+    if (rc == 0 && access(path, F_OK) == 0 && !is_named(&ours, c->file[0].name))
+        rc = err_set(err, ERR_DENIED, "%.300s is of other files. Move that folder elsewhere", path);
+    buf_free(&ours);
+    return rc;
+}
+
 static int put_sums(const struct carry *c, struct err *err)
 {
     struct buf text = BUF_INIT;
@@ -311,7 +371,7 @@ static int carry(struct carry *c, struct err *err)
         rc = err_set(err, ERR_MISSING, "%.300s has no files", c->from);
     qsort(c->file, c->count, sizeof(c->file[0]), by_name);
     if (rc == 0)
-        rc = read_sums(c, err);
+        rc = read_sums(c->from, &c->sums, err);
     if (rc == 0)
         rc = take_sums(c, err);
     for (uint32_t i = 0; rc == 0 && i < c->count; i++)
@@ -322,6 +382,8 @@ static int carry(struct carry *c, struct err *err)
         rc = path_of(c->to, ".lock", lock_path, err);
     if (rc == 0)
         rc = hub_lock(lock_path, &lock, err);
+    if (rc == 0)
+        rc = check_places(c, err);
     if (rc == 0)
         rc = room(c, err);
     if (rc == 0)

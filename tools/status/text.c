@@ -541,6 +541,8 @@ static int put_failures(struct page *page, struct err *err)
 
     page->shown = page->skipped = 0;
     rc = read_failures(page->s->store, NULL, 0, put_failure, page, err);
+    if (rc == 0 && page->w->failures) /* none are failures, and nothing else names all of them */
+        rc = read_no_sound(page->s->store, "", put_failure, page, err);
     if (page->skipped > 0) {
         buf_printf(&b, "nightshift status --failures lists %s with %s",
                    page->skipped == 1 ? "it" : text_count(page->skipped, n),

@@ -73,9 +73,12 @@ static bool may_be_sound(const struct media *m, const AVStream *stream)
 {
     const AVCodecParameters *p = stream->codecpar;
 
-    return p->codec_type == AVMEDIA_TYPE_UNKNOWN ||
-           (p->codec_type == AVMEDIA_TYPE_DATA && p->codec_id == AV_CODEC_ID_NONE &&
-            strncmp(m->fmt->iformat->name, "mpegts", 6) == 0);
+    if (p->codec_type == AVMEDIA_TYPE_UNKNOWN || p->codec_id != AV_CODEC_ID_NONE)
+        return p->codec_type == AVMEDIA_TYPE_UNKNOWN;
+    /* Of no kind that anybody can name: its description may be damaged. Time code has a tag. */
+    return p->codec_type == AVMEDIA_TYPE_VIDEO ||
+           (p->codec_type == AVMEDIA_TYPE_DATA &&
+            (p->codec_tag == 0 || strncmp(m->fmt->iformat->name, "mpegts", 6) == 0));
 }
 
 /* Moving pictures, in a container that is one without doubt. */
@@ -84,8 +87,9 @@ static bool is_film(const struct media *m)
     const char *name = m->fmt->iformat->name;
     bool pictures = false;
 
-    if (m->score <= MEDIA_DOUBTFUL_SCORE || m->in_err.code != 0 || strstr(name, "_pipe") ||
-        strncmp(name, "image2", 6) == 0)
+    /* What FFmpeg complains of may be where the sound was described. */
+    if (m->score <= MEDIA_DOUBTFUL_SCORE || m->in_err.code != 0 || m->complaints > 0 ||
+        strstr(name, "_pipe") || strncmp(name, "image2", 6) == 0)
         return false;
     for (unsigned i = 0; i < m->fmt->nb_streams; i++) {
         const AVStream *s = m->fmt->streams[i];

@@ -230,6 +230,38 @@ static void no_audio_in_it(void **state)
     expect("picture.png", ERR_INPUT, "not a recording");
 }
 
+/* The nth of these bytes replaced by as many others. */
+static void spoil(const char *from, const char *to, const char *find, int nth, const char *put)
+{
+    const size_t n = strlen(find);
+    size_t len, at = 0;
+    uint8_t *data = slurp(from, &len);
+    FILE *f = fopen(to, "wb");
+
+    for (; at + n <= len; at++)
+        if (memcmp(data + at, find, n) == 0 && --nth == 0)
+            break;
+    assert_int_equal(nth, 0);
+    memcpy(data + at, put, n);
+    assert_int_equal(fwrite(data, 1, len, f), len);
+    assert_int_equal(fclose(f), 0);
+    free(data);
+}
+
+/* There is sound in these, and what describes it is damaged: they are not taken as done. */
+static void sound_that_is_not_described(void **state)
+{
+    (void)state;
+    need_tools("ffmpeg");
+    sh("for end in mp4 avi; do "
+       "ffmpeg -v error -nostdin -y -f lavfi -i testsrc=d=1:s=64x48 -f lavfi -i sine=d=1 "
+       "-c:v mpeg2video -c:a mp2 spoken.$end || exit 1; done");
+    spoil("spoken.mp4", "mdia.mp4", "mdia", 2, "mdka");
+    spoil("spoken.avi", "auds.avi", "auds", 1, "aukx");
+    expect("mdia.mp4", ERR_INPUT, "");
+    expect("auds.avi", ERR_INPUT, "");
+}
+
 static void zero_seconds(void **state)
 {
     struct outcome o;
@@ -334,6 +366,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(other_truncated_files),
     cmocka_unit_test(bytes_gone_bad),
     cmocka_unit_test(no_audio_in_it),
+    cmocka_unit_test(sound_that_is_not_described),
     cmocka_unit_test(zero_seconds),
     cmocka_unit_test(sparse_files),
     cmocka_unit_test(absurd_headers),

@@ -568,6 +568,10 @@ class Requests(Program):
         part = os.path.basename(path)  # nobody sees whose name it is a part of
         self.assertIn("a part of a name", self.run_it("erase", "--yes", part, status=64).err)
         self.run_it("erase", "--dry-run", "--yes", part, status=0)
+        number = self.put("77.wav", wav(77))  # nor of a number that no recording has
+        self.run_it("enqueue", number, status=0)
+        self.assertIn("a part of a name", self.run_it("erase", "--yes", "77", status=64).err)
+        os.unlink(number)
         self.assertEqual("Nothing was erased.\n", self.run_it("erase", "--list", status=0).out)
         self.assertEqual(before, self.sql("SELECT count(*) FROM recordings")[0][0])
         done = self.run_it("erase", "--yes", "--by=Eva", path, path, status=0)
