@@ -20,6 +20,7 @@
 #include "tools/hub/hub.h"
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
+#include "tools/hub/hub_member.h"
 #include "tools/hub/hub_own.h"
 #include "tools/hub/hub_segmentation.h"
 #include "tools/hub/hub_tensors.h"
@@ -29,6 +30,8 @@
 #define PACKAGE_PAGE "https://pypi.org/project/Resemblyzer"
 #define PACKAGE_BYTES 15747704
 #define PACKAGE_SHA256 "8f12eb2f1a9982d32e8db7856de754709b59c93a77bcf0ff536584b619a9dd1f"
+/* Of embedding.safetensors, which is made of it. */
+#define EMBEDDING_SHA256 "d7c758d7cea0568ec1fced593a65869c16b7d22e4a202b48ab98f5d5dc371d8d"
 #define MEMBER_AT 2554 /* the deflated bytes of resemblyzer/pretrained.pt */
 #define MEMBER_BYTES 15734174
 #define CHECKPOINT_BYTES 17090379
@@ -120,13 +123,47 @@ static int unpack(const char *folder, const char *package_path, struct err *err)
 
 /* A folder of before 2026-11-29 has diarization-nano's segmentation, which would be taken in place
  * of the one beside it: it goes last, and what was chosen for it goes with it. */
-static int complete(const char *folder, const char *package_path, struct err *err)
+static int embedding_is_whole(const char *folder, const struct hub_watch *watch, bool *ret,
+                              struct err *err)
+{
+    static const struct hub_digest digest = {EMBEDDING_SHA256};
+
+    return hub_is_whole(folder, "embedding.safetensors", &digest, watch, ret, err);
+}
+
+/* Where nothing can be fetched: what is this model by its config.json has its bytes. */
+static int check_copy(const char *folder, const struct hub_watch *watch, struct err *err)
+{
+    char path[PATH_MAX + 64];
+    void *text = NULL;
+    size_t len = 0;
+    bool whole = true;
+    int rc;
+
+    if (!is_there(folder, "config.json") || !is_there(folder, "embedding.safetensors"))
+        return 0;
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    rc = hub_map_file(path, &text, &len, err);
+    if (rc != 0)
+        return rc;
+    if (len == strlen(CONFIG) && memcmp(text, CONFIG, len) == 0)
+        rc = embedding_is_whole(folder, watch, &whole, err);
+    munmap(text, len);
+    return rc != 0 || whole ? rc
+                            : err_set(err, ERR_PROTOCOL,
+                                      "embedding.safetensors is damaged: it has another hash. Copy "
+                                      "it anew");
+}
+
+static int complete(const char *folder, const char *package_path, const struct hub_watch *watch,
+                    struct err *err)
 {
     const bool former = is_there(folder, FORMER);
+    bool whole = false;
     char path[PATH_MAX + 64];
-    int rc = 0;
+    int rc = embedding_is_whole(folder, watch, &whole, err);
 
-    if (!is_there(folder, "embedding.safetensors"))
+    if (rc == 0 && !whole)
         rc = unpack(folder, package_path, err);
     if (rc == 0 && (former || !is_there(folder, "config.json")))
         rc = hub_put_file(folder, "config.json", CONFIG, strlen(CONFIG), err);
@@ -149,8 +186,10 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
         .base = s->resemblyzer, .variable = "NIGHTSHIFT_RESEMBLYZER_URL", .page = PACKAGE_PAGE};
     struct hub_http *http = NULL;
     uint64_t got = 0;
-    int rc;
+    int rc = s->offline ? check_copy(folder, watch, err) : 0;
 
+    if (rc != 0)
+        return rc;
     snprintf(path, sizeof(path), "%s/" PACKAGE, folder);
     snprintf(url, sizeof(url), "%s/" PACKAGE, s->resemblyzer);
     rc = hub_room(folder, hub_file_missing(&f) + CHECKPOINT_BYTES + HUB_SEGMENTATION_BYTES, err);
@@ -162,7 +201,7 @@ static int fetch(const struct hub_settings *s, const struct hub_watch *watch, co
         rc = hub_file_fetch(http, watch, &f, &got, err);
     hub_http_close(http);
     if (rc == 0)
-        rc = complete(folder, path, err);
+        rc = complete(folder, path, watch, err);
     if (rc != 0)
         return rc;
     *ret = (struct hub_pulled){.path = strdup(folder), .files = 3, .fetched_bytes = got};

