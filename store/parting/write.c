@@ -104,12 +104,15 @@ static int copy_recording(struct store *from, struct store *to, int64_t media_id
     "INSERT INTO task (" TASK_COLUMNS ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 /* Hearing ones first: what works on text waits for them. Also what is done, where that is what
- * others work on. */
+ * others work on, or a transcription by the same model, whose text they may take. */
 static const char sql_tasks[] =
     "SELECT " TASK_COLUMNS " FROM (SELECT t.*, s.source_id FROM task t "
     "JOIN stage s ON s.stage_id = t.stage_id WHERE t.media_id = ?1 AND (" OPEN_TASKS
     " OR (t.state = 'done' AND t.stage_id IN (SELECT o.source_id FROM task t "
-    "  JOIN stage o ON o.stage_id = t.stage_id WHERE t.media_id = ?1 AND " OPEN_TASKS ")))) "
+    "  JOIN stage o ON o.stage_id = t.stage_id WHERE t.media_id = ?1 AND " OPEN_TASKS ")) "
+    " OR (t.state = 'done' AND s.source_id IS NULL AND (s.name, s.model_hash) IN "
+    "  (SELECT o.name, o.model_hash FROM task t JOIN stage o ON o.stage_id = t.stage_id "
+    "   WHERE t.media_id = ?1 AND " OPEN_TASKS ")))) "
     "ORDER BY source_id IS NOT NULL, task_id";
 /* Of a recording that is cut. */
 static const char sql_hearing[] =

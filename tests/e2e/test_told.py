@@ -105,6 +105,19 @@ class Timed(Told):
             "SELECT segment.text, count(word.idx) FROM segment JOIN task USING (task_id) LEFT JOIN word USING (segment_id) "
             "WHERE current AND seq = 0 GROUP BY segment_id ORDER BY task_id, segment.start_ms"))
 
+    def test_nor_in_a_part_for_another_machine(self):
+        self.transcribe()
+        said = [(1000, 2000, "nobody ever said"), (3000, 9000, "a word of this in the recording.")]
+        self.rewrite("UPDATE shard SET result = ? WHERE seq = 0", packed(said))
+        self.time_words()
+        self.nightshift("split", "--into=1", "--output=parts", "--shard=30s", status=0)
+        self.run_to_end("--part=parts/part-0000.db", "--shard=30s")
+        self.nightshift("merge", self.catalog, "parts", status=0)
+        self.assertEqual([(text, 3 if text.startswith("nobody") else 7) for _ in (1, 2) for _, _, text in said], self.sql(
+            "SELECT segment.text, count(word.idx) FROM segment JOIN task USING (task_id) LEFT JOIN word USING (segment_id) "
+            "WHERE current AND seq = 0 GROUP BY segment_id ORDER BY task_id, segment.start_ms"))
+        self.healthy()
+
     def test_a_correction_stays_and_has_times(self):
         self.transcribe()
         self.nightshift("correct", "--at", "3.1", LONG, "language Friday the first of april.", status=0)
