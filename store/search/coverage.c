@@ -15,19 +15,20 @@ int coverage_read(struct store *st, const char *stage, const char *path, struct 
 
     if (rc < 0)
         return rc;
-    buf_printf(
-        &sql,
-        "SELECT count(*) FILTER (WHERE best = 2), count(*) FILTER (WHERE best = 1), "
-        "count(*) FILTER (WHERE best = 0), count(*) FILTER (WHERE best IS NULL AND NOT asked), "
-        "count(*) FILTER (WHERE best IS NULL AND asked) "
-        "FROM (SELECT (SELECT max(CASE t.state WHEN 'done' THEN 2 WHEN 'pending' "
-        "THEN 1 ELSE 0 END) FROM task t WHERE t.media_id = m.media_id AND t.stage_id "
-        "IN (SELECT stage_id FROM stage WHERE name = ?1)) AS best, "
-        "m.media_id IN (SELECT p.media_id FROM recipe a CROSS JOIN place p ON " DB_PATHS_OF(
-            "a.path_raw",
-            "p.path_raw") " WHERE a.kind = ?1 AND +p.state = 'present' AND p.media_id "
-                          "IS NOT NULL) AS asked "
-                          "FROM media m WHERE m.places > 0");
+    buf_printf(&sql,
+               "SELECT count(*) FILTER (WHERE best = 3), count(*) FILTER (WHERE best = 2), "
+               "count(*) FILTER (WHERE best = 1), count(*) FILTER (WHERE best = 0), "
+               "count(*) FILTER (WHERE best IS NULL AND NOT asked), "
+               "count(*) FILTER (WHERE best IS NULL AND asked) "
+               "FROM (SELECT (SELECT max(CASE t.state WHEN 'done' THEN 3 WHEN 'pending' "
+               "THEN 2 WHEN 'failed' THEN 1 ELSE 0 END) FROM task t WHERE t.media_id = m.media_id "
+               "AND t.stage_id "
+               "IN (SELECT stage_id FROM stage WHERE name = ?1)) AS best, "
+               "m.media_id IN (SELECT p.media_id FROM recipe a CROSS JOIN place p ON " DB_PATHS_OF(
+                   "a.path_raw",
+                   "p.path_raw") " WHERE a.kind = ?1 AND +p.state = 'present' AND p.media_id "
+                                 "IS NOT NULL) AS asked "
+                                 "FROM media m WHERE m.places > 0");
     if (path)
         buf_printf(&sql, " AND m.media_id IN (%s)", filter_path_sql(&below, 2));
     buf_printf(&sql, ")");
@@ -39,7 +40,8 @@ int coverage_read(struct store *st, const char *stage, const char *path, struct 
                                  (uint64_t)sqlite3_column_int64(rows.stmt, 1),
                                  (uint64_t)sqlite3_column_int64(rows.stmt, 2),
                                  (uint64_t)sqlite3_column_int64(rows.stmt, 3),
-                                 (uint64_t)sqlite3_column_int64(rows.stmt, 4)};
+                                 (uint64_t)sqlite3_column_int64(rows.stmt, 4),
+                                 (uint64_t)sqlite3_column_int64(rows.stmt, 5)};
     rc = db_rows_end(&rows);
     buf_free(&sql);
     filter_path_free(&below);

@@ -9,9 +9,9 @@
 /* Recordings that are somewhere now, each counted once: for the best of a stage's tasks for it. */
 struct coverage {
     uint64_t done, left; /* left: pending, whatever it waits for */
-    uint64_t failed;     /* or cancelled */
-    uint64_t never;      /* asked for */
-    uint64_t forgotten;  /* asked for where they lie: removed, or left out */
+    uint64_t failed, cancelled;
+    uint64_t never;     /* asked for */
+    uint64_t forgotten; /* asked for where they lie: removed, or left out */
 };
 /* Of all stages of a name. path: at or below it, as read_filter; NULL: all. Reads all recordings
  * that are asked about. */

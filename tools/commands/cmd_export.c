@@ -160,9 +160,9 @@ struct export_run {
     struct buf text;          /* of one file */
     void *pages[FORMATS_MAX]; /* the states of formats that are folders */
     uint64_t recordings, empty, failed;
-    uint64_t unfinished, broken, untranscribed; /* recordings left out */
-    uint64_t undiarized;                        /* recordings without a file of turns */
-    unsigned demo;                              /* made with these of tools/demo_model.h */
+    uint64_t unfinished, gone, cancelled, broken, untranscribed; /* recordings left out */
+    uint64_t undiarized; /* recordings without a file of turns */
+    unsigned demo;       /* made with these of tools/demo_model.h */
     struct err err;
 };
 
@@ -262,6 +262,16 @@ static bool has_text(const struct export_run *x, const struct read_recording *r)
            (x->w->partial && strcmp(r->transcript, "started") == 0);
 }
 
+static void count_undone(struct export_run *x, const struct read_recording *r)
+{
+    if (strcmp(r->state, "absent") == 0)
+        x->gone++;
+    else if (strcmp(r->state, "cancelled") == 0)
+        x->cancelled++;
+    else
+        x->unfinished++;
+}
+
 /* Which files are to be written: none of what nobody made, which an empty one would hide. Counts
  * what is left out. */
 static uint32_t choose_formats(struct export_run *x, const struct read_recording *r)
@@ -279,7 +289,7 @@ static uint32_t choose_formats(struct export_run *x, const struct read_recording
         turns |= !of_text;
     }
     if ((text || turns) && is_unfinished(r) && !x->w->partial) {
-        x->unfinished++;
+        count_undone(x, r);
         return 0;
     }
     broken = !has_text(x, r) && r->transcript[0] && strcmp(r->state, "failed") == 0;
@@ -288,7 +298,7 @@ static uint32_t choose_formats(struct export_run *x, const struct read_recording
         if (r->transcript[0] == 0)
             x->untranscribed++;
         else
-            x->unfinished++;
+            count_undone(x, r);
     }
     x->undiarized += turns && !r->diarized && !broken;
     return chosen;
@@ -595,6 +605,15 @@ static void print_left_out(const struct export_run *x)
         printf("%s %s not done yet and left out (--partial takes what there is).\n",
                text_count(x->unfinished, a),
                text_plural(x->unfinished, "recording is", "recordings are"));
+    if (x->gone > 0)
+        printf("%s %s left out: %s gone from the disk, and not done.\n", text_count(x->gone, a),
+               text_plural(x->gone, "recording is", "recordings are"),
+               text_plural(x->gone, "it is", "they are"));
+    if (x->cancelled > 0)
+        printf("%s %s cancelled and %s no transcript (nightshift retry).\n",
+               text_count(x->cancelled, a),
+               text_plural(x->cancelled, "recording was", "recordings were"),
+               text_plural(x->cancelled, "has", "have"));
     if (x->broken > 0)
         printf("%s failed and %s no transcript (nightshift status --failures).\n",
                text_count(x->broken, a), text_plural(x->broken, "has", "have"));
@@ -623,11 +642,13 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     json_t *o;
 
     if (cli->json) {
-        o = json_pack(
-            "{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "recordings", (json_int_t)x->recordings, "files",
-            (json_int_t)files, "without_speech", (json_int_t)x->empty, "failed",
-            (json_int_t)x->failed, "not_done", (json_int_t)x->unfinished, "without_transcript",
-            (json_int_t)(x->broken + x->untranscribed), "not_diarized", (json_int_t)x->undiarized);
+        o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "recordings",
+                      (json_int_t)x->recordings, "files", (json_int_t)files, "without_speech",
+                      (json_int_t)x->empty, "failed", (json_int_t)x->failed, "not_done",
+                      (json_int_t)x->unfinished, "gone", (json_int_t)x->gone, "cancelled",
+                      (json_int_t)x->cancelled, "without_transcript",
+                      (json_int_t)(x->broken + x->untranscribed), "not_diarized",
+                      (json_int_t)x->undiarized);
         if (o) /* nothing is set when the folder's name is no UTF-8 */
             json_object_set_new(o, "output", json_string(x->w->output));
         json_dumpf(o, stdout, JSON_INDENT(2));

@@ -14,7 +14,7 @@
 /* All stages of a name. */
 struct stages {
     const char *name;
-    uint64_t tasks, left;
+    uint64_t tasks, left, absent;
     bool known;      /* there is one */
     char *model_dir; /* owned; of the newest */
 };
@@ -27,7 +27,8 @@ static int on_progress(void *arg, const struct read_progress *row)
         return 0;
     s->known = true;
     s->tasks += row->tasks + row->superseded;
-    s->left += row->pending + row->waiting + row->paused + row->absent;
+    s->left += row->pending + row->waiting + row->paused;
+    s->absent += row->absent;
     free(s->model_dir);
     s->model_dir = strdup(row->model_dir);
     return 0;
@@ -209,6 +210,10 @@ int search_left(struct store *st, const char *stage, const char *what, struct bu
     if (rc == 0 && s.left > 0)
         buf_printf(ret, " %s %s still to be %s (nightshift run).", text_count(s.left, n),
                    text_plural(s.left, "recording is", "recordings are"), what);
+    if (rc == 0 && s.absent > 0)
+        buf_printf(ret, " %s %s gone from the disk, and %s not %s.", text_count(s.absent, n),
+                   text_plural(s.absent, "recording is", "recordings are"),
+                   text_plural(s.absent, "was", "were"), what);
     free(s.model_dir);
     return rc;
 }

@@ -9,8 +9,8 @@
 /* Before a search. ERR_MISSING: no such path, speaker, language or class of sounds; ERR_EMPTY: the
  * stage that would have found it was never asked for. The message says the way out. */
 int search_check(struct store *st, const struct search_wish *wish, struct err *err);
-/* How many recordings still wait for a stage, as a sentence behind a blank, "... still to be WHAT";
- * nothing when none does. */
+/* How many recordings still wait for a stage, as a sentence behind a blank, "... still to be WHAT",
+ * and how many are gone without it; nothing when none does, or is. */
 int search_left(struct store *st, const char *stage, const char *what, struct buf *ret,
                 struct err *err);
 

@@ -28,8 +28,12 @@ static void put_unknown(struct buf *b, const struct coverage *c, const char *wha
     }
     if (c->failed > 0) {
         put_count(b, c->failed, "recording", "recordings");
-        buf_printf(b, " failed to be %s, or %s cancelled (nightshift status --failures).", what,
-                   text_plural(c->failed, "was", "were"));
+        buf_printf(b, " failed to be %s (nightshift status --failures).", what);
+    }
+    if (c->cancelled > 0) {
+        put_count(b, c->cancelled, "recording was", "recordings were");
+        buf_printf(b, " cancelled before %s %s (nightshift retry).",
+                   text_plural(c->cancelled, "it was", "they were"), what);
     }
     if (c->never > 0) {
         put_count(b, c->never, "recording was", "recordings were");
@@ -46,7 +50,7 @@ static void put_unknown(struct buf *b, const struct coverage *c, const char *wha
 
 static bool is_whole(const struct coverage *c)
 {
-    return c->left + c->failed + c->never + c->forgotten == 0;
+    return c->left + c->failed + c->cancelled + c->never + c->forgotten == 0;
 }
 
 /* By class, or where nobody listened for classes by vectors. */
@@ -55,10 +59,10 @@ static int cover_sounds(struct store *st, const char *path, struct coverage *ret
     struct coverage vectors;
     int rc = coverage_read(st, stage_sounds.name, path, ret, err);
 
-    if (rc != 0 || ret->done + ret->left + ret->failed > 0)
+    if (rc != 0 || ret->done + ret->left + ret->failed + ret->cancelled > 0)
         return rc;
     rc = coverage_read(st, stage_embed_audio.name, path, &vectors, err);
-    if (rc == 0 && vectors.done + vectors.left + vectors.failed > 0)
+    if (rc == 0 && vectors.done + vectors.left + vectors.failed + vectors.cancelled > 0)
         *ret = vectors;
     return rc;
 }

@@ -430,8 +430,11 @@ class Words(Searching):
         self.write(second)
         self.assertEqual(unknown + "." + waits, self.line("zeppelin"))
         self.write(lambda connection: connection.execute("UPDATE task SET state = 'failed' WHERE state = 'pending'"))
-        self.assertEqual(unknown + ". 1 recording failed to be transcribed, or was cancelled "
-                         "(nightshift status --failures).", self.line("zeppelin"))
+        self.assertEqual(unknown + ". 1 recording failed to be transcribed (nightshift status --failures).",
+                         self.line("zeppelin"))
+        self.write(lambda connection: connection.execute("UPDATE task SET state = 'cancelled' WHERE state = 'failed'"))
+        self.assertEqual(unknown + ". 1 recording was cancelled before it was transcribed (nightshift retry).",
+                         self.line("zeppelin"))
         self.write(lambda connection: connection.execute("DELETE FROM task WHERE media_id = (SELECT max(media_id) FROM media)"))
         self.assertEqual(unknown + ". 1 recording is not transcribed where that was asked for: `nightshift "
                          "enqueue` of the folder has it done.", self.line("zeppelin"))
