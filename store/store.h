@@ -100,12 +100,15 @@ struct store_enqueue_counts {
     uint64_t unchanged;
     uint64_t vanished; /* places under the roots that are not there any more */
     uint64_t gone;     /* and recordings that are nowhere any more with these */
-    uint64_t tasks;    /* new tasks, also of old recordings (another stage or model) */
-    uint64_t lacking;  /* got no task, for want of their source's (request.h: keep_source) */
+    uint64_t back;    /* recordings that had no place left, or no run found: they are there again */
+    uint64_t waiting; /* recordings of which something that nobody could do waits again */
+    uint64_t tasks;   /* new tasks, also of old recordings (another stage or model) */
+    uint64_t lacking; /* got no task, for want of their source's (request.h: keep_source) */
     /* Tasks of the job's stage that were asked for before, and in another way since: */
     uint64_t restored; /* they are done, and their results current now */
     uint64_t reasked;  /* they wait again */
-    uint64_t instead;  /* recordings that waited for another stage of the kind, and do not now */
+    uint64_t instead;  /* recordings that waited for another stage of the kind, or failed it: they
+                        * go by this one */
     uint64_t erased;   /* left out, not in `seen`: erased for good */
 };
 

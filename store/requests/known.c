@@ -117,6 +117,22 @@ int store_trouble_known(struct store *st, const struct request_trouble *t, bool 
     return rc < 0 ? rc : 0;
 }
 
+int store_back(struct store *st, int64_t place_id, int64_t media_id, bool *ret, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT places = 0 OR EXISTS (SELECT 1 FROM task t WHERE t.wanted "
+                      "AND t.media_id = m.media_id AND t.state = 'failed' "
+                      "AND t.error_code = 'missing') FROM media m WHERE media_id = "
+                      "iif(?1, (SELECT media_id FROM place WHERE place_id = ?1), ?2)",
+                      "ii", place_id, media_id);
+
+    *ret = rc == 1 && sqlite3_column_int(stmt, 0);
+    if (rc == 1)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
 static void blob_at(sqlite3_stmt *stmt, int column, uint8_t ret[16], bool *has)
 {
     *has = sqlite3_column_bytes(stmt, column) == 16;

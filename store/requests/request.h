@@ -217,6 +217,10 @@ void store_known_free(struct store_known *k);
 int store_trouble_known(struct store *st, const struct request_trouble *t, bool *ret,
                         struct err *err);
 
+/* Has the recording no place left, or did a run not find it? Then it is back where it is met.
+ * place_id 0: media_id says which. Any store_mode. */
+int store_back(struct store *st, int64_t place_id, int64_t media_id, bool *ret, struct err *err);
+
 /* What an ADD of it would meet. Any store_mode. */
 struct store_met {
     int64_t media_id;    /* the recording with its fingerprint and size; 0: there is none */

@@ -204,6 +204,8 @@ static const struct field counts[] = {
     FIELD_U64(request_reply, counts.unchanged, UINT64_MAX),
     FIELD_U64(request_reply, counts.vanished, UINT64_MAX),
     FIELD_U64(request_reply, counts.gone, UINT64_MAX),
+    FIELD_U64(request_reply, counts.back, UINT64_MAX),
+    FIELD_U64(request_reply, counts.waiting, UINT64_MAX),
     FIELD_U64(request_reply, counts.tasks, UINT64_MAX),
     FIELD_U64(request_reply, counts.lacking, UINT64_MAX),
     FIELD_U64(request_reply, counts.restored, UINT64_MAX),

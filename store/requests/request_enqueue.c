@@ -309,6 +309,32 @@ static int place_of(struct store *st, const struct store_found *f, const struct 
     return rc < 0 ? rc : place_insert(st, f, job, media_id, err);
 }
 
+#define UNFOUND "('missing', 'changed', 'denied', 'io')"
+
+/* Before the recording's place is noted: is it back, and does something of it wait again for that?
+ */
+static int count_back(struct store *st, const struct job *job, int64_t media_id,
+                      struct store_enqueue_counts *c, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = db_first(st, &stmt, err,
+                      "SELECT m.places = 0 OR ifnull(max(t.state = 'failed' "
+                      "AND t.error_code IS 'missing'), 0), "
+                      "ifnull(max(m.places = 0 AND t.state = 'pending' "
+                      "OR t.state = 'failed' AND t.stage_id IN (?2, ?3) "
+                      "AND ifnull(t.error_code, '') IN " UNFOUND "), 0) "
+                      "FROM media m LEFT JOIN task t ON t.media_id = m.media_id AND t.wanted "
+                      "WHERE m.media_id = ?1",
+                      "iii", media_id, job->stage_id, job->source_id);
+
+    if (rc != 1)
+        return rc;
+    c->back += (uint64_t)sqlite3_column_int(stmt, 0);
+    c->waiting += (uint64_t)sqlite3_column_int(stmt, 1);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
 /* What became of a task that is asked for again; where another one is pinned, nothing. */
 static int count_again(struct store *st, int64_t task_id, struct request_reply *ret,
                        struct err *err)
@@ -388,7 +414,7 @@ static int task_revive(struct store *st, const struct job *job, int64_t media_id
                     "UPDATE task SET state = 'pending', attempts = 0, suspect = 0, "
                     "retry_at = NULL, error_code = NULL, error = NULL, settled_at = NULL "
                     "WHERE media_id = ? AND stage_id IN (?, ?) AND state = 'failed' AND wanted "
-                    "AND error_code IN ('missing', 'changed', 'denied', 'io')",
+                    "AND error_code IN " UNFOUND,
                     "iii", media_id, job->stage_id, job->source_id);
 
     if (rc == 0)
@@ -422,13 +448,19 @@ static int source_there(struct store *st, const struct job *job, int64_t media_i
     return rc;
 }
 
-/* 1: of the recording another stage of the job's kind is wanted, or of its source's; 0: not. */
+/* 1: of the recording another stage of the job's kind, or of its source's, is done or begun, or was
+ * cancelled; 0: not. One that has failed, or waits, was asked for before the job's was the recipe;
+ * but of a recording with copies it may be that of another one's folder, and they must not take
+ * turns. */
 static int other_wanted(struct store *st, const struct job *job, int64_t media_id, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
                       "WHERE t.media_id = ?1 AND t.wanted AND t.stage_id NOT IN (?2, ?3) "
+                      "AND (t.state IN ('done', 'cancelled') "
+                      "OR (t.state = 'pending' AND (t.shards_done > 0 "
+                      "OR (SELECT places FROM media m WHERE m.media_id = ?1) > 1))) "
                       "AND s.name IN (SELECT name FROM stage WHERE stage_id IN (?2, ?3))",
                       "iii", media_id, job->stage_id, job->source_id);
 
@@ -437,14 +469,14 @@ static int other_wanted(struct store *st, const struct job *job, int64_t media_i
     return rc;
 }
 
-/* Whether another stage of the job's kind is still to be done for the recording. */
+/* Whether another stage of the job's kind is still to be done for the recording, or has failed. */
 static int other_waits(struct store *st, const struct job *job, int64_t media_id, bool *ret,
                        struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
     int rc = db_first(st, &stmt, err,
                       "SELECT 1 FROM task t JOIN stage s ON s.stage_id = t.stage_id "
-                      "WHERE t.media_id = ?1 AND t.wanted AND t.state = 'pending' "
+                      "WHERE t.media_id = ?1 AND t.wanted AND t.state IN ('pending', 'failed') "
                       "AND t.stage_id <> ?2 "
                       "AND s.name = (SELECT name FROM stage WHERE stage_id = ?2)",
                       "ii", media_id, job->stage_id);
@@ -513,7 +545,9 @@ int enqueue_add(struct store *st, const struct request *rq, struct request_reply
             continue;
         }
         ret->counts.seen++;
-        rc = place_of(st, f, &job, media_id, added, &ret->counts, err);
+        rc = added ? 0 : count_back(st, &job, media_id, &ret->counts, err);
+        if (rc == 0)
+            rc = place_of(st, f, &job, media_id, added, &ret->counts, err);
         if (rc == 0)
             rc = task_of(st, rq, &job, media_id, ret, err);
         if (rc == 0 && job.troubles)
@@ -563,10 +597,12 @@ int enqueue_same(struct store *st, const struct request *rq, struct request_repl
         media_id = sqlite3_column_int64(stmt, 0);
         was_present = sqlite3_column_int(stmt, 1);
         sqlite3_reset(stmt);
-        rc = db_run(st, err,
-                    "UPDATE place SET state = 'present', gone_at = NULL, "
-                    "seen_job = max(seen_job, ?2) WHERE place_id = ?1",
-                    "ii", rq->place_ids[i], job.job_id);
+        rc = count_back(st, &job, media_id, &ret->counts, err);
+        if (rc == 0)
+            rc = db_run(st, err,
+                        "UPDATE place SET state = 'present', gone_at = NULL, "
+                        "seen_job = max(seen_job, ?2) WHERE place_id = ?1",
+                        "ii", rq->place_ids[i], job.job_id);
         if (rc == 0 && !was_present)
             rc = main_place_came(st, media_id, rq->place_ids[i], err);
         ret->counts.seen++;

@@ -186,6 +186,114 @@ class Seven(Evenings):
         self.assertEqual(0, self.night())
 
 
+class Back(Evenings):
+    """A file that goes away and comes back is done as was asked for meanwhile."""
+
+    def setUp(self):
+        super().setUp()
+        self.bring(ENGLISH)
+        self.path = self.bring(SPANISH)
+        self.away = os.path.join(self.dir, "away")
+        self.plain = ["--vad=off", "--model=whisper-nano"]
+
+    def lose(self):
+        os.rename(self.path, self.away)
+
+    def find(self, *options):
+        """It is back. What the next evening says of it."""
+        os.rename(self.away, self.path)
+        dry = self.json("enqueue", "--dry-run", *options, self.archive)
+        said = " ".join(self.enqueue(*options, self.archive).out.split())
+        self.assertEqual((2, 1), (dry["recordings"], dry["back"]))
+        self.assertIn("2 recordings found: 2 known, 1 is back.", said)
+        return said
+
+    def waits(self):
+        """Of the file: stages that are wanted, with times of words, and their states."""
+        return self.sql("SELECT s.name, ifnull(s.params ->> 'word_timestamps', 0), t.state FROM task t "
+                        "JOIN stage s USING (stage_id) JOIN place p USING (media_id) "
+                        "WHERE t.wanted AND p.path = ? ORDER BY 1", self.path)
+
+    def is_done(self):
+        self.assertIn("Next: nightshift run", " ".join(self.said.split()))
+        self.run_to_end("--threads=2")
+        self.assertEqual({"done"}, {state for _, _, state in self.waits()})
+        self.assertEqual([(0,)], self.sql("SELECT count(*) FROM task WHERE wanted AND state <> 'done'"))
+        self.assertEqual(0, self.json("enqueue", self.archive)["tasks"])
+        self.assertIn("Nothing was waiting", self.run_to_end().out)
+
+    def test_as_it_was_asked_for(self):
+        self.enqueue(*self.plain, self.archive)
+        self.lose()
+        self.run_to_end("--threads=2", status=None)
+        self.assertEqual([("transcribe", 0, "failed")], self.waits())
+        self.said = self.find()
+        self.assertIn("1 recording waits again.", self.said)
+        self.assertEqual([("transcribe", 0, "pending")], self.waits())
+        self.is_done()
+
+    def test_failed_and_asked_for_otherwise(self):
+        self.enqueue(*self.plain, self.archive)
+        self.lose()
+        self.run_to_end("--threads=2", status=None)
+        self.enqueue("--again", "--word-timestamps", self.archive)
+        self.run_to_end("--threads=2")
+        self.said = self.find()
+        self.assertEqual([("transcribe", 1, "pending")], self.waits())
+        self.is_done()
+
+    def test_gone_before_any_run(self):
+        for again in (False, True):
+            self.enqueue(*self.plain, self.archive)
+            self.lose()
+            self.enqueue(self.archive)
+            self.enqueue("--word-timestamps", self.archive)
+            self.said = self.find(*(["--word-timestamps"] if again else []))
+            self.assertIn("1 recording that was waiting or had failed goes by these options instead", self.said)
+            self.assertEqual([("transcribe", 1, "pending")], self.waits())
+            self.is_done()
+            self.catalog = os.path.join(self.dir, "second.db")
+
+    def test_failed_cancelled_and_retried(self):
+        self.enqueue(*self.plain, self.archive)
+        self.lose()
+        self.run_to_end("--threads=2", status=None)
+        self.nightshift("cancel", self.path, status=0)
+        self.nightshift("retry", self.path, status=0)
+        self.enqueue(self.archive)
+        self.enqueue("--again", "--diarize=diarization-nano", "--diarize-vad=off", "--word-timestamps", self.archive)
+        self.run_to_end("--threads=2")
+        self.said = self.find()
+        self.assertEqual([("diarize", 0, "pending"), ("transcribe", 1, "pending")], self.waits())
+        self.is_done()
+
+    def test_what_is_gone_is_not_to_be_done(self):
+        self.enqueue(*self.plain, self.archive)
+        self.lose()
+        self.enqueue(self.archive)
+        self.run_to_end("--threads=2")
+        doubts = self.nightshift("doubts", "-l", "en", "--missing", status=0).out
+        self.assertIn("1 recording is gone from the disk, and was not transcribed.", " ".join(doubts.split()))
+        self.assertNotIn("still to be", doubts)
+        out = os.path.join(self.dir, "out")
+        said = self.nightshift("export", "-o", out, status=0).out
+        self.assertIn("\n1 recording is left out: it is gone from the disk, and not done.\n", said)
+        self.assertNotIn("not done yet", said)
+        told = self.json("export", "-o", out)
+        self.assertEqual((0, 1, 0), (told["not_done"], told["gone"], told["cancelled"]))
+
+    def test_what_is_cancelled_is_called_so(self):
+        self.enqueue(*self.plain, self.archive)
+        self.nightshift("cancel", self.path, status=0)
+        self.run_to_end("--threads=2")
+        out = os.path.join(self.dir, "out")
+        said = self.nightshift("export", "-o", out, status=0).out
+        self.assertIn("\n1 recording was cancelled and has no transcript (nightshift retry).\n", said)
+        self.assertNotIn("not done yet", said)
+        told = self.json("export", "-o", out)
+        self.assertEqual((0, 0, 1), (told["not_done"], told["gone"], told["cancelled"]))
+
+
 class Asked(Evenings):
     """Without a run between: what would be done is what counts."""
 
@@ -384,7 +492,7 @@ class Asked(Evenings):
                       self.run_to_end("--threads=2").out)
         self.assertIn("Nothing was waiting.", self.run_to_end().out)
 
-    SUMS = ("recordings", "new", "new_places", "changed", "unchanged", "vanished", "files", "left_alone",
+    SUMS = ("recordings", "new", "new_places", "changed", "unchanged", "vanished", "back", "files", "left_alone",
             "unreadable_files")
 
     def sums(self, *args):
@@ -416,6 +524,16 @@ class Asked(Evenings):
         self.assertEqual(dry, self.sums(*roots))
         self.assertEqual({**dict.fromkeys(self.SUMS, 0), "recordings": 6, "unchanged": 6, "files": 6},
                          self.sums(self.archive))
+        # One is back where it was, one elsewhere.
+        self.bring("03_en_noisy.ogg", "gone.ogg")
+        self.bring("05_es_video.mp4", "found.mp4")
+        dry = self.sums("--dry-run", self.archive)
+        self.assertEqual((8, 1), (dry["recordings"], dry["back"]))
+        self.assertEqual(dry, self.sums(self.archive))
+        self.assertEqual(0, self.sums("--dry-run", self.archive)["back"])
+        for name in ("gone.ogg", "found.mp4"):
+            os.remove(os.path.join(self.archive, name))
+        self.enqueue(self.archive)
         # An old name is no recording that has vanished.
         self.assertEqual(1, self.json("status")["vanished"])
         self.assertRegex(self.nightshift("status", status=0).out, "Found +5 recordings, 6 places, 1 vanished")
@@ -430,11 +548,12 @@ class Asked(Evenings):
                       " ".join(self.enqueue("--dry-run", "--beam-size=5", self.archive).out.split()))
         said = " ".join(self.enqueue("--beam-size=5", self.archive).out.split())
         self.assertIn("Asked to transcribe with whisper-nano: 2 recordings have results of these options already: "
-                      "they are current again. 3 recordings were to be done with other options, and are not any "
-                      "more. Job 3: 1 to transcribe with whisper-nano.", said)
+                      "they are current again. 3 recordings that were waiting or had failed go by these "
+                      "options instead. Job 3: 1 to transcribe with whisper-nano.", said)
         said = " ".join(self.enqueue("--again", "--beam-size=2", self.archive).out.split())
         self.assertIn("3 recordings were asked for with these options before, and wait again. "
-                      "1 recording was to be done with other options, and is not any more.", said)
+                      "1 recording that was waiting or had failed goes by these options instead. "
+                      "Next: nightshift run", said)
         self.assertEqual([(3,)], self.sql("SELECT count(*) FROM task WHERE wanted AND state = 'pending'"))
         # What goes on as it was is said with its options.
         said = " ".join(self.enqueue(self.archive).out.split())

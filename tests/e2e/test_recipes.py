@@ -213,17 +213,17 @@ class Recipes(night.Night):
 
     @unittest.skipUnless(os.path.isdir(SILERO), f"there is no {SILERO}")
     def test_a_recipe_of_before_voice_activity_came(self):
-        """What is new has it as soon as its model is here, and that is said; the rest of the recipe stays."""
-        old = self.put_new("a")
+        """What is new, or waits, has it as soon as its model is here, and that is said; the rest of the recipe stays."""
+        waiting = self.put_new("a")
         self.enqueue("--beam-size=2", "--diarize=diarization-nano", self.archive)
         self.nightshift("recipe", "--beam-size=3", self.at("a/b"), status=0)
         os.symlink(SILERO, os.path.join(self.models, "silero-vad"))
         new = [self.put_new("a"), self.put_new("a/b")]
         said = " ".join(self.enqueue(self.archive).out.split())
-        self.assertIn("Voice activity's model is here now: what is new is done with it.", said)
-        self.assertEqual(sorted([(old, "diarize", None, None), (old, "transcribe", None, 2)] + [
+        self.assertIn("Voice activity's model is here now: what is not done yet is done with it.", said)
+        self.assertEqual(sorted([
             (path, kind, "silero-vad", beams if kind == "transcribe" else None)
-            for path, beams in zip(new, (2, 3)) for kind in ("diarize", "transcribe")], key=str), sorted(self.sql(
+            for path, beams in zip((waiting, *new), (2, 2, 3)) for kind in ("diarize", "transcribe")], key=str), sorted(self.sql(
                 "SELECT p.path, s.name, s.params ->> 'vad_model', s.params ->> 'beam_size' FROM task t "
                 "JOIN stage s USING (stage_id) JOIN place p USING (media_id) WHERE t.wanted"), key=str))
         rows = self.rows()

@@ -124,6 +124,7 @@ static void add_counts(const struct store_enqueue_counts *c, struct store_enqueu
     sum->unchanged += c->unchanged;
     sum->vanished += c->vanished;
     sum->gone += c->gone;
+    sum->back += c->back;
     sum->erased += c->erased;
 }
 
@@ -132,7 +133,9 @@ static void sum_up(struct enqueue_work *q)
     struct enqueue_result *r = q->r;
     const struct groups *g = q->o->groups;
 
-    for (uint32_t i = 0; i < g->count; i++)
+    for (uint32_t i = 0; i < g->count; i++) {
+        uint64_t waiting = 0; /* each stage counts the same recordings */
+
         for (uint32_t j = 0; j < g->list[i].count && q->sets[i].of[j]; j++) {
             const struct store_enqueue_counts *c = batch_counts(q->sets[i].of[j]);
             struct groups_kind *k = &g->list[i].kinds[j];
@@ -144,9 +147,12 @@ static void sum_up(struct enqueue_work *q)
             k->reasked = c->reasked;
             k->instead = c->instead;
             r->counts.tasks += c->tasks;
+            waiting = c->waiting > waiting ? c->waiting : waiting;
             if (j == 0)
                 add_counts(c, &r->counts);
         }
+        r->counts.waiting += waiting;
+    }
     r->through_run = q->writer && writer_through_run(q->writer);
 }
 

@@ -282,9 +282,10 @@ static size_t kind_of(const struct store_stage *s)
 static void note_voice(const char *was, const char *is, struct enqueue_stages *found)
 {
     if (!strstr(was, "vad=") && strstr(is, "vad=on\""))
-        snprintf(found->note, sizeof(found->note),
-                 "Voice activity's model is here now: what is new is done with it. What was done "
-                 "without it stays; --again does it anew.");
+        snprintf(
+            found->note, sizeof(found->note),
+            "Voice activity's model is here now: what is not done yet is done with it. What was "
+            "done without it stays; --again does it anew.");
 }
 
 /* The stages of a plan. */

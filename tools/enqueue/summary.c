@@ -89,6 +89,7 @@ void summary_json(const struct summary *s)
         {"changed", c->changed},
         {"unchanged", c->unchanged},
         {"vanished", c->gone},
+        {"back", c->back},
         {"tasks", c->tasks},
         {"files", r->files},
         {"archives", r->archives},
@@ -173,6 +174,27 @@ static void print_jobs(const struct summary *s)
             print_wrapped(&b);
             buf_free(&b);
         }
+}
+
+/* Nothing is new, but there is something for a run. */
+static void print_waiting(const struct enqueue_result *r, const struct groups *g)
+{
+    uint64_t reasked = 0;
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
+
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count; j++)
+            reasked += g->list[i].kinds[j].reasked;
+    if (r->counts.waiting > 0)
+        buf_printf(&b, "%s %s again. ", text_count(r->counts.waiting, n),
+                   text_plural(r->counts.waiting, "recording waits", "recordings wait"));
+    if (r->counts.waiting + reasked > 0)
+        buf_printf(&b, "%s",
+                   r->through_run ? "The run that is on takes up what waits."
+                                  : "Next: nightshift run");
+    print_wrapped(&b);
+    buf_free(&b);
 }
 
 /* Each stage once, whether other folders have it, too. */
@@ -331,10 +353,10 @@ static void put_otherwise(const struct groups_kind *k, struct buf *out)
                    text_plural(k->reasked, "recording was", "recordings were"),
                    text_plural(k->reasked, "waits", "wait"));
     if (k->instead > 0)
-        buf_printf(out, " %s %s to be done with other options, and %s not any more.",
+        buf_printf(out, " %s %s waiting or had failed %s by these options instead.",
                    text_count(k->instead, n),
-                   text_plural(k->instead, "recording was", "recordings were"),
-                   text_plural(k->instead, "is", "are"));
+                   text_plural(k->instead, "recording that was", "recordings that were"),
+                   text_plural(k->instead, "goes", "go"));
 }
 
 static void print_otherwise(const struct groups_kind *k)
@@ -382,6 +404,7 @@ static void print_found(const struct store_enqueue_counts *c)
     piece(&b, &first, ", ", c->changed, "changed", "changed");
     piece(&b, &first, ", ", c->places, "known from another place", "known from other places");
     piece(&b, &first, ", ", c->unchanged, "known", "known");
+    piece(&b, &first, ", ", c->back, "is back", "are back");
     buf_printf(&b, ".");
     print_wrapped(&b);
     buf_free(&b);
@@ -472,6 +495,8 @@ void summary_print(const struct summary *s)
             print_otherwise(&s->groups->list[i].kinds[j]);
     if (!s->dry_run && s->result->counts.tasks > 0)
         print_jobs(s);
+    else if (!s->dry_run)
+        print_waiting(s->result, s->groups);
     for (uint32_t i = 0; i < s->groups->count; i++)
         for (uint32_t j = 0; j < s->groups->list[i].count; j++)
             if (s->groups->list[i].kinds[j].lacking > 0)

@@ -253,7 +253,7 @@ TEST(lying_counts)
 TEST(replies)
 {
     struct request_reply r = {.job_id = 5,
-                              .counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14},
+                              .counts = {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16},
                               .log_kept = true,
                               .affected = 9},
                          back;

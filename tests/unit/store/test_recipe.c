@@ -194,6 +194,7 @@ TEST(what_has_another_one_may_keep_it)
     struct request rq = {.type = REQUEST_ENQUEUE_ADD, .found = f, .count = 2, .keep_other = true};
 
     job_add1(st, job_begin(st, &stage_tiny), "/a/1.wav", "", 1);
+    run_sql("UPDATE task SET state = 'done'");
     rq.job_id = job_begin(st, &stage_nano);
     assert_int_equal(apply_ok(st, &rq).counts.tasks, 1);
     rq = (struct request){.type = REQUEST_ENQUEUE_KNOWN,
@@ -205,6 +206,32 @@ TEST(what_has_another_one_may_keep_it)
     rq.keep_other = false;
     assert_int_equal(apply_ok(st, &rq).counts.tasks, 1);
     catalog_close(st);
+}
+
+/* Of the recording that was asked for another stage's task, which is in that state. */
+static uint64_t tasks_beside(const char *was)
+{
+    const struct store_found f = found_at("/a/1.wav", "", 1);
+    struct store *st = catalog_new();
+    struct request rq = {.type = REQUEST_ENQUEUE_ADD, .found = &f, .count = 1, .keep_other = true};
+    uint64_t tasks;
+
+    job_add1(st, job_begin(st, &stage_tiny), "/a/1.wav", "", 1);
+    run_sql(was);
+    rq.job_id = job_begin(st, &stage_nano);
+    tasks = apply_ok(st, &rq).counts.tasks;
+    store_close(st); /* no shard and no place stands behind what was written by hand */
+    return tasks;
+}
+
+TEST(what_was_never_begun_goes_by_the_recipe)
+{
+    assert_int_equal(tasks_beside("UPDATE task SET state = 'pending'"), 1);
+    assert_int_equal(tasks_beside("UPDATE task SET state = 'failed', error_code = 'missing'"), 1);
+    assert_int_equal(tasks_beside("UPDATE task SET shards_done = 1"), 0);
+    assert_int_equal(tasks_beside("UPDATE task SET state = 'cancelled'"), 0);
+    /* Another copy's folder may have asked for it. */
+    assert_int_equal(tasks_beside("UPDATE media SET places = 2"), 0);
 }
 
 TEST_MAIN(NULL, NULL)

@@ -50,6 +50,8 @@ static void add_counts(struct store_enqueue_counts *sum, const struct store_enqu
     sum->unchanged += c->unchanged;
     sum->vanished += c->vanished;
     sum->gone += c->gone;
+    sum->back += c->back;
+    sum->waiting += c->waiting;
     sum->tasks += c->tasks;
     sum->lacking += c->lacking;
     sum->restored += c->restored;
@@ -265,7 +267,7 @@ static int put_unchanged(struct batch *b, struct ids *ids, const int64_t *place_
     if (!b->writer) {
         b->counts.seen += n;
         b->counts.unchanged += n;
-        return dry_run_same(b->dry_run, place_ids, n, err);
+        return dry_run_same(b->dry_run, place_ids, n, &b->counts, err);
     }
     return put_ids(b, ids, place_ids, n, err);
 }
@@ -283,7 +285,7 @@ int batch_known(struct batch *b, const int64_t *place_ids, uint32_t n, struct er
 int batch_kept(struct batch *b, const int64_t *place_ids, uint32_t n, struct err *err)
 {
     return b->writer ? put_ids(b, &b->kept, place_ids, n, err)
-                     : dry_run_same(b->dry_run, place_ids, n, err);
+                     : dry_run_same(b->dry_run, place_ids, n, NULL, err);
 }
 
 int batch_trouble(struct batch *b, const struct request_trouble *t, struct err *err)

@@ -18,7 +18,8 @@ struct dry_run {
     struct store *known;
     struct pair_set contents, places; /* hashes of what was found */
     struct pair_set same, other;      /* rows of places: with what they had, with something else */
-    struct pair_set media;            /* rows that were found */
+    struct pair_set media;            /* rows that were found, */
+    struct pair_set back;             /* places and recordings that were asked about being back */
     void *bytes;                      /* a tree of struct dry_run_content */
     struct present *list;             /* at the end */
     size_t count, cap;
@@ -52,6 +53,7 @@ void dry_run_free(struct dry_run *f)
     pair_set_free(&f->same);
     pair_set_free(&f->other);
     pair_set_free(&f->media);
+    pair_set_free(&f->back);
     tdestroy(f->bytes, content_free);
     free(f->list);
     free(f);
@@ -137,6 +139,21 @@ static int add_row(struct pair_set *s, int64_t id, struct err *err)
     return rc < 0 ? rc : 0;
 }
 
+/* A row of a place, or else of a recording, is counted when it is met first. */
+static int add_back(struct dry_run *f, int64_t place_id, int64_t media_id,
+                    struct store_enqueue_counts *counts, struct err *err)
+{
+    bool back = false;
+    int rc = 0;
+
+    if (f->known && (place_id || media_id))
+        rc = pair_set_add(&f->back, place_id != 0, (uint64_t)(place_id ? place_id : media_id), err);
+    if (rc == 1)
+        rc = store_back(f->known, place_id, media_id, &back, err);
+    counts->back += back;
+    return rc < 0 ? rc : 0;
+}
+
 int dry_run_found(struct dry_run *f, const struct store_found *found,
                   struct store_enqueue_counts *counts, struct err *err)
 {
@@ -149,6 +166,8 @@ int dry_run_found(struct dry_run *f, const struct store_found *found,
         counts->erased++;
         return 0;
     }
+    if (rc == 0)
+        rc = add_back(f, 0, met.media_id, counts, err);
     if (rc == 0)
         rc = add_row(&f->media, met.media_id, err);
     if (rc == 0)
@@ -176,12 +195,16 @@ int dry_run_found(struct dry_run *f, const struct store_found *found,
     return 0;
 }
 
-int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n, struct err *err)
+int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n,
+                 struct store_enqueue_counts *counts, struct err *err)
 {
     int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && i < n; i++)
+    for (uint32_t i = 0; rc == 0 && i < n; i++) {
         rc = add_row(&f->same, place_ids[i], err);
+        if (rc == 0 && counts)
+            rc = add_back(f, place_ids[i], 0, counts, err);
+    }
     return rc;
 }
 

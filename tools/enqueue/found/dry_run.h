@@ -24,8 +24,9 @@ struct dry_run_content {
     char *path; /* NULL: they are a member's */
 };
 struct dry_run_content *dry_run_content(const struct dry_run *f, const uint8_t fingerprint[16]);
-/* As a SAME, but for the counts. */
-int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n, struct err *err);
+/* As a SAME, but of the counts `back` alone. counts: or NULL. */
+int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n,
+                 struct store_enqueue_counts *counts, struct err *err);
 /* As the END, when all else was told: vanished and gone of *counts. */
 int dry_run_end(struct dry_run *f, const struct request *end, struct store_enqueue_counts *counts,
                 struct err *err);
