@@ -243,6 +243,23 @@ class Recipes(night.Night):
         self.one_sentence(self.nightshift("recipe", "--diarize=nobody", self.archive, status=night.CONFIG), "nobody", "--diarize")
         self.assertEqual(before, self.rows())
 
+    def test_where_nothing_is_found_nothing_is_kept(self):
+        for name in ("notes.txt", "notes"):
+            path = os.path.join(self.archive, name)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("Bring milk.\n")
+            self.assertIn("No recordings found", self.enqueue(path).out)
+        self.nightshift("enqueue", os.path.join(self.archive, "nowhere.wav"), status=night.NOINPUT)
+        self.assertEqual([(0, 0)], self.sql("SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM recipe)"))
+        # What is known of a place that holds no recording any more goes.
+        self.assertEqual(1, self.json("enqueue", "--all", path)["new"])
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("Bring no milk.\n")
+        self.assertEqual(1, self.json("enqueue", path)["vanished"])
+        before = set(self.rows())
+        self.enqueue(self.put_new("a"), os.path.join(self.archive, "notes.txt"))
+        self.assertEqual({("a/1.wav", "transcribe")}, set(self.rows()) - before)
+
     def test_while_a_run_is_on(self):
         self.put_new("a")
         self.enqueue(self.archive)

@@ -201,6 +201,41 @@ static void free_all(struct enqueue_work *q)
     identity_forget(q);
 }
 
+static void drop_root(const struct groups *g, const char *root)
+{
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count; j++) {
+            struct groups_kind *k = &g->list[i].kinds[j];
+            uint32_t kept = 0;
+
+            for (uint32_t at = 0; at < k->root_count; at++)
+                if (strcmp(k->roots[at], root) != 0)
+                    k->roots[kept++] = k->roots[at];
+            k->root_count = kept;
+        }
+}
+
+/* A path where nothing can be found, and nothing is known that might be gone, gets no recipe; where
+ * there is no other path, no job either. */
+static int drop_empty(struct enqueue_work *q, const char *const *roots, uint32_t root_count,
+                      struct err *err)
+{
+    uint32_t empty = 0;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc >= 0 && i < root_count; i++) {
+        rc = enqueue_may_hold(q, roots[i])
+                 ? 1
+                 : store_has_below(enqueue_known(q), roots[i], strlen(roots[i]), err);
+        if (rc == 0)
+            drop_root(q->o->groups, roots[i]);
+        empty += rc == 0;
+    }
+    if (rc >= 0 && empty > 0 && empty == root_count)
+        q->writer = NULL;
+    return rc < 0 ? rc : 0;
+}
+
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
                   const char *const *roots, uint32_t root_count, struct enqueue_result *ret,
                   struct err *err)
@@ -214,7 +249,9 @@ int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct
     q.sets = calloc(o->groups->count, sizeof(*q.sets));
     if (!walked || !q.sets)
         rc = err_set(err, ERR_NOMEM, "out of memory");
-    if (rc == 0 && !writer)
+    if (rc == 0 && writer)
+        rc = drop_empty(&q, roots, root_count, err);
+    if (rc == 0 && !q.writer)
         rc = dry_run_new(known, &q.dry_run, err);
     if (rc == 0)
         rc = begin_all(&q, err);

@@ -377,3 +377,30 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
     store_known_free(&k);
     return rc;
 }
+
+bool enqueue_may_hold(const struct enqueue_work *q, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    enum media_kind kind = MEDIA_OTHER;
+    char head[SNIFF_HEAD_BYTES];
+    struct stat st;
+    bool ret = true;
+    ssize_t n;
+    int fd;
+
+    if (stat(path, &st) != 0)
+        return errno != ENOENT;
+    if (!S_ISREG(st.st_mode) || q->o->all)
+        return true;
+    if (sniff_name(name, &kind) != 0)
+        return kind != MEDIA_OTHER;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return true;
+    n = pread(fd, head, sizeof(head), 0);
+    if (n >= 0)
+        ret = kind_of_file(name, head, (size_t)n) != MEDIA_OTHER ||
+              undecodable(name, head, (size_t)n) != NULL;
+    close(fd);
+    return ret;
+}
