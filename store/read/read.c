@@ -198,7 +198,8 @@ static int ambiguous(struct store *st, const char *what, const int64_t *ids, siz
         rc = read_recording_by_id(st, ids[i], candidate, arg, err);
     if (rc < 0)
         return rc;
-    return err_set(err, ERR_USAGE, "'%.200s' fits %s%zu recordings", what,
+    return err_set(err, ERR_USAGE,
+                   "'%.200s' fits %s%zu recordings. Try its number, or more of its path", what,
                    n > CANDIDATES_MAX ? "more than " : "", n > CANDIDATES_MAX ? n - 1 : n);
 }
 

@@ -27,6 +27,9 @@ void cli_free(struct cli *cli)
 
 enum { OPTION_JSON = 200 };
 
+/* A hint: of the command whose options were read. */
+static char in_command[80] = "`nightshift help` has the commands.";
+
 static const struct option common[] = {
     {"catalog", required_argument, NULL, 'c'}, {"json", no_argument, NULL, OPTION_JSON},
     {"quiet", no_argument, NULL, 'q'},         {"verbose", no_argument, NULL, 'v'},
@@ -128,6 +131,8 @@ int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc,
     size_t n = 0;
     int found;
 
+    snprintf(in_command, sizeof(in_command), "`nightshift %.30s --help` has its options.",
+             cli->command);
     memcpy(longs, common, sizeof(common));
     n = COMMON_LEN;
     for (const struct option *o = spec->longs; o->name; o++) {
@@ -232,7 +237,7 @@ static const char *hint_of(int code)
     case ERR_FULL:
         return "Make room on that disk and try again; nothing that was finished is lost.";
     case ERR_USAGE:
-        return "`nightshift help COMMAND` has its options.";
+        return in_command;
     case ERR_MISSING:
         return "Look at its name (ls).";
     case ERR_DENIED:
@@ -327,6 +332,17 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
     va_end(ap);
     snprintf(line, sizeof(line), "%s: %s%s Try `nightshift %s --help`.", cli->command, msg,
              msg[0] && strchr(".?!", msg[strlen(msg) - 1]) ? "" : ".", cli->command);
+    say(LOG_ERROR, "31", line);
+    return EX_USAGE;
+}
+
+int cli_unasked(const struct cli *cli, const char *it)
+{
+    char line[300];
+
+    snprintf(line, sizeof(line),
+             "%s: %s nothing without --yes where nobody can be asked. Try it again with --yes.",
+             cli->command, it);
     say(LOG_ERROR, "31", line);
     return EX_USAGE;
 }

@@ -60,6 +60,8 @@ int cli_fail(const char *doing, const struct err *err, const char *hint);
 int cli_no_memory(const char *doing); /* the same of ERR_NOMEM */
 /* "nightshift: COMMAND: SENTENCE. Try `nightshift COMMAND --help`." Returns EX_USAGE. */
 int cli_usage(const struct cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Of a command that wants a yes where nobody is there to say it; it: "it erases". EX_USAGE. */
+int cli_unasked(const struct cli *cli, const char *it);
 /* One line on standard error behind "nightshift: ". */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* From here on the log's lines (base/log.h) fit a terminal, broken at blanks, where standard error

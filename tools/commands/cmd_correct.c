@@ -204,7 +204,7 @@ static int finish(struct task *t)
         return cli_fail("show what changes", &err, NULL);
     if (go && !may_apply(t)) {
         if (!cli_can_ask(t->cli))
-            return cli_usage(t->cli, "it replaces nothing without --yes where nobody can be asked");
+            return cli_unasked(t->cli, "it replaces");
         go = false;
     }
     if (go && apply(t, &err) != 0)
@@ -227,8 +227,7 @@ static int find_failed(const struct err *err)
 {
     int status =
         cli_fail("correct it", err,
-                 err->code == ERR_USAGE ? "Try its number, or more of its path."
-                 : err->code == ERR_MISSING
+                 err->code == ERR_MISSING
                      ? "Try another part of its path, or `nightshift search` for its words."
                      : NULL);
 

@@ -417,8 +417,8 @@ static bool any_there(char **roots, uint32_t n)
         if (stat(roots[i], &st) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ELOOP))
             return true;
     for (uint32_t i = 0; i < n; i++) {
-        err_set(&err, ERR_MISSING, "'%s': there is no such file or folder", roots[i]);
-        cli_fail("enqueue", &err, "Look at its name (ls).");
+        err_set(&err, ERR_MISSING, "'%s': %s", roots[i], enqueue_absent(roots[i]));
+        cli_fail("enqueue", &err, "Look at its name (ls -l).");
     }
     return false;
 }

@@ -103,8 +103,8 @@ static int must_be_whole(struct store *st, int64_t id, const char *what, struct 
     if (rc < 0 || w.is)
         return rc;
     return err_set(err, ERR_USAGE,
-                   "'%.200s' is a part of a name: --yes wants the whole path, or the number, which "
-                   "is %lld",
+                   "'%.200s' is a part of a name, and --yes wants the whole path or a number. Try "
+                   "the number, %lld",
                    what, (long long)id);
 }
 
@@ -255,10 +255,13 @@ static int erase(struct cli *cli, const struct wanted *w, struct going *g, char 
     int status = EX_OK;
 
     if (find_all(g, w, names, n, &err) != 0)
-        return cli_fail("erase", &err, NULL);
+        return cli_fail("erase", &err,
+                        err.code != ERR_MISSING ? NULL
+                        : w->person             ? "`nightshift speakers` lists them."
+                                                : "`nightshift status` has names of recordings.");
     go = cli_consent(cli, w->dry_run, w->yes || w->allow, "Erase this for good?");
     if (go == CLI_UNASKED)
-        return cli_usage(cli, "it erases nothing without --yes where nobody can be asked");
+        return cli_unasked(cli, "it erases");
     if (go == CLI_YES)
         status = apply(cli, w, g, &reply);
     return status == EX_OK ? print_result(cli, w, g, go == CLI_YES, &reply) : status;

@@ -205,7 +205,7 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
     /* Where there is nothing, the request says what is wrong with a path or a number. */
     go = cli_consent(cli, w->dry_run, w->yes || p.results + p.undone == 0, "Remove this for good?");
     if (go == CLI_UNASKED)
-        status = cli_usage(cli, "it removes nothing without --yes where nobody can be asked");
+        status = cli_unasked(cli, "it removes");
     if (go == CLI_YES)
         status = request_all(cli, &rq, paths, &affected);
     if (status == EX_OK || status == EX_NOINPUT)

@@ -676,7 +676,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
         status =
             cli_fail("show it", &err,
                      err.code == ERR_USAGE
-                         ? "Try its number, or more of its path."
+                         ? NULL
                          : "Try another part of its path, or `nightshift search` for its words.");
         if (err.code == ERR_MISSING)
             status = EX_NOINPUT;

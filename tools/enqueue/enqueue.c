@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/enqueue/enqueue_file.h"
 #include "tools/enqueue/found/dry_run.h"
@@ -68,6 +69,15 @@ static int on_entry(void *arg, const struct walk_entry *e, struct err *err)
     return 0;
 }
 
+const char *enqueue_absent(const char *root)
+{
+    struct stat st;
+
+    return lstat(root, &st) == 0 && S_ISLNK(st.st_mode)
+               ? "it is a link to something that is not there"
+               : "there is no such file or folder";
+}
+
 static int walk_roots(struct enqueue_work *q, const char *const *roots, uint32_t root_count,
                       const char **walked, uint32_t *walked_count, struct err *err)
 {
@@ -86,7 +96,7 @@ static int walk_roots(struct enqueue_work *q, const char *const *roots, uint32_t
         if (rc == 0)
             walked[(*walked_count)++] = roots[i];
         else if (rc == ERR_MISSING && err->code == ERR_MISSING) {
-            enqueue_say(q, roots[i], strlen(roots[i]), "", 0, "there is no such file or folder");
+            enqueue_say(q, roots[i], strlen(roots[i]), "", 0, enqueue_absent(roots[i]));
             q->r->missing_roots++;
             rc = 0;
         }

@@ -13,5 +13,7 @@
 int enqueue_paths(const struct enqueue_options *o, struct writer *writer, struct store *known,
                   const char *const *roots, uint32_t root_count, struct enqueue_result *ret,
                   struct err *err);
+/* Of a root for which stat says that it is not there: a sentence, without a full stop. Static. */
+const char *enqueue_absent(const char *root);
 
 #endif

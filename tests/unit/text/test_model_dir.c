@@ -92,7 +92,8 @@ TEST_SETUP(test_directory, setup)
     finds("./places/somewhere/../somewhere/m", "somewhere/m");
     put("somewhere/voices/segmentation/pytorch_model.bin", "x");
     finds(at("somewhere/voices"), "somewhere/voices");
-    finds_not(at("somewhere"), "no config.json");
+    finds_not(at("somewhere"), "is a folder of models, and no model. Try one in it: m, voices");
+    finds_not(at("somewhere/voices/segmentation"), "no config.json");
     finds_not("", "no model");
 }
 

@@ -322,12 +322,18 @@ class Enqueue(Program):
             done = self.run_it("enqueue", *options, *gone, status=66)
             self.assertEqual("", done.out)
             self.assertEqual([f"nightshift: cannot enqueue: '{path}': there is no such file or folder. "
-                              "Look at its name (ls)." for path in gone], done.err.splitlines())
+                              "Look at its name (ls -l)." for path in gone], done.err.splitlines())
             self.assertFalse(os.path.exists(self.catalog))
+        link = os.path.join(self.dir, "link.wav")
+        os.symlink("gone", link)
+        self.assertEqual(f"nightshift: cannot enqueue: '{link}': it is a link to something that is not there. Look at its name "
+                         "(ls -l).\n", self.run_it("enqueue", link, status=66).err)
         self.fill()
         self.enqueue()
         self.run_it("enqueue", "--language=es", gone[0], status=66)
         self.assertEqual([(1, 1)], self.sql("SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM stage)"))
+        self.assertIn("link.wav: it is a link to something that is not there\n",
+                      self.run_it("enqueue", link, self.archive, status=66).err)
 
     def test_bad_archive_does_not_stop_the_rest(self):
         self.fill()
@@ -406,9 +412,20 @@ class Enqueue(Program):
             with self.subTest(words=words):
                 done = self.run_it("-c", self.catalog, *words, self.archive, status=78)
                 self.assertEqual("nightshift: cannot choose a model to transcribe with: there is none here yet. `nightshift setup` "
-                                 "fetches one that fits this machine.\n", done.err)
+                                 "fetches one that fits this machine. Without a network, try `nightshift setup --offline DIR`, or "
+                                 "--model FOLDER with a model that is here.\n", done.err)
                 self.assertEqual("", done.out)
                 self.assertFalse(os.path.exists(self.catalog))
+        # A folder of models is none, and says which it has.
+        many = os.path.join(self.dir, "many")
+        for name in ("d", "b", "a", "c"):
+            shutil.copytree(os.path.join(SOURCE, "workers/models/whisper-nano"), os.path.join(many, name))
+        os.makedirs(os.path.join(many, "0 is none"))
+        self.assertEqual(f"nightshift: cannot use the model '{many}': '{many}' is a folder of models, and no model. Try one in it: "
+                         "a, b, c.\n", self.run_it("enqueue", "--model", many, self.archive, status=78).err)
+        many = os.path.join(many, "0 is none")
+        self.assertEqual(f"nightshift: cannot use the model '{many}': '{many}' is no model: it has no config.json. Try a folder that "
+                         "has one.\n", self.run_it("enqueue", "--model", many, self.archive, status=78).err)
         # One of the user's own is not taken for another language's or another purpose's, but named.
         models = os.path.join(self.dir, "models")
         own = os.path.join(models, "whisper-cantonese")
@@ -564,9 +581,15 @@ class Requests(Program):
         before = self.sql("SELECT count(*) FROM recordings")[0][0]
         path = os.path.join(self.archive, sorted(names)[0])
         self.assertIn(path, self.run_it("erase", "--dry-run", path, status=0).out)
-        self.assertIn("without --yes", self.run_it("erase", path, status=64).err)
+        self.assertEqual("nightshift: erase: it erases nothing without --yes where nobody can be asked. Try it again with --yes.\n",
+                         self.run_it("erase", path, status=64).err)
+        self.assertIn("no recording 'nothing'. `nightshift status` has names of recordings.\n",
+                      self.run_it("erase", "--yes", "nothing", status=66).err)
+        self.assertRegex(self.run_it("erase", "wav", status=64).err,
+                         r"'wav' fits \d+ recordings\. Try its number, or more of its path\.\n$")
         part = os.path.basename(path)  # nobody sees whose name it is a part of
-        self.assertIn("a part of a name", self.run_it("erase", "--yes", part, status=64).err)
+        self.assertRegex(self.run_it("erase", "--yes", part, status=64).err,
+                         r"a part of a name, and --yes wants the whole path or a number\. Try the number, \d+\.\n$")
         self.run_it("erase", "--dry-run", "--yes", part, status=0)
         number = self.put("77.wav", wav(77))  # nor of a number that no recording has
         self.run_it("enqueue", number, status=0)
@@ -646,7 +669,7 @@ class Requests(Program):
                            (("merge", self.catalog, self.archive), "`nightshift split` makes them"),
                            (("run", "--part", gone + ".db"), "Look at its name"),
                            (("report", "--html", os.path.join(gone, "a.html")), "Look at its name"),
-                           (("plan", "--device-memory", "much"), "`nightshift help COMMAND`")):
+                           (("plan", "--device-memory", "much"), "`nightshift plan --help`")):
             with self.subTest(args=args):
                 done = self.run_it(*args)
                 self.assertIn(done.returncode, (64, 66))

@@ -20,16 +20,12 @@ static bool is_folder(const char *path, bool *there)
 /* What model_dir_find says of fetching is so of what is on a hub. */
 static int not_found(const struct stage_kind *k, const char *model, struct err *err)
 {
-    bool there, folder = is_folder(model, &there);
+    bool there;
     char *own = NULL;
     struct err ignored = {0};
     int rc;
 
-    if (folder && strstr(err->msg, "no config.json"))
-        return err_set(err, ERR_MODEL,
-                       "the folder '%.300s' is no model's: it has no config.json. Try the folder "
-                       "that has one",
-                       model);
+    (void)is_folder(model, &there);
     if (there)
         return err->code;
     if (model[0] == '/' || model[0] == '.')
@@ -92,10 +88,14 @@ int enqueue_model_none(struct err *err)
         return err_set(err, ERR_MODEL,
                        "none was named, and none of OpenAI's is here. Try --model=%s "
                        "(`nightshift model list` has all that are here), or `nightshift setup`, "
-                       "which fetches one that fits this machine",
+                       "which fetches one that fits this machine (without a network: `nightshift "
+                       "setup --offline DIR`)",
                        other);
-    return err_set(err, ERR_MODEL,
-                   "there is none here yet. `nightshift setup` fetches one that fits this machine");
+    return err_set(
+        err, ERR_MODEL,
+        "there is none here yet. `nightshift setup` fetches one that fits this machine. "
+        "Without a network, try `nightshift setup --offline DIR`, or --model FOLDER with "
+        "a model that is here");
 }
 
 bool enqueue_model_meant(const struct stage_kind *k, const char *word)

@@ -295,6 +295,8 @@ static int absolute(const char *dir, char **ret, struct err *err)
     return 0;
 }
 
+#define NAMED_MAX 3
+
 /* In a cache; repo: where it would be there, "" for no id or none that has a place. */
 static bool look_hub(const char *hub, const char *id, char repo[PATH_MAX], char out[PATH_MAX])
 {
@@ -401,6 +403,40 @@ int model_dir_find_below(const char *folder, const char *name, char **ret, struc
     return err_set(err, ERR_MODEL, "%.300s has no %.100s", folder, name);
 }
 
+static bool is_directory(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Of a folder that is no model: it may be one of models, of which the first are named. */
+static int no_models_folder(const char *folder, struct err *err)
+{
+    struct buf models = BUF_INIT;
+    struct dirent **names;
+    int n = scandir(folder, &names, visible, by_name), found = 0;
+
+    for (int i = 0; i < n && found < NAMED_MAX; i++) {
+        char path[PATH_MAX];
+
+        if (snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name) < (int)sizeof(path) &&
+            is_directory(path) && is_model(path))
+            buf_printf(&models, "%s%.60s", found++ ? ", " : "", names[i]->d_name);
+    }
+    if (n >= 0)
+        free_names(names, n);
+    if (found > 0)
+        err_set(err, ERR_MODEL, "'%.200s' is a folder of models, and no model. Try one in it: %s",
+                folder, buf_cstr(&models) ? buf_cstr(&models) : "");
+    else
+        err_set(err, ERR_MODEL,
+                "'%.300s' is no model: it has no config.json. Try a folder that has one", folder);
+    buf_free(&models);
+    utf8_display_err(err);
+    return ERR_MODEL;
+}
+
 int model_dir_find(const char *name, char **ret, struct err *err)
 {
     struct buf tried = BUF_INIT;
@@ -414,6 +450,8 @@ int model_dir_find(const char *name, char **ret, struct err *err)
         rc = absolute(dir, ret, err);
     else if (why.code != 0)
         rc = err_set(err, ERR_MODEL, "%s", why.msg);
+    else if (is_directory(name))
+        rc = no_models_folder(name, err);
     else if (is_hub_id(name))
         rc = err_set(err, ERR_MODEL,
                      "no model '%.100s' is here; `nightshift model pull %.100s` fetches it (no "
