@@ -83,7 +83,7 @@ class Setup(Pull):
         self.assertRegex(answer.out, r"silero-vad +1.2 MB +MIT +where somebody speaks")
         self.assertIn("its disk has", answer.out)
         self.assertNotIn("Next:", answer.out)
-        self.one_sentence(answer, "nothing without --yes where nobody can be asked")
+        self.one_sentence(answer, r"nothing without --yes where nobody can be asked. Try it again with --yes\.$")
         self.assertEqual([], self.hub.requests)
         self.assertFalse(os.path.exists(self.cache) or os.path.exists(self.own))
 
@@ -113,11 +113,13 @@ class Setup(Pull):
         self.assertRegex(answer.err, "cannot fetch 'diarization-ge2e': .*HTTP 404")
         self.assertNotIn("All of it", answer.out)
         self.assertIn("Not here yet: diarization-ge2e, yamnet. The same command", answer.out)
-        self.assertIn("Next: nightshift run", answer.out)
+        self.assertIn("You can begin without them: nightshift run /path/to/your/recordings\n", answer.out)
+        self.assertNotIn("Next:", answer.out)
         self.hub.forget()
         again = self.set_up(status=64)
         self.assertEqual(dict(dict.fromkeys(PARTS, "here"), **{"diarization-ge2e": "to fetch", "yamnet": "to fetch"}),
                          self.states(again))
+        self.assertIn("Not here yet: diarization-ge2e, yamnet.\nYou can begin without them: ", again.out)
         self.assertEqual([], self.hub.requests)
 
     def test_a_wrong_hash(self):
@@ -249,7 +251,8 @@ class Setup(Pull):
         self.assertIn("base, for this machine is slow.", slow.out)
 
     def test_names_that_cannot_be(self):
-        self.one_sentence(self.set_up("--offline", "nowhere", status=66), "there is no folder nowhere")
+        self.one_sentence(self.set_up("--offline", "nowhere", status=66),
+                          r"cannot take models from --offline: there is no folder 'nowhere'\. Look at its name")
         for words in (["--model", "whisper-nano"], ["--model", "org/x"], ["--save", "x", "--offline", "y"], ["x"]):
             self.one_sentence(self.set_up(*words, status=64), "nightshift setup --help")
         self.assertEqual([], self.hub.requests)
@@ -284,6 +287,9 @@ class Setup(Pull):
         self.hub.forget()
         answer = self.nightshift("setup", "--offline", ".", status=0, env=self.far(), cwd=stick)
         self.assertEqual(dict.fromkeys(PARTS, "to take"), self.states(answer))
+        lies = sum(os.path.getsize(os.path.join(stick, "base", name)) for name in os.listdir(os.path.join(stick, "base"))
+                   if name[0] != "." and name != "SHA256SUMS")
+        self.assertRegex(answer.out, rf"(?m)^to take  base +{lies / 1e6:.1f} MB ")
         self.assertIn("All of it is here.\nNext: nightshift run /path", answer.out)
         self.assertEqual(before, tree(os.path.join(self.dir, "far/.local/share/nightshift/models")))
         again = self.set_up("--offline", stick, **self.far())
@@ -314,6 +320,28 @@ class Setup(Pull):
         now = tree(os.path.join(self.dir, "far/.local/share/nightshift/models"))
         self.assertEqual(before, {name: value for name, value in now.items() if name.startswith("base/")})
 
+    def test_what_is_here_is_saved_where_not_all_is(self):
+        """Also where it was here before, and nothing of the rest can be had."""
+        stick = os.path.join(self.dir, "stick")
+        del self.hub.files["silero_vad_16k.safetensors"]
+        self.set_up("--model", "base", "--save", stick, status=64)  # nobody said yes
+        self.assertFalse(os.path.exists(stick))
+        answer = self.set_up("--yes", "--model", "base", "--save", stick, status=66)
+        self.assertIn(f"A copy is in {stick}. Not in it: silero-vad, diarization-ge2e, yamnet. On a machine without network:",
+                      " ".join(answer.out.split()))
+        self.assertEqual(["all-MiniLM-L6-v2", "base"], sorted(os.listdir(stick)))
+        told = json.loads(self.set_up("--yes", "--json", "--quiet", "--save", stick, status=66).out)
+        self.assertEqual(["base", "all-MiniLM-L6-v2"], [m["name"] for m in told["models"] if m["saved"]])
+        taken = self.set_up("--offline", stick, status=66, **self.far())
+        self.assertIn("You can begin without them: nightshift run /path", taken.out)
+        shutil.rmtree(os.path.join(self.dir, "home"))
+        del self.hub.models[BASE], self.hub.models[MEANING]
+        other = os.path.join(self.dir, "other stick")
+        answer = self.set_up("--yes", "--model", "base", "--save", other, status=66)
+        self.assertIn(f"Nothing was copied into {other}.", " ".join(answer.out.split()))
+        self.assertNotIn("You can begin", answer.out)
+        self.assertFalse(os.path.exists(other))
+
     def test_used_where_it_lies(self):
         stick = self.saved()
         self.bring("01_en_short.wav")
@@ -340,7 +368,7 @@ class Setup(Pull):
             file.write(read(weights)[:3_000_000])
         answer = self.set_up("--offline", stick, status=78, **self.far())
         self.assertRegex(answer.err, "model.safetensors +goes on at 3.0 MB of 7.8 MB")
-        self.assertIn("Next: nightshift run", answer.out)
+        self.assertIn("You can begin without it: nightshift run", answer.out)
 
     def test_silero_has_its_own_hash(self):
         """Also where the folder says another one."""
@@ -365,7 +393,7 @@ class Setup(Pull):
             self.assertEqual({"base": "to take", "silero-vad": "lacking", "diarization-ge2e": "lacking", "yamnet": "lacking",
                               "all-MiniLM-L6-v2": "to take"}, self.states(answer))
             self.assertIn("cannot take 'silero-vad': the folder does not have it", answer.err)
-            self.assertIn("Next: nightshift run /path", answer.out)
+            self.assertIn("You can begin without them: nightshift run /path", answer.out)
             self.assertEqual([], self.hub.requests)
         blob = os.path.realpath(os.path.join(self.cache, "models--openai--whisper-base/snapshots", self.hub.commit,
                                              "tokenizer_config.json"))
@@ -440,7 +468,7 @@ class Names(Pull):
         far = {"HOME": os.path.join(self.dir, "far"), "HF_HUB_OFFLINE": "1"}
         said = self.nightshift("setup", "--offline", self.cache, status=66, env=far)
         self.assertIn("small, ", said.out)
-        self.assertIn("Next: nightshift run /path", said.out)
+        self.assertIn("You can begin without them: nightshift run /path", said.out)
         # A folder of that name goes before it.
         shutil.copytree(night.MODEL, os.path.join(self.dir, "home/.local/share/nightshift/models/small"))
         self.assertIn("models/small\n", self.nightshift("model", "path", "small", status=0).out)

@@ -27,13 +27,14 @@ static const struct command_option options[] = {
     {COMMAND_SWITCH("yes", 'y', setup_options, yes, "do not ask"),
      .manual = "Does not ask. Where nobody can be asked, nothing is fetched without it."},
     {COMMAND_VALUE(COMMAND_TEXT, "save", 0, setup_options, save, "DIR",
-                   "and copy all of it into DIR, for a machine without network"),
-     .manual = "Copies all of it into DIR as well, with its sums, for a machine without network."},
+                   "and copy what is here in the end into DIR, for a machine without network"),
+     .manual = "Copies what is here in the end into DIR as well, with its sums, for a machine "
+               "without network, and says what is missing there."},
     {COMMAND_VALUE(COMMAND_TEXT, "offline", 0, setup_options, from, "DIR",
-                   "take it from DIR, never from the network: a folder of --save, of models, or a "
-                   "Hugging Face cache"),
-     .manual = "Takes it from DIR, and never from the network: a folder of --save, a folder of "
-               "models, or a Hugging Face cache that was copied."},
+                   "copy it from DIR at once, without asking or network: a folder of --save, of "
+                   "models, or a Hugging Face cache"),
+     .manual = "Copies it from DIR at once: it asks nothing, and never uses the network. DIR is a "
+               "folder of --save, a folder of models, or a Hugging Face cache that was copied."},
     {0},
 };
 
@@ -44,9 +45,9 @@ const struct command command_setup = {
              "memory, chooses a Whisper model that fits, and says before it fetches anything: "
              "each model, its size and licence, what it is for, and how long 100 hours of sound "
              "will take. Then it asks, and fetches what is not here: Whisper, voice activity, who "
-             "speaks, which sounds there are, search by meaning. Each file is checked by its hash. "
-             "What is interrupted "
-             "goes on where it ended; what is here is not fetched again.",
+             "speaks, which sounds there are, search by meaning; with --offline it asks nothing. "
+             "Each file is checked by its hash. What is interrupted goes on where it ended; what "
+             "is here is not fetched again.",
     .options = options,
     .json = "as JSON; asks nothing, and fetches with --yes alone",
     .quiet = "no progress",
@@ -63,7 +64,7 @@ static bool may_fetch(const struct cli *cli, const struct setup_options *o, int 
     if (o->yes || o->from)
         return true;
     if (!cli_can_ask(cli)) {
-        *status = cli_usage(cli, "it fetches nothing without --yes where nobody can be asked");
+        *status = cli_unasked(cli, "it fetches");
         return false;
     }
     if (cli_confirmed("Fetch it?"))
@@ -89,12 +90,24 @@ static int bring(const struct cli *cli, struct setup *s)
     return status;
 }
 
+/* One that could not be had keeps no other from the folder; who was not asked, said no or
+ * interrupted it wants nothing more. */
+static bool may_save(const struct setup *s)
+{
+    for (uint32_t i = 0; i < s->count; i++)
+        if (s->part[i].err.code == ERR_CANCELLED)
+            return false;
+    return s->tried || setup_lacking(s) == 0;
+}
+
 static int set_up(const struct cli *cli, struct setup *s)
 {
-    int status = bring(cli, s);
+    int status = bring(cli, s), saved;
 
-    if (s->options->save && status == EX_OK)
-        status = setup_save(s, cli);
+    if (s->options->save && may_save(s)) {
+        saved = setup_save(s, cli);
+        status = status == EX_OK ? saved : status;
+    }
     if (cli->json && setup_print_json(s) != EX_OK)
         return EX_OSERR;
     if (!cli->json)
@@ -118,8 +131,11 @@ int cmd_setup(struct cli *cli, int argc, char **argv)
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     if (setup_look(&o, cli->catalog, &s, &err) != 0)
-        status = err.code == ERR_USAGE ? cli_usage(cli, "%s", err.msg)
-                                       : cli_fail("look at this machine", &err, NULL);
+        status = err.code == ERR_USAGE
+                     ? cli_usage(cli, "%s", err.msg)
+                     : cli_fail(o.from && err.code == ERR_MISSING ? "take models from --offline"
+                                                                  : "look at this machine",
+                                &err, NULL);
     else
         status = set_up(cli, &s);
     setup_free(&s);

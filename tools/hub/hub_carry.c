@@ -395,25 +395,54 @@ static int carry(struct carry *c, struct err *err)
     return rc;
 }
 
-int hub_carry(const char *from, const char *to, const struct hub_watch *watch, uint64_t *got_bytes,
-              struct err *err)
+static struct carry *carry_new(const char *from)
 {
     struct carry *c = calloc(1, sizeof(*c));
     struct err none = {0};
-    int rc;
 
     if (!c)
-        return err_set(err, ERR_NOMEM, "out of memory");
+        return NULL;
     c->from = from;
-    c->to = to;
-    c->watch = watch;
     (void)weight_layout_find(from, &c->weights, &none); /* some have none of these layouts */
-    rc = carry(c, err);
-    *got_bytes += c->got_bytes;
+    return c;
+}
+
+static void carry_free(struct carry *c)
+{
+    if (!c)
+        return;
     for (uint32_t i = 0; i < c->count; i++)
         free(c->file[i].name);
     weight_layout_free(&c->weights);
     buf_free(&c->sums);
     free(c);
+}
+
+int hub_carry(const char *from, const char *to, const struct hub_watch *watch, uint64_t *got_bytes,
+              struct err *err)
+{
+    struct carry *c = carry_new(from);
+    int rc;
+
+    if (!c)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    c->to = to;
+    c->watch = watch;
+    rc = carry(c, err);
+    *got_bytes += c->got_bytes;
+    carry_free(c);
     return rc;
+}
+
+uint64_t hub_carry_bytes(const char *from)
+{
+    struct carry *c = carry_new(from);
+    struct err none = {0};
+    uint64_t sum = 0;
+
+    if (c && walk(c, "", 1, &none) == 0)
+        for (uint32_t i = 0; i < c->count; i++)
+            sum += c->file[i].size_bytes;
+    carry_free(c);
+    return sum;
 }

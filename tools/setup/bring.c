@@ -263,14 +263,14 @@ int setup_save(struct setup *s, const struct cli *cli)
             continue;
         if (!cli->quiet)
             fprintf(stderr, "%s, into %s:\n", p->name, s->options->save);
-        if (save(p, folder, cli->quiet, &p->err) == 0)
+        p->saved = save(p, folder, cli->quiet, &p->err) == 0;
+        if (p->saved)
             continue;
         one = tell("save", p);
         status = status == EX_OK ? one : status;
         if (p->err.code == ERR_CANCELLED)
             break;
     }
-    s->saved = status == EX_OK;
     free(folder);
     return status;
 }

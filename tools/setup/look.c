@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/cpu.h"
 #include "tools/hub/hub.h"
+#include "tools/hub/hub_carry.h"
 #include "tools/model_check.h"
 #include "tools/plan/plan.h"
 #include "tools/setup/setup.h"
@@ -248,6 +249,8 @@ static void add_part(struct setup *s, const struct setup_part *like)
         return;
     if (s->options->from)
         p->source = source_of(s->options->from, p);
+    if (p->source) /* it may have other weights than those that would be fetched */
+        p->bytes = hub_carry_bytes(p->source);
     if (p->id && !s->options->from)
         s->cache_bytes += p->bytes;
     else if (!s->options->from || p->source)
@@ -289,7 +292,7 @@ int setup_look(const struct setup_options *o, const char *catalog, struct setup 
 
     *ret = (struct setup){.options = o};
     if (o->from && (stat(o->from, &st) != 0 || !S_ISDIR(st.st_mode)))
-        return err_set(err, ERR_MISSING, "there is no folder %.300s", o->from);
+        return err_set(err, ERR_MISSING, "there is no folder '%.300s'", o->from);
     rc = settle_whisper(ret, catalog, err);
     if (rc != 0)
         return rc;

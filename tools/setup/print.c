@@ -140,35 +140,65 @@ static bool taken_by_itself(const struct setup *s)
     return false;
 }
 
-static void print_saved(const char *folder)
+/* "base, yamnet": those that are not in the folder of --save, or not here. How many. */
+static uint32_t put_lacking(const struct setup *s, bool of_save, struct buf *text)
 {
-    char *shown = utf8_display(folder, strlen(folder));
-    struct buf text = BUF_INIT;
+    uint32_t n = 0;
 
-    buf_printf(&text,
-               "A copy is in %s. On a machine without network: `nightshift setup "
-               "--offline=FOLDER`, where FOLDER is that one.",
-               shown ? shown : "the folder");
+    for (uint32_t i = 0; i < s->count; i++)
+        if (of_save ? !s->part[i].saved : !s->part[i].path)
+            buf_printf(text, "%s%s", n++ ? ", " : "", s->part[i].name);
+    return n;
+}
+
+static void print_saved(const struct setup *s)
+{
+    char *shown = utf8_display(s->options->save, strlen(s->options->save));
+    const char *folder = shown ? shown : "the folder";
+    struct buf lacking = BUF_INIT, text = BUF_INIT;
+    const uint32_t n = put_lacking(s, true, &lacking);
+
+    if (n == s->count)
+        buf_printf(&text, "Nothing was copied into %s.", folder);
+    else
+        buf_printf(&text, "A copy is in %s.", folder);
+    if (n > 0 && n < s->count)
+        buf_printf(&text, " Not in it: %s.", buf_cstr(&lacking) ? buf_cstr(&lacking) : "");
+    if (n < s->count)
+        buf_printf(&text, " On a machine without network: `nightshift setup --offline=FOLDER`, "
+                          "where FOLDER is that one.");
     cli_print(buf_cstr(&text), 0);
     buf_free(&text);
+    buf_free(&lacking);
     free(shown);
 }
 
 static void print_lacking(const struct setup *s)
 {
     struct buf text = BUF_INIT;
-    const char *between = "";
 
     buf_printf(&text, "Not here yet: ");
-    for (uint32_t i = 0; i < s->count; i++) {
-        if (s->part[i].path)
-            continue;
-        buf_printf(&text, "%s%s", between, s->part[i].name);
-        between = ", ";
-    }
-    buf_printf(&text, ".%s", s->options->from ? "" : " The same command goes on from here.");
+    put_lacking(s, false, &text);
+    buf_printf(&text, ".%s",
+               s->tried && !s->options->from ? " The same command goes on from here." : "");
     cli_print(buf_cstr(&text), 0);
     buf_free(&text);
+}
+
+static void print_run(const struct setup *s, const char *model)
+{
+    const uint32_t lacking = setup_lacking(s);
+    struct buf text = BUF_INIT;
+
+    if (lacking > 0) {
+        buf_printf(&text, "You can begin without %s: nightshift run %s/path/to/your/recordings",
+                   lacking > 1 ? "them" : "it", model);
+        cli_print(buf_cstr(&text), 2);
+        buf_free(&text);
+        return;
+    }
+    printf("Next: nightshift run %s/path/to/your/recordings\n", model);
+    printf("  or: nightshift run %s--diarize --sounds --embed /path/to/your/recordings\n", model);
 }
 
 void setup_print_next(const struct setup *s)
@@ -177,29 +207,26 @@ void setup_print_next(const struct setup *s)
 
     if (setup_lacking(s) == 0)
         puts("All of it is here.");
-    else if (s->tried)
+    else if (s->tried || s->part[0].path)
         print_lacking(s);
+    if (s->options->save && (s->tried || setup_lacking(s) == 0))
+        print_saved(s);
     if (!s->part[0].path)
         return;
-    if (s->saved)
-        print_saved(s->options->save);
     snprintf(model, sizeof(model), "--model %.40s ", s->whisper->name);
     if (taken_by_itself(s))
         model[0] = 0;
-    printf("Next: nightshift run %s/path/to/your/recordings\n", model);
-    if (setup_lacking(s) == 0)
-        printf("  or: nightshift run %s--diarize --sounds --embed /path/to/your/recordings\n",
-               model);
+    print_run(s, model);
 }
 
 static json_t *part_json(const struct setup_part *p)
 {
     char *path = p->path ? utf8_display(p->path, strlen(p->path)) : NULL;
-    json_t *o =
-        json_pack("{s:s, s:s?, s:s, s:s, s:I, s:b, s:s?, s:I, s:s?}", "name", p->name, "id", p->id,
-                  "licence", p->licence, "for", p->what, "bytes", (json_int_t)p->bytes, "here",
-                  (int)(p->path != NULL), "path", path, "brought_bytes", (json_int_t)p->got_bytes,
-                  "error", p->err.code ? p->err.msg : NULL);
+    json_t *o = json_pack("{s:s, s:s?, s:s, s:s, s:I, s:b, s:s?, s:I, s:b, s:s?}", "name", p->name,
+                          "id", p->id, "licence", p->licence, "for", p->what, "bytes",
+                          (json_int_t)p->bytes, "here", (int)(p->path != NULL), "path", path,
+                          "brought_bytes", (json_int_t)p->got_bytes, "saved", (int)p->saved,
+                          "error", p->err.code ? p->err.msg : NULL);
 
     free(path);
     return o;

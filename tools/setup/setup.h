@@ -29,10 +29,11 @@ struct setup_part {   /* one model */
     const char *also; /* the id of the same weights for faster-whisper; NULL: none */
     const char *file; /* that it is: SILERO_FILE; NULL: it is a folder */
     const char *licence, *what;
-    uint64_t bytes; /* about */
+    uint64_t bytes; /* about; of a source: what lies there */
     char *path;     /* where it is here, whole; NULL: it is not */
     char *source;   /* in the folder of --offline; NULL: not there */
     uint64_t got_bytes;
+    bool saved;     /* whole in the folder of --save */
     struct err err; /* why it was not brought; code 0: nothing went wrong */
 };
 
@@ -49,7 +50,6 @@ struct setup {
     struct setup_part part[SETUP_PARTS_MAX];
     uint32_t count;
     bool tried;                      /* setup_bring was called */
-    bool saved;                      /* and all that is here was saved */
     uint64_t cache_bytes, own_bytes; /* to come, into the Hugging Face cache and models directory */
 };
 
@@ -76,7 +76,8 @@ void setup_room_free(struct setup_room *r);
 /* Fetches or copies what is lacking, part by part; one that fails is told on standard error and
  * stops no other, but an interruption does. 0, or the exit status of the first that failed. */
 int setup_bring(struct setup *s, const struct cli *cli);
-/* Copies all that is here into options.save. The exit status, likewise. */
+/* Copies all that is here into options.save, and says so in each part. The exit status, likewise.
+ */
 int setup_save(struct setup *s, const struct cli *cli);
 
 /* On standard output: what there is and is to come; what is next, in the end. */
