@@ -155,7 +155,7 @@ static void check_model(void *arg, const char *name, const char *dir)
                    stage_kind_find(stage)->option, demo ? " in the demo" : "", dir);
 }
 
-/* Voice activity is one file, and nobody is told to have it. */
+/* Voice activity is one file. */
 static void check_voice_activity(struct doctor *d)
 {
     struct silero_weights *w = NULL;
@@ -163,8 +163,10 @@ static void check_voice_activity(struct doctor *d)
     char *file = NULL;
 
     if (silero_find(SILERO_NAME, &file, &err) != 0)
-        return;
-    if (silero_weights_read(file, &w, &err) != 0)
+        doctor_finding(d, FINDING_WARNING, "model", "Silero's model of voice activity",
+                       "`nightshift model pull " SILERO_NAME "` fetches it, or `nightshift setup`",
+                       "voice activity is not here: what is no speech is transcribed, too");
+    else if (silero_weights_read(file, &w, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model", "the file of Silero's model (docs/models.md)",
                        "`nightshift model pull " SILERO_NAME "`, or remove it", "%s: %s",
                        SILERO_NAME, err.msg);

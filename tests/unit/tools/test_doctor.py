@@ -31,6 +31,7 @@ FAULTS = {
     "leave": "talk nonsense while devices were asked for",
     "none": "the NVIDIA driver is too old for CUDA 13.0",
 }
+SILERO = os.path.join(os.environ.get("NIGHTSHIFT_SHARED", ""), "models/silero-vad")
 
 
 class Machine(unittest.TestCase):
@@ -125,8 +126,13 @@ class Doctor(Machine):
         self.assertTrue(all(c["do"] == "" for c in answer["checks"] if c["state"] == "ok"))
         text = " ".join(self.run_it("doctor", "--quick", status=0, NIGHTSHIFT_MODELS=self.real_model()).out.split())
         for part in ("CUDA 13.0, imaginary", "580.95 for CUDA 13.0", "capability 9.0", "24.0 GiB, 23.0 GiB free",
-                     "Ready."):
+                     "Ready, with warnings.", "voice activity is not here"):
             self.assertIn(part, text)
+        if os.path.isdir(SILERO):
+            os.symlink(SILERO, os.path.join(self.dir, "real", "silero-vad"))
+            text = self.run_it("doctor", "--quick", status=0, NIGHTSHIFT_MODELS=os.path.join(self.dir, "real")).out
+            self.assertTrue(text.endswith("\n\nReady.\n"), text)
+            self.assertNotIn("voice activity is not here", text)
         self.assertNotIn("trial", text)
 
     def test_faults(self):
@@ -236,23 +242,27 @@ class Doctor(Machine):
         self.program_alone()
         models = self.models()
         # One that transcribes has to be there; one that tells speakers apart is asked for by those who want it.
-        self.assertEqual(["warning"], [c["state"] for c in models], models)
-        self.assertEqual("there is none to transcribe with", models[0]["found"])
-        self.assertTrue(models[0]["wanted"])
-        self.assertIn("`nightshift setup`", models[0]["do"])
+        self.assertEqual(["warning"] * 2, [c["state"] for c in models], models)
+        self.assertIn("voice activity is not here", models[0]["found"])
+        self.assertEqual("there is none to transcribe with", models[1]["found"])
+        for model in models:
+            self.assertTrue(model["wanted"])
+            self.assertIn("`nightshift setup`", model["do"])
         for name in ("diarization", "diarization-ge2e", "diarization-nano"):
             with self.subTest(name=name):
                 shutil.copytree(os.path.join(SOURCE, "workers", "models", "diarization-nano"),
                                 os.path.join(self.dir, "models", name))
                 models = self.models(NIGHTSHIFT_MODELS=os.path.join(self.dir, "models"))
-                self.assertEqual(["ok", "warning"], [c["state"] for c in models], models)
-                self.assertIn("none to transcribe with", models[1]["found"])
+                self.assertEqual(["ok", "warning", "warning"], [c["state"] for c in models], models)
+                self.assertIn("none to transcribe with", models[2]["found"])
                 shutil.rmtree(os.path.join(self.dir, "models"))
 
     def test_the_model_of_voice_activity(self):
         folder = os.path.join(self.dir, "models", "silero-vad")
         os.makedirs(folder)
-        self.assertNotIn("silero", str(self.models(NIGHTSHIFT_MODELS=os.path.dirname(folder))))  # none is no fault
+        found = [c for c in self.models(NIGHTSHIFT_MODELS=os.path.dirname(folder)) if "voice activity" in c["found"]]
+        self.assertEqual(["warning"], [c["state"] for c in found], found)
+        self.assertIn("`nightshift model pull silero-vad`", found[0]["do"])
         with open(os.path.join(folder, "silero_vad_16k.safetensors"), "wb") as file:
             file.write(bytes(100))
         found = [c for c in self.models(NIGHTSHIFT_MODELS=os.path.dirname(folder)) if "silero" in c["found"]]
