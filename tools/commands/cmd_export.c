@@ -635,6 +635,14 @@ static void note_demo(const struct export_run *x)
         cli_note("%s.", demo_model_made(x->demo));
 }
 
+/* Of a folder of pages, whose own name may end with a slash. */
+static void print_open(const char *folder, const char *name)
+{
+    const size_t len = strlen(folder);
+
+    printf("Open %s%s%s\n", folder, len > 0 && folder[len - 1] == '/' ? "" : "/", name);
+}
+
 static void print_summary(const struct cli *cli, const struct export_run *x)
 {
     char a[TEXT_LEN], b[TEXT_LEN];
@@ -661,6 +669,9 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     printf("%s %s of %s %s written to %s.\n", text_count(files, a),
            text_plural(files, "file", "files"), text_count(x->recordings, b),
            text_plural(x->recordings, "recording", "recordings"), x->w->output);
+    for (unsigned f = 0; f < formats_count; f++)
+        if (x->pages[f])
+            print_open(x->w->output, formats[f].folder->first);
     if (x->empty > 0)
         printf("%s of them %s no text: nobody speaks there.\n", text_count(x->empty, a),
                text_plural(x->empty, "has", "have"));
@@ -705,6 +716,9 @@ int cmd_export(struct cli *cli, int argc, char **argv)
 
     if (status >= 0)
         return status;
+    if (strcmp(w.output, "-") == 0)
+        return cli_usage(cli, "it writes files into a folder; one transcript on standard output is "
+                              "`nightshift show --format=FORMAT RECORDING`");
     w.formats |= w.formats ? 0 : 1;
     if (!format_args_fit(&w.options, w.formats, why))
         return cli_usage(cli, "%s", why);

@@ -51,6 +51,7 @@ struct read_recording;
 
 /* A format that is one folder for a whole export, with pages that know of each other. */
 struct format_folder {
+    const char *first; /* the page to open, below the folder */
     /* *ret: its state until close. Store and folder outlive it. */
     int (*open)(struct store *st, struct outdir *out, const struct format_options *o, void **ret,
                 struct err *err);

@@ -582,4 +582,5 @@ static int html_finish(void *state, struct err *err)
     return rc;
 }
 
-const struct format_folder html_folder = {html_open, html_recording, html_finish, html_close};
+const struct format_folder html_folder = {"index.html", html_open, html_recording, html_finish,
+                                          html_close};
