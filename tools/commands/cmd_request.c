@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "base/buf.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/text.h"
 #include "tools/commands/commands.h"
@@ -24,10 +25,22 @@ struct wanted {
     int64_t priority;
 };
 
+static void print_affected(const struct kind *k, bool through_run, uint64_t affected)
+{
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
+
+    buf_printf(&b, "%s %s%s", text_count(affected, n), affected == 1 ? k->one : k->many,
+               k->type != REQUEST_RETRY && k->type != REQUEST_RESUME ? ""
+               : through_run ? " The run that is on takes this up."
+                             : " Next: nightshift run");
+    cli_print(buf_cstr(&b), 0);
+    buf_free(&b);
+}
+
 static void print_result(const struct cli *cli, const struct kind *k, bool whole, bool through_run,
                          uint64_t affected)
 {
-    char n[TEXT_LEN];
     json_t *o;
 
     if (cli->json) {
@@ -48,10 +61,7 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
                : through_run            ? ""
                                         : " Next: nightshift run");
     else
-        printf("%s %s%s\n", text_count(affected, n), affected == 1 ? k->one : k->many,
-               k->type != REQUEST_RETRY && k->type != REQUEST_RESUME ? ""
-               : through_run ? " The run that is on takes this up."
-                             : " Next: nightshift run");
+        print_affected(k, through_run, affected);
 }
 
 static const char *unknown_hint(const struct wanted *w)

@@ -568,6 +568,7 @@ static char *who_it_is(const struct find_speaker *row)
 static void print_speaker(struct listing *l, const struct find_speaker *row)
 {
     char length[TEXT_LEN], turns[TEXT_LEN], counted[TEXT_LEN + 8], *who, *label;
+    struct buf b = BUF_INIT;
 
     if (row->media_id != l->media_id) {
         cli_paint(stdout, "1", row->path);
@@ -578,8 +579,16 @@ static void print_speaker(struct listing *l, const struct find_speaker *row)
              text_plural(row->turns, "turn", "turns"));
     who = who_it_is(row);
     label = utf8_display(row->label, strlen(row->label));
-    printf("  %-11s %14s, %*s%s%s\n", label ? label : "", text_length(row->speech_ms, length),
-           who && who[0] ? -TURNS_COLUMNS : 0, counted, who && who[0] ? "  " : "", who ? who : "");
+    buf_printf(&b, "  %-11s %14s, %*s", label ? label : "", text_length(row->speech_ms, length),
+               who && who[0] ? -TURNS_COLUMNS : 0, counted);
+    if (who && who[0] && buf_cstr(&b)) {
+        const size_t column = text_width(buf_cstr(&b)) + 2;
+
+        printf("%s  ", buf_cstr(&b));
+        cli_wrap(stdout, who, column, column);
+    } else
+        puts(buf_cstr(&b) ? buf_cstr(&b) : "");
+    buf_free(&b);
     free(who);
     free(label);
 }
@@ -604,10 +613,13 @@ static int list_row(void *arg, const struct find_speaker *row)
 static void explain(const struct listing *l)
 {
     if (l->proposed)
-        puts("A name with a question mark is proposed: `nightshift speakers confirm` or `deny` "
-             "decides.");
+        cli_print("A name with a question mark is proposed: `nightshift speakers confirm` or "
+                  "`deny` decides.",
+                  0);
     if (l->unmeasured)
-        puts("Nobody has measured from which likeness on it is the same person for that model.");
+        cli_print("Nobody has measured from which likeness on it is the same person for that "
+                  "model.",
+                  0);
 }
 
 /* Nobody was asked to, or it is still to be done. */
@@ -642,7 +654,7 @@ static int list(struct cli *cli, const struct wanted *w, struct store *st, int a
         explain(&l);
     }
     json_decref(l.json);
-    return rc != 0 ? cli_fail("read the catalog", &err, NULL) : EX_OK;
+    return rc != 0 ? cli_fail("list the speakers", &err, NULL) : EX_OK;
 }
 
 /* 0, or the status of a wrong use. argv: what stands behind the options. */

@@ -95,7 +95,8 @@ class Speakers(ProgramTest):
         whole = self.run_it("speakers", status=0).out
         self.assertEqual(sorted(whole.splitlines()), sorted(self.run_it(
             "speakers", "archive/old", "archive", "archive/old/talk.wav", status=0).out.splitlines()))
-        self.assertIn("knows no recording at or below '/elsewhere'", self.run_it("speakers", "/elsewhere", status=66).err)
+        self.assertIn("cannot list the speakers: the catalog knows no recording at or below '/elsewhere'",
+                      self.run_it("speakers", "/elsewhere", status=66).err)
 
     def test_a_copy_is_shown_where_it_was_asked_about(self):
         os.mkdir(os.path.join(self.archive, "new"))
@@ -122,8 +123,13 @@ class Speakers(ProgramTest):
         self.assertIn("The speaker is Ana Ruiz, who is known by this voice everywhere.\n", told.out)
         page = self.run_it("speakers", "archive/old/alone.wav", status=0).out
         self.assertIn("  SPEAKER_00           9.0 s, 1 turn       Ana Ruiz? (0.980)\n", page)
-        self.assertIn("speakers confirm` or `deny` decides", page)
+        self.assertIn("speakers confirm` or `deny` decides", " ".join(page.split()))
         self.assertIn("Nobody has measured", page)
+        self.write("UPDATE person SET name = 'Ana María de los Ángeles Ruiz Pérez'")
+        page = self.run_it("speakers", "archive/old/alone.wav", status=0).out
+        self.assertIn("1 turn       Ana María de los Ángeles Ruiz Pérez?\n" + " " * 43 + "(0.980)\n", page)
+        self.assertLessEqual(max(len(line) for line in page.splitlines()[1:]), 80)
+        self.write("UPDATE person SET name = 'Ana Ruiz'")
         self.assertNotIn("?", self.run_it("speakers", "interview 12.wav", status=66).out)
         rows = [r for r in json.loads(self.run_it("speakers", "--json", "--proposed", status=0).out)
                 if r["path"].endswith("alone.wav")]
