@@ -94,6 +94,9 @@ TEST_SETUP(test_directory, setup)
     finds(at("somewhere/voices"), "somewhere/voices");
     finds_not(at("somewhere"), "is a folder of models, and no model. Try one in it: m, voices");
     finds_not(at("somewhere/voices/segmentation"), "no config.json");
+    assert_int_equal(mkdir("small", 0755), 0); /* of somebody's own: the name means Whisper's */
+    finds_not("small", "`nightshift model pull small` fetches it");
+    assert_int_equal(rmdir("small"), 0);
     finds_not("", "no model");
 }
 

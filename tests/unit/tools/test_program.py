@@ -1292,6 +1292,19 @@ class Output(Program):
         return {os.path.relpath(os.path.join(where, name), out)
                 for where, _, names in os.walk(out) for name in names}
 
+    def test_export_says_where_to_look(self):
+        self.put("a.wav", wav(1))
+        self.enqueue()
+        self.settle("a.wav")
+        done = self.run_it("export", "-o", "-", status=64)
+        self.assertIn("one transcript on standard output is `nightshift show --format=FORMAT RECORDING`", done.err)
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "-")))
+        for out in ("pages", "pages/"):
+            done = self.run_it("export", "-f", "html", "-m", "none", "--no-waveform", "-o", out, status=0)
+            self.assertIn("\nOpen pages/index.html\n", done.out)
+            self.assertTrue(os.path.isfile(os.path.join(self.dir, "pages/index.html")))
+        self.assertNotIn("Open ", self.run_it("export", "-o", "out", status=0).out)
+
     def test_exported_names_do_not_depend_on_what_is_asked_for(self):
         for i, name in enumerate(("deep/t.mp3", "deep/t.wav", "deep/er/c.wav", "top.wav")):
             self.put(name, wav(i))

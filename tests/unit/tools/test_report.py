@@ -275,7 +275,9 @@ class Report(ProgramTest):
         [(first,)] = self.sql("SELECT path FROM tasks WHERE task_id = 1")
         self.assertIn("nightshift cancel --failed", " ".join(self.text().split()))
         self.assertIn("For what has failed: --failed", self.run_it("cancel", first, status=0).out)
-        said = " ".join(self.run_it("cancel", "--failed", first, status=0).out.split())
+        said = self.run_it("cancel", "--failed", first, status=0).out
+        self.assertLessEqual(max(len(line) for line in said.splitlines()), 80)
+        said = " ".join(said.split())
         self.assertEqual("1 recording dismissed; `nightshift retry PATH` or `retry --all` takes it up again.", said)
         # It stays so while others are tried again.
         self.assertIn("3 recordings will be tried again", self.run_it("retry", status=0).out)

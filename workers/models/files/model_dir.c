@@ -450,6 +450,9 @@ int model_dir_find(const char *name, char **ret, struct err *err)
         rc = absolute(dir, ret, err);
     else if (why.code != 0)
         rc = err_set(err, ERR_MODEL, "%s", why.msg);
+    else if (model_name_find(name))
+        rc = err_set(err, ERR_MODEL, "no model '%s' is here; `nightshift model pull %s` fetches it",
+                     name, name);
     else if (is_directory(name))
         rc = no_models_folder(name, err);
     else if (is_hub_id(name))
@@ -457,9 +460,6 @@ int model_dir_find(const char *name, char **ret, struct err *err)
                      "no model '%.100s' is here; `nightshift model pull %.100s` fetches it (no "
                      "config.json in %s)",
                      name, name, buf_cstr(&tried) ? buf_cstr(&tried) : "any place");
-    else if (model_name_find(name))
-        rc = err_set(err, ERR_MODEL, "no model '%s' is here; `nightshift model pull %s` fetches it",
-                     name, name);
     else
         rc = err_set(err, ERR_MODEL,
                      "no model '%s': no config.json in %s; give a directory, or set "
