@@ -117,6 +117,11 @@ static int find_recordings(struct store *st, struct going *g, const struct wante
         int64_t id = 0;
 
         rc = recording_find(st, names[i], &id, err);
+        if (rc == ERR_MISSING)
+            rc = err_set(err, ERR_MISSING,
+                         "the catalog has no recording '%.200s'. `nightshift status` has names of "
+                         "recordings",
+                         names[i]);
         if (rc == 0 && w->yes && !w->dry_run)
             rc = must_be_whole(st, id, names[i], err);
         if (rc != 0 || has(g, id))
@@ -135,7 +140,8 @@ static int find_person(struct store *st, struct going *g, const char *name, stru
     int rc = erase_preview_person(st, name, &p, err);
 
     if (rc == 0 && p.speakers + p.voices == 0)
-        rc = err_set(err, ERR_MISSING, "nobody is called '%.200s' here", name);
+        rc = err_set(err, ERR_MISSING,
+                     "nobody is called '%.200s' here. `nightshift speakers` lists who is", name);
     if (rc == 0 && g->rows)
         json_array_append_new(g->rows,
                               json_pack("{s:s, s:I, s:I, s:I}", "person", name, "speakers",
@@ -255,10 +261,7 @@ static int erase(struct cli *cli, const struct wanted *w, struct going *g, char 
     int status = EX_OK;
 
     if (find_all(g, w, names, n, &err) != 0)
-        return cli_fail("erase", &err,
-                        err.code != ERR_MISSING ? NULL
-                        : w->person             ? "`nightshift speakers` lists them."
-                                                : "`nightshift status` has names of recordings.");
+        return cli_fail("erase", &err, NULL);
     go = cli_consent(cli, w->dry_run, w->yes || w->allow, "Erase this for good?");
     if (go == CLI_UNASKED)
         return cli_unasked(cli, "it erases");

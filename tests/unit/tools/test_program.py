@@ -591,10 +591,7 @@ class Requests(Program):
         self.assertRegex(self.run_it("erase", "--yes", part, status=64).err,
                          r"a part of a name, and --yes wants the whole path or a number\. Try the number, \d+\.\n$")
         self.run_it("erase", "--dry-run", "--yes", part, status=0)
-        number = self.put("77.wav", wav(77))  # nor of a number that no recording has
-        self.run_it("enqueue", number, status=0)
-        self.assertIn("a part of a name", self.run_it("erase", "--yes", "77", status=64).err)
-        os.unlink(number)
+        self.run_it("erase", "--yes", path, "nothing", status=66)
         self.assertEqual("Nothing was erased.\n", self.run_it("erase", "--list", status=0).out)
         self.assertEqual(before, self.sql("SELECT count(*) FROM recordings")[0][0])
         done = self.run_it("erase", "--yes", "--by=Eva", path, path, status=0)
@@ -626,10 +623,13 @@ class Requests(Program):
         self.assertIn("takes 1 recording again", self.run_it("erase", "--allow", "1", status=0).out)
         self.enqueue()
         self.assertEqual(before, self.sql("SELECT count(*) FROM recordings")[0][0])
-        self.assertIn("nobody is called 'Ana'", self.run_it("erase", "--person=Ana", "--yes", status=66).err)
+        self.assertIn("nobody is called 'Ana' here. `nightshift speakers` lists", self.run_it("erase", "--person=Ana", "--yes", status=66).err)
         for wrong in ([], ["--allow"], ["--list", "x"], ["--person=A", "x"], ["--person="], ["--list", "--allow", "1"],
                       ["--allow", "x"]):
             self.run_it("erase", *wrong, status=64)
+        number = self.put("77.wav", wav(77))  # a number that no recording has is a part of a name
+        self.run_it("enqueue", number, status=0)
+        self.assertIn("a part of a name", self.run_it("erase", "--yes", "77", status=64).err)
 
     def test_what_only_looks_like_what_was_erased_is_taken(self):
         whole = wav(3, 400000)
