@@ -424,9 +424,20 @@ int store_gone(struct store *st, uint64_t *ret, struct err *err);
 int store_left_out(struct store *st, uint64_t *ret, struct err *err);
 /* Recordings without any sound track. */
 int store_no_sound(struct store *st, uint64_t *ret, struct err *err);
+/* Why a recording that is transcribed and has sound has no text. */
+enum store_textless {
+    TEXTLESS_SILENT,     /* neither voice activity nor the model heard anybody */
+    TEXTLESS_UNBELIEVED, /* voice activity hears somebody; the text is dropped, or missing */
+    TEXTLESS_DOUBTFUL,   /* texts are dropped, and voice activity hears nobody, or was not asked */
+    TEXTLESS_UNKNOWN,    /* no text came, and voice activity was not asked */
+    TEXTLESS_KINDS,      /* as many there are; of one recording: it has a text, or no sound */
+};
 /* Of what was transcribed after a time (as clock_iso8601 has it; "": ever): recordings with sound
- * and without text, for nobody speaks in them; and how much of the speech has a text. */
-int store_speechless(struct store *st, const char *since, uint64_t *ret, struct err *err);
+ * and without text, by the reason; and how much of the speech has a text. */
+int store_textless(struct store *st, const char *since, uint64_t ret[TEXTLESS_KINDS],
+                   struct err *err);
+int store_textless_of(struct store *st, int64_t media_id, enum store_textless *ret,
+                      struct err *err);
 int store_account(struct store *st, const char *since, struct result_account *ret, struct err *err);
 
 #endif

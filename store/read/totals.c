@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "store/db.h"
 #include "store/read/sums.h"
 
@@ -118,19 +120,52 @@ int store_left_out(struct store *st, uint64_t *ret, struct err *err)
     return count_of(st, sql_left_out, ret, err);
 }
 
-static const char sql_speechless[] =
-    "SELECT count(*) FROM task t INDEXED BY task_silent CROSS JOIN media m USING (media_id) "
-    "WHERE t.silent AND t.current AND t.state = 'done' AND (?1 = '' OR t.settled_at > ?1) "
-    "AND m.audio_tracks IS NOT 0";
+/* A number of enum store_textless, of task t. */
+#define TEXTLESS_KIND                                                           \
+    "CASE WHEN t.speech_ms > 0 THEN 1 "                                         \
+    "WHEN EXISTS (SELECT 1 FROM dropped d WHERE d.task_id = t.task_id) THEN 2 " \
+    "WHEN t.speech_ms IS NULL THEN 3 ELSE 0 END"
+_Static_assert(TEXTLESS_SILENT == 0 && TEXTLESS_UNBELIEVED == 1 && TEXTLESS_DOUBTFUL == 2 &&
+                   TEXTLESS_UNKNOWN == 3,
+               "TEXTLESS_KIND");
 
-int store_speechless(struct store *st, const char *since, uint64_t *ret, struct err *err)
+/* Where speech is missing a task is not `silent`; few have any. */
+static const char sql_textless[] =
+    "WITH empty AS (SELECT task_id FROM task INDEXED BY task_silent WHERE silent UNION "
+    " SELECT task_id FROM dropped d INDEXED BY dropped_missing WHERE text = '' AND NOT EXISTS "
+    " (SELECT 1 FROM segment g WHERE g.task_id = d.task_id)) "
+    "SELECT " TEXTLESS_KIND " AS kind, count(*) FROM empty CROSS JOIN task t USING (task_id) "
+    "CROSS JOIN media m USING (media_id) "
+    "WHERE t.current AND t.state = 'done' AND (?1 = '' OR t.settled_at > ?1) "
+    "AND m.audio_tracks IS NOT 0 GROUP BY kind";
+
+int store_textless(struct store *st, const char *since, uint64_t ret[TEXTLESS_KINDS],
+                   struct err *err)
+{
+    struct db_rows rows;
+
+    memset(ret, 0, TEXTLESS_KINDS * sizeof(*ret));
+    db_rows_open(&rows, st, err, sql_textless, "t", since);
+    while (db_rows_next(&rows))
+        ret[sqlite3_column_int(rows.stmt, 0)] = (uint64_t)sqlite3_column_int64(rows.stmt, 1);
+    return db_rows_end(&rows);
+}
+
+static const char sql_textless_of[] =
+    "SELECT " TEXTLESS_KIND " FROM media m JOIN task t USING (media_id) "
+    "JOIN stage s USING (stage_id) WHERE m.media_id = ?1 AND m.audio_tracks IS NOT 0 "
+    "AND t.current AND t.state = 'done' AND s." DB_TRANSCRIBES " "
+    "AND NOT EXISTS (SELECT 1 FROM segment g WHERE g.task_id = t.task_id)";
+
+int store_textless_of(struct store *st, int64_t media_id, enum store_textless *ret, struct err *err)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = db_first(st, &stmt, err, sql_speechless, "t", since);
+    int rc = db_first(st, &stmt, err, sql_textless_of, "i", media_id);
 
-    if (rc < 0)
+    *ret = TEXTLESS_KINDS;
+    if (rc != 1)
         return rc;
-    *ret = (uint64_t)sqlite3_column_int64(stmt, 0);
+    *ret = (enum store_textless)sqlite3_column_int(stmt, 0);
     sqlite3_reset(stmt);
     return 0;
 }

@@ -50,6 +50,8 @@ class Told(night.Night):
         said = self.enqueue(*(options or [*WORDLESS, "--word-timestamps"]), self.archive)
         self.assertIn("2 recordings are transcribed already: the text stays, and its words get their times.",
                       " ".join(said.out.split()))
+        self.assertIn(": the words of 2 texts that are there get their times.", " ".join(said.out.split()))
+        self.assertNotIn("2 to transcribe", said.out)
         return said
 
     def words(self):

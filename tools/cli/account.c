@@ -35,3 +35,44 @@ void account_say(const struct result_account *a, const char *where, struct buf *
         buf_printf(out, "%s the text of %s was not believed", a->missing_ms > 0 ? ", and" : ";",
                    text_length(a->dropped_ms, length));
 }
+
+bool textless_say(const uint64_t counts[TEXTLESS_KINDS], enum store_textless kind, struct buf *out)
+{
+    const uint64_t n = counts[kind];
+    char count[TEXT_LEN];
+    const char *have = text_plural(n, "recording has", "recordings have");
+
+    if (n == 0)
+        return false;
+    text_count(n, count);
+    if (kind == TEXTLESS_SILENT)
+        buf_printf(out, "nobody speaks in %s %s", count, text_plural(n, "recording", "recordings"));
+    else if (kind == TEXTLESS_UNKNOWN)
+        buf_printf(out, "%s %s no text", count, have);
+    else
+        buf_printf(out, "%s %s %sno text that is believed: nightshift show --dropped", count, have,
+                   kind == TEXTLESS_UNBELIEVED ? "speech but " : "");
+    return true;
+}
+
+const char *textless_why(enum store_textless kind)
+{
+    static const char *const sentences[] = {
+        [TEXTLESS_SILENT] = "Nobody speaks in it.",
+        [TEXTLESS_UNBELIEVED] = "Somebody speaks in it, and no text is believed.",
+        [TEXTLESS_DOUBTFUL] = "It has no text that is believed.",
+        [TEXTLESS_UNKNOWN] = "It has no text.",
+        [TEXTLESS_KINDS] = "",
+    };
+
+    return sentences[kind];
+}
+
+uint64_t textless_all(const uint64_t counts[TEXTLESS_KINDS])
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < TEXTLESS_KINDS; i++)
+        sum += counts[i];
+    return sum;
+}

@@ -4,6 +4,7 @@
 #define NIGHTSHIFT_TOOLS_CLI_ACCOUNT_H
 
 #include "base/buf.h"
+#include "store/store.h"
 #include "workers/results.h"
 
 /* Is there anything to tell: was it measured, and does anybody speak? */
@@ -20,5 +21,13 @@ double account_share(const struct result_account *a);
  * text of 10 s was not believed". Rounded down: "100 %" says that no speech is without text. It is
  * known. where: what lists it, behind "nightshift ". */
 void account_say(const struct result_account *a, const char *where, struct buf *out);
+
+/* Why recordings have no text, of one reason: "1 recording has speech but no text that is believed:
+ * nightshift show --dropped", "nobody speaks in 2 recordings". Puts nothing where there is none:
+ * false. */
+bool textless_say(const uint64_t counts[TEXTLESS_KINDS], enum store_textless kind, struct buf *out);
+/* Of one recording, a sentence; "" of TEXTLESS_KINDS. A literal. */
+const char *textless_why(enum store_textless kind);
+uint64_t textless_all(const uint64_t counts[TEXTLESS_KINDS]);
 
 #endif

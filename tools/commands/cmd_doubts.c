@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "store/read/doubts.h"
 #include "store/store.h"
+#include "tools/cli/account.h"
 #include "tools/cli/cli.h"
 #include "tools/export/escape.h"
 #include "tools/play_command.h"
@@ -272,6 +273,23 @@ static int on_doubt(void *arg, const struct read_doubt *d)
     return 0;
 }
 
+/* Dropped texts are too many to be listed with what may be wrong in a text; where a recording has
+ * nothing else, it is said. */
+static int print_unbelieved(struct store *st, struct err *err)
+{
+    uint64_t counts[TEXTLESS_KINDS];
+    int rc = store_textless(st, "", counts, err);
+
+    for (int i = TEXTLESS_UNBELIEVED; rc == 0 && i <= TEXTLESS_DOUBTFUL; i++) {
+        struct buf b = BUF_INIT;
+
+        if (textless_say(counts, (enum store_textless)i, &b) && buf_cstr(&b))
+            cli_wrap(stdout, buf_cstr(&b), 0, 0);
+        buf_free(&b);
+    }
+    return rc;
+}
+
 static int print_nothing(struct store *st, bool chosen, struct err *err)
 {
     struct buf b = BUF_INIT;
@@ -346,10 +364,14 @@ static int doubts_in(struct page *p, struct store *st, const struct wanted *w, c
         return cli_fail("look for doubts", &p->err, rc == ERR_MISSING ? "" : NULL);
     rc = read_doubts(st, &which, on_doubt, p, &p->err);
     if (rc >= 0 && !p->cli->json) {
+        const bool chosen = n > 0 || w->of || w->speaker || w->language;
+
         if (p->shown > 0)
             print_end(p);
         else
-            rc = print_nothing(st, n > 0 || w->of || w->speaker || w->language, &p->err);
+            rc = print_nothing(st, chosen, &p->err);
+        if (rc >= 0 && !chosen)
+            rc = print_unbelieved(st, &p->err);
     }
     buf_free(&p->last);
     return rc < 0 ? cli_fail("look for doubts", &p->err, NULL) : EX_OK;

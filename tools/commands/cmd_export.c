@@ -10,6 +10,7 @@
 #include "store/read/find.h"
 #include "store/read/read.h"
 #include "store/store.h"
+#include "tools/cli/account.h"
 #include "tools/cli/cli.h"
 #include "tools/export/format_args.h"
 #include "tools/export/formats.h"
@@ -159,7 +160,8 @@ struct export_run {
     bool vanished;            /* those that are not there any more: they get their names last */
     struct buf text;          /* of one file */
     void *pages[FORMATS_MAX]; /* the states of formats that are folders */
-    uint64_t recordings, empty, failed;
+    uint64_t recordings, failed;
+    uint64_t textless[TEXTLESS_KINDS], no_sound; /* recordings with an empty file of text */
     uint64_t unfinished, gone, cancelled, broken, untranscribed; /* recordings left out */
     uint64_t undiarized; /* recordings without a file of turns */
     unsigned demo;       /* made with these of tools/demo_model.h */
@@ -304,6 +306,14 @@ static uint32_t choose_formats(struct export_run *x, const struct read_recording
     return chosen;
 }
 
+static void count_textless(struct export_run *x, const struct read_recording *r,
+                           enum store_textless kind)
+{
+    if (kind < TEXTLESS_KINDS)
+        x->textless[kind]++;
+    x->no_sound += r->no_sound;
+}
+
 /* The files of the chosen formats. names: of each, taken over. */
 static int write_files_of(struct export_run *x, const struct read_recording *r, uint32_t chosen,
                           char *names[])
@@ -320,7 +330,7 @@ static int write_files_of(struct export_run *x, const struct read_recording *r, 
         return rc;
     x->recordings++;
     x->demo |= d.demo;
-    x->empty += d.segment_count == 0 && strcmp(r->transcript, "done") == 0;
+    count_textless(x, r, d.textless);
     for (unsigned f = 0; rc == 0 && f < formats_count; f++)
         if (chosen >> f & 1) {
             char *name = names[f];
@@ -349,7 +359,13 @@ static int write_pages_of(struct export_run *x, const struct read_recording *r, 
         if (formats[f].folder->recording(x->pages[f], r, names[f], &err) != 0)
             rc = note_failure(x, r, failed, &err);
     }
-    x->recordings += any && !counted;
+    if (rc == 0 && any && !counted) {
+        enum store_textless kind;
+
+        rc = store_textless_of(x->store, r->media_id, &kind, &x->err);
+        count_textless(x, r, kind);
+        x->recordings++;
+    }
     return rc;
 }
 
@@ -643,6 +659,22 @@ static void print_open(const char *folder, const char *name)
     printf("Open %s%s%s\n", folder, len > 0 && folder[len - 1] == '/' ? "" : "/", name);
 }
 
+static void print_textless(const struct export_run *x)
+{
+    struct buf b = BUF_INIT;
+    char n[TEXT_LEN];
+
+    for (int i = 0; i < TEXTLESS_KINDS; i++) {
+        if (textless_say(x->textless, (enum store_textless)i, &b) && buf_cstr(&b))
+            printf("Of them: %s\n", buf_cstr(&b));
+        buf_clear(&b);
+    }
+    buf_free(&b);
+    if (x->no_sound > 0)
+        printf("Of them: %s %s no sound\n", text_count(x->no_sound, n),
+               text_plural(x->no_sound, "recording has", "recordings have"));
+}
+
 static void print_summary(const struct cli *cli, const struct export_run *x)
 {
     char a[TEXT_LEN], b[TEXT_LEN];
@@ -650,13 +682,14 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     json_t *o;
 
     if (cli->json) {
-        o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "recordings",
-                      (json_int_t)x->recordings, "files", (json_int_t)files, "without_speech",
-                      (json_int_t)x->empty, "failed", (json_int_t)x->failed, "not_done",
-                      (json_int_t)x->unfinished, "gone", (json_int_t)x->gone, "cancelled",
-                      (json_int_t)x->cancelled, "without_transcript",
-                      (json_int_t)(x->broken + x->untranscribed), "not_diarized",
-                      (json_int_t)x->undiarized);
+        o = json_pack(
+            "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "recordings",
+            (json_int_t)x->recordings, "files", (json_int_t)files, "without_speech",
+            (json_int_t)x->textless[TEXTLESS_SILENT], "without_text",
+            (json_int_t)textless_all(x->textless), "without_sound", (json_int_t)x->no_sound,
+            "failed", (json_int_t)x->failed, "not_done", (json_int_t)x->unfinished, "gone",
+            (json_int_t)x->gone, "cancelled", (json_int_t)x->cancelled, "without_transcript",
+            (json_int_t)(x->broken + x->untranscribed), "not_diarized", (json_int_t)x->undiarized);
         if (o) /* nothing is set when the folder's name is no UTF-8 */
             json_object_set_new(o, "output", json_string(x->w->output));
         json_dumpf(o, stdout, JSON_INDENT(2));
@@ -672,9 +705,7 @@ static void print_summary(const struct cli *cli, const struct export_run *x)
     for (unsigned f = 0; f < formats_count; f++)
         if (x->pages[f])
             print_open(x->w->output, formats[f].folder->first);
-    if (x->empty > 0)
-        printf("%s of them %s no text: nobody speaks there.\n", text_count(x->empty, a),
-               text_plural(x->empty, "has", "have"));
+    print_textless(x);
     print_left_out(x);
     note_demo(x);
 }

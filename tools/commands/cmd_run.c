@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spawn.h"
@@ -13,6 +14,7 @@
 #include "store/store.h"
 #include "tools/commands/cmd_enqueue.h"
 #include "tools/stages_aside.h"
+#include "tools/cli/account.h"
 #include "tools/cli/cli.h"
 #include "tools/on_finish.h"
 #include "tools/parts/part_run.h"
@@ -322,22 +324,24 @@ static int take(void *arg, int option, const char *value, struct err *err)
 
 /* Of the whole catalog, after a run. */
 struct after {
-    uint64_t speechless; /* recordings that are done and have no text */
-    uint64_t left_out;   /* with tracks or channels that were not heard */
+    uint64_t textless[TEXTLESS_KINDS]; /* of what this run did, as is the account */
+    struct result_account account;
+    uint64_t left_out; /* recordings with tracks or channels that were not heard */
     struct store_totals totals;
     bool is_part;
     struct parting_about part;
 };
 
-/* All 0 when that cannot be read. */
-static struct after look_after(const char *catalog)
+/* All 0 when that cannot be read. begun: the run, as clock_iso8601 has it. */
+static struct after look_after(const char *catalog, const char *begun)
 {
     struct store *st = NULL;
     struct err err = {0}, none = {0};
     struct after a = {0};
 
     if (store_open(catalog, STORE_READ, &st, &err) == 0 &&
-        store_speechless(st, "", &a.speechless, &err) == 0 &&
+        store_textless(st, begun, a.textless, &err) == 0 &&
+        store_account(st, begun, &a.account, &err) == 0 &&
         store_left_out(st, &a.left_out, &err) == 0)
         (void)store_totals(st, &a.totals, &err);
     a.is_part = st && parting_about(st, &a.part, &none) == 0;
@@ -418,18 +422,27 @@ static void print_part(const struct parting_about *p)
            text_count(p->open, left));
 }
 
+static void print_textless(const uint64_t counts[TEXTLESS_KINDS])
+{
+    struct buf b = BUF_INIT;
+
+    for (int i = 0; i < TEXTLESS_KINDS; i++) {
+        if (textless_say(counts, (enum store_textless)i, &b) && buf_cstr(&b))
+            printf("Of what this run did: %s\n", buf_cstr(&b));
+        buf_clear(&b);
+    }
+    buf_free(&b);
+}
+
 /* What is known of the archive by now; a run that did nothing has added nothing to it. */
 static void print_known(const struct after *all)
 {
     char n[TEXT_LEN];
 
-    if (all->speechless > 0)
-        printf("Nobody speaks in %s of the recordings done so far: %s no text.\n",
-               text_count(all->speechless, n), text_plural(all->speechless, "it has", "they have"));
-    if (all->totals.account.missing_ms > 0)
-        printf("%s of speech has no text in the recordings done so far: nightshift doubts "
-               "--missing\n",
-               text_length(all->totals.account.missing_ms, n));
+    print_textless(all->textless);
+    if (all->account.missing_ms > 0)
+        printf("%s of speech has no text in what this run did: nightshift doubts --missing\n",
+               text_length(all->account.missing_ms, n));
     if (all->left_out > 0)
         printf("%s of the recordings %s tracks or channels that were not heard: nightshift show.\n",
                text_count(all->left_out, n), text_plural(all->left_out, "has", "have"));
@@ -491,9 +504,10 @@ static char *ways_out(const char *catalog)
 }
 
 /* A run that could not do all: all that it did is said, too. */
-static int end_badly(const struct cli *cli, const struct scheduler_result *r, const struct err *err)
+static int end_badly(const struct cli *cli, const struct scheduler_result *r, const char *begun,
+                     const struct err *err)
 {
-    const struct after after = look_after(cli->catalog);
+    const struct after after = look_after(cli->catalog, begun);
     char *hint;
     int status;
 
@@ -551,14 +565,16 @@ static int status_of(const struct wanted *w, const struct scheduler_result *r)
 /* The run itself, of cli->catalog, and what is said of it. */
 static int run(struct cli *cli, struct wanted *w, struct scheduler_result *r, struct err *err)
 {
+    char begun[CLOCK_ISO_LEN];
     struct after after;
     int status;
 
+    clock_iso8601(clock_wall_ms(), begun);
     w->o.catalog = cli->catalog;
     if (scheduler_run(&w->o, r, err) != 0) {
-        status = end_badly(cli, r, err);
+        status = end_badly(cli, r, begun, err);
     } else {
-        after = look_after(cli->catalog);
+        after = look_after(cli->catalog, begun);
         if (!cli->quiet && !cli->json)
             print_result(r, &after);
         status = status_of(w, r);

@@ -338,7 +338,19 @@ static void print_untranscribed(const struct read_recording *r)
         puts("It is not transcribed.");
 }
 
-static void print_nothing(const struct page *p, const struct read_recording *r)
+/* Of a transcription that is done. */
+static const char *why_nothing(struct page *p, const struct read_recording *r)
+{
+    enum store_textless kind = TEXTLESS_KINDS;
+    struct err ignored = {0};
+
+    if (p->missing > 0 && p->dropped == 0)
+        return "Somebody speaks in it, and no text came.";
+    (void)store_textless_of(p->store, r->media_id, &kind, &ignored);
+    return kind < TEXTLESS_KINDS ? textless_why(kind) : "It has no text.";
+}
+
+static void print_nothing(struct page *p, const struct read_recording *r)
 {
     if (r->transcript[0] == 0)
         print_untranscribed(r);
@@ -347,9 +359,7 @@ static void print_nothing(const struct page *p, const struct read_recording *r)
     else if (r->no_sound)
         puts("It has no sound: it is a film without an audio track.");
     else if (strcmp(r->transcript, "done") == 0)
-        puts(p->missing > 0   ? "Somebody speaks in it, and no text came."
-             : p->dropped > 0 ? "Nobody speaks in it, as far as was believed."
-                              : "Nobody speaks in it.");
+        puts(why_nothing(p, r));
     else
         puts(strcmp(r->transcript, "failed") == 0
                  ? "There is no transcript. `nightshift retry` tries it again."

@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "store/read/find.h"
 #include "tools/cli/cli.h"
+#include "tools/demo_model.h"
 #include "tools/export/escape.h"
 #include "tools/recording.h"
 #include "tools/search/search_absence.h"
@@ -252,6 +253,7 @@ struct voices {
     size_t limit; /* 0: none */
     struct voice *list;
     size_t count, room;
+    unsigned demo; /* of tools/demo_model.h */
     struct err err;
 };
 
@@ -324,6 +326,7 @@ static int take_voice(void *arg, const struct find_speaker *row)
         return 0;
     if (voice_room(v) != 0)
         return 1;
+    v->demo |= demo_model(row->model, row->model_hash);
     new.path = strdup(row->path);
     new.member = strdup(row->member);
     new.label = strdup(row->label);
@@ -372,6 +375,15 @@ static void print_voice(const struct voice *v)
     buf_free(&who);
 }
 
+static void print_demo(unsigned demo)
+{
+    char line[160];
+
+    snprintf(line, sizeof(line), "%s.", demo_model_made(demo));
+    if (demo)
+        cli_print(line, 0);
+}
+
 static void print_voices(const struct cli *cli, const struct voices *v)
 {
     json_t *all = json_array();
@@ -390,6 +402,8 @@ static void print_voices(const struct cli *cli, const struct voices *v)
         putchar('\n');
     } else if (v->count == 0) {
         puts("There is no other voice to compare it with.");
+    } else {
+        print_demo(v->demo);
     }
     json_decref(all);
 }
@@ -525,6 +539,7 @@ struct listing {
     int64_t media_id;
     uint64_t count;
     bool proposed, unmeasured; /* what is to be explained */
+    unsigned demo;             /* of tools/demo_model.h */
 };
 
 static json_t *speaker_json(const struct find_speaker *row)
@@ -601,6 +616,7 @@ static int list_row(void *arg, const struct find_speaker *row)
         (l->wanted->group && row->group_id != l->wanted->group))
         return 0;
     l->count++;
+    l->demo |= demo_model(row->model, row->model_hash);
     l->proposed = l->proposed || row->proposed[0];
     l->unmeasured = l->unmeasured || (row->proposed[0] && !row->measured);
     if (l->json)
@@ -616,6 +632,7 @@ static void explain(const struct listing *l)
         cli_print("A name with a question mark is proposed: `nightshift speakers confirm` or "
                   "`deny` decides.",
                   0);
+    print_demo(l->demo);
     if (l->unmeasured)
         cli_print("Nobody has measured from which likeness on it is the same person for that "
                   "model.",

@@ -148,6 +148,41 @@ static void print_wrapped(struct buf *b)
     buf_clear(b);
 }
 
+/* Of the recordings of a job those whose text is there: 0 where several jobs transcribe, since
+ * nobody counts them by job. */
+static uint64_t told_of(const struct summary *s, const struct groups_kind *k)
+{
+    const struct groups *g = s->groups;
+    uint32_t jobs = 0;
+
+    for (uint32_t i = 0; i < g->count; i++)
+        for (uint32_t j = 0; j < g->list[i].count; j++) {
+            const struct groups_kind *one = &g->list[i].kinds[j];
+
+            jobs += one->tasks > 0 && stage_kind_find(one->stage.name) == &stage_transcribe;
+        }
+    return jobs == 1 && stage_kind_find(k->stage.name) == &stage_transcribe &&
+                   s->again->told <= k->tasks
+               ? s->again->told
+               : 0;
+}
+
+static void put_job(const struct summary *s, const struct groups_kind *k, struct buf *out)
+{
+    const uint64_t told = told_of(s, k);
+    char n[TEXT_LEN];
+
+    buf_printf(out, "Job %lld: ", (long long)k->job_id);
+    if (k->tasks > told) {
+        buf_printf(out, "%s ", text_count(k->tasks - told, n));
+        enqueue_stage_words(&k->stage, out);
+        buf_printf(out, "%s", told > 0 ? "; " : ".");
+    }
+    if (told > 0)
+        buf_printf(out, "the words of %s %s that %s there get their times.", text_count(told, n),
+                   text_plural(told, "text", "texts"), text_plural(told, "is", "are"));
+}
+
 /* A line for each job that has something new to do; what comes next is said on the last one. */
 static void print_jobs(const struct summary *s)
 {
@@ -161,13 +196,11 @@ static void print_jobs(const struct summary *s)
         for (uint32_t j = 0; j < g->list[i].count; j++) {
             const struct groups_kind *k = &g->list[i].kinds[j];
             struct buf b = BUF_INIT;
-            char n[TEXT_LEN];
 
             if (k->tasks == 0)
                 continue;
-            buf_printf(&b, "Job %lld: %s ", (long long)k->job_id, text_count(k->tasks, n));
-            enqueue_stage_words(&k->stage, &b);
-            buf_printf(&b, ".%s",
+            put_job(s, k, &b);
+            buf_printf(&b, "%s",
                        k != last                ? ""
                        : s->result->through_run ? " The run that is on takes them up."
                                                 : " Next: nightshift run");

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "store/store.h"
 #include "workers/results.h"
 
 struct document_word {
@@ -47,10 +48,12 @@ struct document_chapter {
 struct document {            /* texts: valid UTF-8, which may have control characters; "" unknown */
     int64_t id, duration_ms; /* duration -1 unknown */
     const char *path, *member, *state, *language, *title, *recorded_on, *damage;
-    const char *left_out; /* tracks and channels that were not heard */
-    const char *made;     /* demo_model_made(demo) */
-    unsigned demo;        /* it is made with these of tools/demo_model.h */
-    bool dropped;         /* the segments are those that were not believed */
+    const char *left_out;         /* tracks and channels that were not heard */
+    const char *made;             /* demo_model_made(demo) */
+    unsigned demo;                /* it is made with these of tools/demo_model.h */
+    bool no_sound;                /* it is a film without a sound track */
+    enum store_textless textless; /* why a transcription that is done has no text */
+    bool dropped;                 /* the segments are those that were not believed */
     const struct document_segment *segments;
     const struct document_turn *turns;
     const struct document_sound *sounds;

@@ -237,7 +237,10 @@ static int read_lists(struct reading *x, int64_t id, bool dropped)
 
 static int on_result(void *arg, const struct read_result *row)
 {
-    if (row->current)
+    const bool begun = strcmp(row->state, "done") == 0 || strcmp(row->state, "started") == 0 ||
+                       strcmp(row->state, "settling") == 0;
+
+    if (row->current && begun)
         *(unsigned *)arg |= demo_model(row->model, row->model_hash);
     return 0;
 }
@@ -262,12 +265,16 @@ int read_document(struct store *st, const struct read_recording *row, unsigned n
                          .recorded_on = row->recorded_on,
                          .damage = row->damage,
                          .left_out = row->left_out,
+                         .no_sound = row->no_sound,
+                         .textless = TEXTLESS_KINDS,
                          .dropped = dropped};
     struct reading x = {.st = st, .d = &d, .m = m, .needs = needs, .err = err};
     int rc = m ? read_lists(&x, row->media_id, dropped) : err_set(err, ERR_NOMEM, "out of memory");
 
     if (rc == 0)
         rc = read_document_demo(st, row->media_id, &d.demo, err);
+    if (rc == 0)
+        rc = store_textless_of(st, row->media_id, &d.textless, err);
     d.made = demo_model_made(d.demo);
     if (rc != 0) {
         document_memory_free(m);

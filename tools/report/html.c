@@ -314,10 +314,15 @@ static void put_left(const struct report *r, struct buf *out)
 /* It needs no escapes. */
 static void put_account(const struct report *r, struct buf *out)
 {
-    char n[TEXT_LEN];
+    struct buf said = BUF_INIT;
 
-    if (r->speechless > 0)
-        buf_printf(out, "<p>Nobody speaks in %s of them.</p>\n", text_count(r->speechless, n));
+    for (int i = 0; i < TEXTLESS_KINDS; i++) {
+        if (textless_say(r->textless, (enum store_textless)i, &said))
+            buf_printf(out, "<p>%s.</p>\n", buf_cstr(&said) ? buf_cstr(&said) : "");
+        out->failed |= said.failed;
+        buf_clear(&said);
+    }
+    buf_free(&said);
     if (!account_known(&r->account))
         return;
     buf_printf(out, "<p>");

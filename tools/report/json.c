@@ -113,15 +113,16 @@ void report_json(const struct report *r, struct buf *out)
         json_array_append_new(news, news_json(&r->news[i]));
     for (size_t i = 0; i < r->doubts; i++)
         json_array_append_new(doubts, doubt_json(&r->doubt[i]));
-    o = json_pack(
-        "{s:s, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:s}",
-        "catalog", r->catalog, "since", r->since[0] ? json_string(r->since) : json_null(), "on",
-        (int)r->on, "runs", runs, "recordings_done", (json_int_t)r->done, "recordings_failed",
-        (json_int_t)r->failed, "audio_ms", (json_int_t)r->audio_ms, "work_ms",
-        (json_int_t)r->work_ms, "times_real_time", report_speed(r), "step_ms",
-        (json_int_t)r->step_ms, "devices", devices, "left", left_json(r), "without_speech",
-        (json_int_t)r->speechless, "speech", account_json(&r->account), "news", news, "doubts",
-        doubts, "note", demo_model_made(r->demo));
+    o = json_pack("{s:s, s:o, s:b, s:o, s:I, s:I, s:I, s:I, s:f, s:I, s:o, s:o, s:I, s:I, s:o, "
+                  "s:o, s:o, s:s}",
+                  "catalog", r->catalog, "since", r->since[0] ? json_string(r->since) : json_null(),
+                  "on", (int)r->on, "runs", runs, "recordings_done", (json_int_t)r->done,
+                  "recordings_failed", (json_int_t)r->failed, "audio_ms", (json_int_t)r->audio_ms,
+                  "work_ms", (json_int_t)r->work_ms, "times_real_time", report_speed(r), "step_ms",
+                  (json_int_t)r->step_ms, "devices", devices, "left", left_json(r),
+                  "without_speech", (json_int_t)r->textless[TEXTLESS_SILENT], "without_text",
+                  (json_int_t)textless_all(r->textless), "speech", account_json(&r->account),
+                  "news", news, "doubts", doubts, "note", demo_model_made(r->demo));
     text = o ? json_dumps(o, JSON_INDENT(2)) : NULL;
     if (text)
         buf_printf(out, "%s\n", text);

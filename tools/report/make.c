@@ -472,7 +472,7 @@ static int read_all(struct report *r, struct store *st, uint64_t n, struct err *
     if (rc == 0)
         rc = store_totals(st, &r->totals, err);
     if (rc == 0)
-        rc = store_speechless(st, r->since, &r->speechless, err);
+        rc = store_textless(st, r->since, r->textless, err);
     if (rc == 0)
         rc = store_account(st, r->since, &r->account, err);
     if (rc == 0)

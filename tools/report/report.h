@@ -71,7 +71,7 @@ struct report {
     size_t devices;
     struct store_totals totals;
     /* Of what was transcribed since. */
-    uint64_t speechless;
+    uint64_t textless[TEXTLESS_KINDS];
     struct result_account account;
     unsigned demo;            /* something was made with these of tools/demo_model.h, at any time */
     uint64_t high;            /* of the recordings to do, those of high priority */

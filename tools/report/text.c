@@ -91,8 +91,9 @@ static void put_done(const struct report *r, struct page *p)
              text_length(r->work_ms, b), report_speed(r));
     else if (r->audio_ms > 0)
         line(p, "%s of audio", text_length(r->audio_ms, a));
-    if (r->speechless > 0)
-        line(p, "nobody speaks in %s of them", text_count(r->speechless, a));
+    for (int i = 0; i < TEXTLESS_KINDS; i++)
+        if (textless_say(r->textless, (enum store_textless)i, &p->line))
+            end_line(p);
     if (account_known(&r->account)) {
         account_say(&r->account, "doubts --missing", &p->line);
         end_line(p);

@@ -218,12 +218,15 @@ static int put_rows(struct rows *r, json_t *o, const char *name,
 
 static bool put_figures(json_t *o, const struct status *s)
 {
-    const json_int_t speechless = (json_int_t)s->speechless, kept = (json_int_t)s->corrections.kept,
+    const json_int_t speechless = (json_int_t)s->textless[TEXTLESS_SILENT],
+                     textless = (json_int_t)textless_all(s->textless),
+                     kept = (json_int_t)s->corrections.kept,
                      conflicts = (json_int_t)s->corrections.conflicts;
 
     return o && json_object_set_new(o, "catalog", json_path(store_path(s->store))) == 0 &&
            json_object_set_new(o, "archive", json_archive(&s->totals.archive)) == 0 &&
            json_object_set_new(o, "without_speech", json_integer(speechless)) == 0 &&
+           json_object_set_new(o, "without_text", json_integer(textless)) == 0 &&
            json_object_set_new(o, "without_sound", json_integer((json_int_t)s->no_sound)) == 0 &&
            json_object_set_new(o, "speech", account_json(&s->totals.account)) == 0 &&
            json_object_set_new(o, "corrections", json_integer(kept)) == 0 &&

@@ -25,7 +25,7 @@ int status_open(const char *catalog, struct status *ret, struct err *err)
     if (rc == 0)
         rc = stages_aside_read(ret->store, &ret->aside, err);
     if (rc == 0)
-        rc = store_speechless(ret->store, "", &ret->speechless, err);
+        rc = store_textless(ret->store, "", ret->textless, err);
     if (rc == 0)
         rc = store_no_sound(ret->store, &ret->no_sound, err);
     if (rc == 0)

@@ -24,9 +24,9 @@ struct status {
     struct store *store; /* of which the rows are read */
     struct stages_aside *aside;
     struct store_totals totals;
-    uint64_t speechless; /* recordings that are done, have sound, and no text */
-    uint64_t no_sound;   /* those without a sound track */
-    uint64_t gone;       /* those that are nowhere any more */
+    uint64_t textless[TEXTLESS_KINDS]; /* recordings that are done, have sound, and no text */
+    uint64_t no_sound;                 /* those without a sound track */
+    uint64_t gone;                     /* those that are nowhere any more */
     struct read_correction_counts corrections;
     bool on; /* a run, and live is good */
     struct control_live live;

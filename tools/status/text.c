@@ -104,13 +104,13 @@ static void put_work(struct page *page, struct buf *b)
     buf_printf(b, "%s %s in %s %s", text_count(t->segments, n),
                text_plural(t->segments, "segment", "segments"), text_count(t->shards_done, m),
                text_plural(t->shards_done, "checkpoint", "checkpoints"));
-    if (s->speechless > 0)
-        buf_printf(b, "; nobody speaks in %s %s", text_count(s->speechless, n),
-                   text_plural(s->speechless, "recording", "recordings"));
     if (s->no_sound > 0)
         buf_printf(b, "; %s %s no sound", text_count(s->no_sound, n),
                    text_plural(s->no_sound, "recording has", "recordings have"));
     line(page, "Results", b);
+    for (int i = 0; i < TEXTLESS_KINDS; i++)
+        if (textless_say(s->textless, (enum store_textless)i, b))
+            line(page, "", b);
     if (account_known(&t->account)) {
         account_say(&t->account, "doubts --missing", b);
         line(page, "Speech", b);

@@ -181,14 +181,44 @@ TEST(a_recording_without_text_is_not_silent)
 {
     struct store *st = archive();
     struct err e = {0};
-    uint64_t n;
+    enum store_textless kind;
+    uint64_t n[TEXTLESS_KINDS];
 
     put_ok(st, 1, 0, 0, (struct result_account){0, 0, 0}, 1);
     assert_ok(put(st, 2, 0, heard + 2, 1, (struct result_account){1500, 0, 1500}, 1, &e), e);
     assert_ok(put(st, 3, 0, heard + 2, 1, (struct result_account){1500, 0, 1500}, 2, &e), e);
+    assert_ok(store_textless_of(st, 3, &kind, &e), e);
+    assert_int_equal(kind, TEXTLESS_KINDS); /* not done */
     put_ok(st, 3, 1, 0, (struct result_account){0, 0, 0}, 2);
-    assert_ok(store_speechless(st, "", &n, &e), e);
-    assert_int_equal(n, 1);
+    assert_ok(store_textless(st, "", n, &e), e);
+    assert_int_equal(n[TEXTLESS_SILENT], 1);
+    assert_int_equal(n[TEXTLESS_UNBELIEVED], 2);
+    assert_int_equal(n[TEXTLESS_DOUBTFUL] + n[TEXTLESS_UNKNOWN], 0);
+    assert_ok(store_textless(st, "2999", n, &e), e);
+    assert_int_equal(n[TEXTLESS_SILENT] + n[TEXTLESS_UNBELIEVED], 0);
+    assert_ok(store_textless_of(st, 3, &kind, &e), e);
+    assert_int_equal(kind, TEXTLESS_UNBELIEVED);
+    catalog_close(st);
+}
+
+/* What is known without voice activity is less; a text that is dropped says that somebody may. */
+TEST(who_was_not_asked_does_not_know_whether_anybody_speaks)
+{
+    struct store *st = archive();
+    struct err e = {0};
+    enum store_textless kind;
+    uint64_t n[TEXTLESS_KINDS];
+
+    put_ok(st, 1, 0, 0, (struct result_account){-1, 0, 0}, 1);
+    assert_ok(put(st, 2, 0, heard + 1, 1, (struct result_account){-1, 0, 0}, 1, &e), e);
+    assert_ok(put(st, 3, 0, heard + 1, 1, (struct result_account){900, 900, 0}, 1, &e), e);
+    assert_ok(store_textless(st, "", n, &e), e);
+    assert_int_equal(n[TEXTLESS_SILENT], 0);
+    assert_int_equal(n[TEXTLESS_UNBELIEVED], 1);
+    assert_int_equal(n[TEXTLESS_DOUBTFUL], 1);
+    assert_int_equal(n[TEXTLESS_UNKNOWN], 1);
+    assert_ok(store_textless_of(st, 2, &kind, &e), e);
+    assert_int_equal(kind, TEXTLESS_DOUBTFUL);
     catalog_close(st);
 }
 

@@ -1541,10 +1541,40 @@ class Output(Program):
         self.fill()
         self.enqueue()
         self.settle("a.wav", "b.mp3")
-        self.assertEqual(2, json.loads(self.run_it("status", "--json").out)["without_speech"])
-        self.assertIn("nobody speaks in 2 recordings", " ".join(self.run_it("status").out.split()))
-        self.assertIn("2 of them have no text", self.run_it("export", "-o", "out").out)
+        # Voice activity was not asked: nobody knows.
+        told = json.loads(self.run_it("status", "--json").out)
+        self.assertEqual((0, 2), (told["without_speech"], told["without_text"]))
+        self.assertIn("2 recordings have no text", " ".join(self.run_it("status").out.split()))
+        self.assertIn("2 recordings have no text", self.run_it("export", "-o", "out").out)
+        self.assertIn("\nIt has no text.\n", self.run_it("show", "a.wav").out)
         connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE task SET speech_ms = 0 WHERE media_id = 1")
+        connection.execute("UPDATE task SET speech_ms = 900, dropped_ms = 900 WHERE media_id = 2")
+        connection.commit()
+        told = json.loads(self.run_it("status", "--json").out)
+        self.assertEqual((1, 2), (told["without_speech"], told["without_text"]))
+        unbelieved = "1 recording has speech but no text that is believed: nightshift show --dropped"
+        for args in ("status",), ("export", "-o", "out"), ("doubts",):
+            said = " ".join(self.run_it(*args, status=0).out.split())
+            self.assertIn(unbelieved, said)
+            self.assertEqual(args[0] != "doubts", "nobody speaks in 1 recording" in said, said)
+        self.assertIn("\nNobody speaks in it.\n", self.run_it("show", "a.wav").out)
+        self.assertIn("\nSomebody speaks in it, and no text is believed.\n", self.run_it("show", "b.mp3").out)
+        told = json.loads(self.run_it("export", "-o", "out", "--json", status=0).out)
+        self.assertEqual((1, 2, 0), (told["without_speech"], told["without_text"], told["without_sound"]))
+        # A film without sound is none of them.
+        connection.execute("UPDATE media SET audio_tracks = 0 WHERE media_id = 1")
+        connection.commit()
+        said = self.run_it("export", "-o", "out", "-f", "html", status=0).out
+        self.assertNotIn("nobody speaks", said)
+        self.assertIn("1 recording has no sound", said)
+        notes = set()
+        for folder, _, names in os.walk(os.path.join(self.dir, "out")):
+            for name in names:
+                with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                    notes |= set(re.findall('<p class="note">(It has no sound|Somebody speaks[^<]*)', file.read()))
+        self.assertEqual({"It has no sound", "Somebody speaks in it, and no text is believed."}, notes)
+        self.assertIn("It has no sound", self.run_it("show", "a.wav").out)
         connection.execute("UPDATE media SET damage = 'cut' WHERE media_id = 1")
         connection.commit()
         connection.close()

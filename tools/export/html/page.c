@@ -7,6 +7,7 @@
 
 #include "tools/export/html/timeline.h"
 #include "tools/export/escape_html.h"
+#include "tools/cli/account.h"
 #include "tools/cli/text.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
 
@@ -333,8 +334,13 @@ static void put_text(const struct document *d, const struct tally *speakers, str
     }
     put_chapters(&t, INT64_MAX);
     put(out, "</ol>\n");
-    if (d->segment_count == 0)
-        put(out, "<p class=\"note\">No speech was found in this recording.</p>\n");
+    if (d->segment_count == 0) {
+        put(out, "<p class=\"note\">");
+        put(out, d->no_sound                    ? "It has no sound."
+                 : d->textless < TEXTLESS_KINDS ? textless_why(d->textless)
+                                                : "It has no text yet.");
+        put(out, "</p>\n");
+    }
     put(out, "</section>\n");
 }
 
