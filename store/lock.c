@@ -211,10 +211,23 @@ static bool field(const char *text, const char *key, char *ret, size_t cap)
     return true;
 }
 
+/* "Mon 30 Nov, 07:37" in the zone of $TZ or the machine, as `report` has it; what is no time of
+ * clock_iso8601's stays as it is. */
+static void say_day(const char *iso8601, char *ret, size_t cap)
+{
+    struct tm utc = {0}, here;
+    const char *end = strptime(iso8601, "%Y-%m-%dT%H:%M:%S", &utc);
+    const time_t s = timegm(&utc);
+
+    if (!end || (*end != '.' && *end != 'Z') || !localtime_r(&s, &here) ||
+        strftime(ret, cap, "%a %d %b, %H:%M", &here) == 0)
+        snprintf(ret, cap, "%s", iso8601);
+}
+
 /* "`nightshift run` (pid 123, since ...)" from the lock file's lines. */
 static void describe(int fd, char *ret, size_t cap)
 {
-    char text[HOLDER_MAX], pid[24], purpose[64], since[32], safe[300], *shown;
+    char text[HOLDER_MAX], pid[24], purpose[64], since[32], day[40], safe[300], *shown;
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
     text[n > 0 ? n : 0] = 0;
@@ -224,7 +237,8 @@ static void describe(int fd, char *ret, size_t cap)
         snprintf(ret, cap, "another process");
         return;
     }
-    snprintf(safe, sizeof(safe), "`nightshift %s` (pid %s, since %s)", purpose, pid, since);
+    say_day(since, day, sizeof(day));
+    snprintf(safe, sizeof(safe), "`nightshift %s` (pid %s, since %s)", purpose, pid, day);
     shown = utf8_display(safe, strlen(safe));
     utf8_copy(ret, cap, shown ? shown : "another process");
     free(shown);

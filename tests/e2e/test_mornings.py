@@ -39,7 +39,7 @@ class Mornings(night.Night):
     def evening(self, *options):
         """Enqueue and run; returns what enqueue and report say, with every line at most 80 columns wide."""
         said = self.enqueue(*options, "--vad=off", self.archive) if options else self.enqueue()
-        self.run_to_end("--threads=2")
+        self.ran = self.run_to_end("--threads=2").out
         report = self.nightshift("report", status=0).out
         status = self.nightshift("status", status=0).out
         for line in (said.out + report + status).splitlines():
@@ -91,7 +91,14 @@ class Mornings(night.Night):
         self.assertEqual([(2, "done")], self.sql("SELECT count(*), max(state) FROM tasks WHERE path LIKE '%film.mp4'"))
         status = " ".join(self.nightshift("status", status=0).out.split())
         self.assertIn("1 recording has no sound", status)
-        self.assertNotIn("nobody speaks", status)
+        # Voice activity is off, and a film without sound is no silence.
+        exported = self.nightshift("export", "-o", "all", "-f", "txt", status=0).out
+        for said in (status, report, self.ran, exported):
+            self.assertNotIn("obody speaks", said)
+        self.assertIn("1 recording has no sound", exported)
+        page = self.nightshift("show", self.path("film.mp4"), status=0).out
+        self.assertIn("It has no sound", page)
+        self.assertIn(": no sound, done\n", page)
         self.assertIn("Failures nightshift status --failures lists 5 with their reasons", status)
         # The same morning says the same, however often it is asked.
         self.assertEqual(report, self.nightshift("report", status=0).out)

@@ -198,7 +198,9 @@ static void print_head(const struct page *p, const struct read_recording *r)
         printf("%s\n", title);
     free(title);
     printf("Recording %lld: %s", (long long)r->media_id,
-           r->duration_ms >= 0 ? text_length(r->duration_ms, length) : "length unknown");
+           r->no_sound           ? "no sound"
+           : r->duration_ms >= 0 ? text_length(r->duration_ms, length)
+                                 : "length unknown");
     if (r->language[0])
         printf(", %s", r->language);
     if (r->codec[0])

@@ -276,7 +276,7 @@ TEST(lock_between_processes)
     }
     assert_int_equal(read(ready[0], &c, 1), 1);
     assert_int_equal(catalog_lock_take(CATALOG, "enqueue", &lock, &e), ERR_LOCKED);
-    snprintf(holder, sizeof(holder), "another `nightshift run` (pid %ld, since 20", (long)pid);
+    snprintf(holder, sizeof(holder), "another `nightshift run` (pid %ld, since ", (long)pid);
     assert_ptr_equal(strstr(e.msg, holder), e.msg);
     assert_ok(catalog_lock_holder(CATALOG, holder, sizeof(holder), &e), e);
     assert_ptr_equal(strstr(holder, "`nightshift run` (pid "), holder);

@@ -750,6 +750,8 @@ class Requests(Program):
                 done = self.run_it("run", "--no-progress", status=status)
                 self.assertGreater(time.monotonic() - began, least)
                 self.assertEqual(status == 69, "holds this catalog" in done.err, done.err)
+                if status == 69:
+                    self.assertRegex(" ".join(done.err.split()), r"since (Wed 31 Dec|Thu 01 Jan), \d\d:\d\d\)")
                 lock.seek(0)
                 lock.truncate()
 
@@ -1573,6 +1575,7 @@ class Output(Program):
             for name in names:
                 with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
                     notes |= set(re.findall('<p class="note">(It has no sound|Somebody speaks[^<]*)', file.read()))
+        self.assertIn("Recording 1: no sound, ", self.run_it("show", "a.wav").out)
         self.assertEqual({"It has no sound", "Somebody speaks in it, and no text is believed."}, notes)
         self.assertIn("It has no sound", self.run_it("show", "a.wav").out)
         connection.execute("UPDATE media SET damage = 'cut' WHERE media_id = 1")

@@ -119,7 +119,8 @@ static void put_row(struct overview *o, const struct read_recording *r, const st
     html_json(out, r->language);
     put(out, ",");
     html_json(out, r->recorded_on);
-    buf_printf(out, ",%lld,", r->duration_ms < 0 ? -1LL : (long long)(r->duration_ms / 1000));
+    buf_printf(out, ",%lld,",
+               r->duration_ms < 0 || r->no_sound ? -1LL : (long long)(r->duration_ms / 1000));
     html_json(out, state_of(r));
     buf_printf(out, ",%u,", d ? doubt_percent(d) : 0);
     html_json(out, strcmp(r->state, "failed") == 0 ? r->error : r->damage);
@@ -140,7 +141,7 @@ static void put_plain_row(struct overview *o, const struct read_recording *r, co
     html_text(out, where);
     put(out, id[0] ? "</a></th><td>" : "</th><td>");
     html_text(out, r->recorded_on);
-    buf_printf(out, "</td><td>%s</td><td>", length);
+    buf_printf(out, "</td><td>%s</td><td>", r->no_sound ? "no sound" : length);
     html_text(out, r->language);
     put(out, "</td><td>");
     html_text(out, state_of(r));

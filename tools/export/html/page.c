@@ -64,7 +64,7 @@ static void put_facts(const struct page *p, struct buf *out)
         text_length(d->duration_ms, length);
     snprintf(number, sizeof(number), "%lld", (long long)d->id);
     put(out, "<dl class=\"facts\">\n");
-    put_fact(out, "Length", length);
+    put_fact(out, "Length", d->no_sound ? "no sound" : length);
     put_fact(out, "Language", d->language);
     put_fact(out, "Recorded", d->recorded_on);
     put_fact(out, "Title", d->title);
