@@ -436,6 +436,15 @@ enum store_textless {
  * and without text, by the reason; and how much of the speech has a text. */
 int store_textless(struct store *st, const char *since, uint64_t ret[TEXTLESS_KINDS],
                    struct err *err);
+struct store_textless_row {
+    int64_t media_id;
+    enum store_textless kind;
+    const char *path, *member; /* of its main place, borrowed during the call */
+};
+typedef int (*store_textless_fn)(void *arg, const struct store_textless_row *row);
+/* Those of which texts are dropped, or speech is missing; by kind and place. fn ends it by
+ * returning other than 0, which is handed on. */
+int store_textless_each(struct store *st, store_textless_fn fn, void *arg, struct err *err);
 int store_textless_of(struct store *st, int64_t media_id, enum store_textless *ret,
                       struct err *err);
 int store_account(struct store *st, const char *since, struct result_account *ret, struct err *err);

@@ -130,14 +130,36 @@ _Static_assert(TEXTLESS_SILENT == 0 && TEXTLESS_UNBELIEVED == 1 && TEXTLESS_DOUB
                "TEXTLESS_KIND");
 
 /* Where speech is missing a task is not `silent`; few have any. */
-static const char sql_textless[] =
-    "WITH empty AS (SELECT task_id FROM task INDEXED BY task_silent WHERE silent UNION "
-    " SELECT task_id FROM dropped d INDEXED BY dropped_missing WHERE text = '' AND NOT EXISTS "
+#define TEXTLESS_TASKS                                                                          \
+    "WITH empty AS (SELECT task_id FROM task INDEXED BY task_silent WHERE silent UNION "        \
+    " SELECT task_id FROM dropped d INDEXED BY dropped_missing WHERE text = '' AND NOT EXISTS " \
     " (SELECT 1 FROM segment g WHERE g.task_id = d.task_id)) "
-    "SELECT " TEXTLESS_KIND " AS kind, count(*) FROM empty CROSS JOIN task t USING (task_id) "
-    "CROSS JOIN media m USING (media_id) "
-    "WHERE t.current AND t.state = 'done' AND (?1 = '' OR t.settled_at > ?1) "
-    "AND m.audio_tracks IS NOT 0 GROUP BY kind";
+#define TEXTLESS_FROM \
+    "FROM empty CROSS JOIN task t USING (task_id) CROSS JOIN media m USING (media_id) "
+#define TEXTLESS_WHERE "WHERE t.current AND t.state = 'done' AND m.audio_tracks IS NOT 0 "
+
+static const char sql_textless[] =
+    TEXTLESS_TASKS "SELECT " TEXTLESS_KIND " AS kind, count(*) " TEXTLESS_FROM TEXTLESS_WHERE
+                   "AND (?1 = '' OR t.settled_at > ?1) GROUP BY kind";
+
+static const char sql_textless_each[] =
+    TEXTLESS_TASKS "SELECT m.media_id, " TEXTLESS_KIND " AS kind, p.path, p.member " TEXTLESS_FROM
+                   "JOIN place p ON p.place_id = m.place_id " TEXTLESS_WHERE
+                   "AND kind IN (1, 2) ORDER BY kind, p.path, p.member";
+
+int store_textless_each(struct store *st, store_textless_fn fn, void *arg, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err, sql_textless_each, "");
+    while (db_rows_next(&rows))
+        rows.rc = fn(arg, &(struct store_textless_row){
+                              .media_id = sqlite3_column_int64(rows.stmt, 0),
+                              .kind = (enum store_textless)sqlite3_column_int(rows.stmt, 1),
+                              .path = db_text(rows.stmt, 2),
+                              .member = db_text(rows.stmt, 3)});
+    return db_rows_end(&rows);
+}
 
 int store_textless(struct store *st, const char *since, uint64_t ret[TEXTLESS_KINDS],
                    struct err *err)

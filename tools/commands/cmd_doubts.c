@@ -273,18 +273,59 @@ static int on_doubt(void *arg, const struct read_doubt *d)
     return 0;
 }
 
-/* Dropped texts are too many to be listed with what may be wrong in a text; where a recording has
- * nothing else, it is said. */
-static int print_unbelieved(struct store *st, struct err *err)
-{
+/* Recordings that have nothing but texts which were dropped: these are too many to be listed with
+ * what may be wrong in a text. */
+struct unbelieved {
+    char **paths;
+    size_t path_count; /* 0: all */
     uint64_t counts[TEXTLESS_KINDS];
-    int rc = store_textless(st, "", counts, err);
+    uint32_t limit, shown;
+    enum store_textless kind; /* of those that are shown; TEXTLESS_KINDS: they are counted */
+};
+
+/* At or below it? */
+static bool lies_in(const char *name, const char *path)
+{
+    const size_t n = strlen(path);
+
+    return strncmp(name, path, n) == 0 &&
+           (name[n] == 0 || name[n] == '/' || (n > 0 && path[n - 1] == '/'));
+}
+
+static int on_unbelieved(void *arg, const struct store_textless_row *row)
+{
+    struct unbelieved *u = arg;
+    struct buf name = BUF_INIT;
+    bool wanted = u->path_count == 0;
+    const char *text;
+
+    buf_printf(&name, "%s%s%s", row->path, row->member[0] ? "//" : "", row->member);
+    text = buf_cstr(&name);
+    for (size_t i = 0; text && i < u->path_count; i++)
+        wanted |= lies_in(text, u->paths[i]);
+    if (wanted && u->kind == TEXTLESS_KINDS)
+        u->counts[row->kind]++;
+    else if (wanted && text && row->kind == u->kind && (u->limit == 0 || u->shown++ < u->limit))
+        printf("%12lld  %s\n", (long long)row->media_id, text);
+    buf_free(&name);
+    return 0;
+}
+
+/* after: something stands above. */
+static int print_unbelieved(struct store *st, struct unbelieved u, bool after, struct err *err)
+{
+    int rc = store_textless_each(st, on_unbelieved, &u, err);
 
     for (int i = TEXTLESS_UNBELIEVED; rc == 0 && i <= TEXTLESS_DOUBTFUL; i++) {
         struct buf b = BUF_INIT;
 
-        if (textless_say(counts, (enum store_textless)i, &b) && buf_cstr(&b))
+        u.kind = (enum store_textless)i;
+        u.shown = 0;
+        if (textless_say(u.counts, u.kind, &b) && buf_cstr(&b)) {
+            fputs(after ? "\n" : "", stdout);
             cli_wrap(stdout, buf_cstr(&b), 0, 0);
+            rc = store_textless_each(st, on_unbelieved, &u, err);
+        }
         buf_free(&b);
     }
     return rc;
@@ -370,8 +411,12 @@ static int doubts_in(struct page *p, struct store *st, const struct wanted *w, c
             print_end(p);
         else
             rc = print_nothing(st, chosen, &p->err);
-        if (rc >= 0 && !chosen)
-            rc = print_unbelieved(st, &p->err);
+        if (rc >= 0 && !w->of && !w->speaker && !w->language)
+            rc = print_unbelieved(
+                st,
+                (struct unbelieved){
+                    .paths = paths, .path_count = n, .limit = w->limit, .kind = TEXTLESS_KINDS},
+                p->shown > 0, &p->err);
     }
     buf_free(&p->last);
     return rc < 0 ? cli_fail("look for doubts", &p->err, NULL) : EX_OK;
@@ -417,7 +462,8 @@ const struct command command_doubts = {
              "was corrected or confirmed does not come again. Playing needs ffplay (of "
              "FFmpeg); of a recording in an archive bsdtar, too. Speech without any text "
              "comes before all others, the longest first: voice activity hears somebody, "
-             "and no text came.",
+             "and no text came. Recordings that have nothing but texts which were not believed "
+             "are named at the end.",
     .options = options,
     .json = "a JSON object in each line",
     .examples = "doubts\n"

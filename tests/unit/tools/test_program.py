@@ -1560,6 +1560,15 @@ class Output(Program):
             said = " ".join(self.run_it(*args, status=0).out.split())
             self.assertIn(unbelieved, said)
             self.assertEqual(args[0] != "doubts", "nobody speaks in 1 recording" in said, said)
+        # `doubts` names what it is of; only where it is asked about.
+        named = self.run_it("doubts", status=0).out
+        self.assertRegex(named, r"show\n? *--dropped\n +2  \S*/b\.mp3\n$")
+        self.assertEqual(named.splitlines()[-1],
+                         self.run_it("doubts", os.path.join(self.archive, "b.mp3"), status=0).out.splitlines()[-1])
+        self.assertEqual("Nothing of that is in doubt",
+                         self.run_it("doubts", os.path.join(self.archive, "a.wav"), status=0).out.split(".")[0])
+        self.assertNotIn("believed", self.run_it("doubts", os.path.join(self.archive, "a.wav"), status=0).out)
+        self.assertNotIn("believed", self.run_it("doubts", "--missing", status=0).out)
         self.assertIn("\nNobody speaks in it.\n", self.run_it("show", "a.wav").out)
         self.assertIn("\nSomebody speaks in it, and no text is believed.\n", self.run_it("show", "b.mp3").out)
         told = json.loads(self.run_it("export", "-o", "out", "--json", status=0).out)

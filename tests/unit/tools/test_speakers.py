@@ -98,6 +98,23 @@ class Speakers(ProgramTest):
         self.assertIn("cannot list the speakers: the catalog knows no recording at or below '/elsewhere'",
                       self.run_it("speakers", "/elsewhere", status=66).err)
 
+    def test_a_model_of_the_demo_is_named(self):
+        mark = "Speakers told apart with diarization-nano, the model of the demo: not to be trusted"
+        where = os.path.join(self.archive, "interview 12.wav")
+        self.assertNotIn(mark, self.run_it("speakers", status=0).out)
+        connection = sqlite3.connect(self.catalog)
+        connection.execute("UPDATE stage SET model = 'diarization-nano' WHERE stage_id = 2")
+        connection.commit()
+        for args in (), ("--like", "interview 12/SPEAKER_00"):
+            self.assertIn("\n" + mark + ".\n", self.run_it("speakers", *args, status=0).out)
+        self.assertIn(mark, " ".join(self.run_it("show", where, status=0).out.split()))
+        # Nobody is told apart yet.
+        connection.execute("UPDATE task SET state = 'pending' WHERE stage_id = 2 AND media_id = ?",
+                           (self.media["interview 12.wav"],))
+        connection.commit()
+        connection.close()
+        self.assertNotIn(mark, " ".join(self.run_it("show", where, status=0).out.split()))
+
     def test_a_copy_is_shown_where_it_was_asked_about(self):
         os.mkdir(os.path.join(self.archive, "new"))
         shutil.copy(os.path.join(self.archive, "old", "talk.wav"), os.path.join(self.archive, "new", "copy.wav"))
