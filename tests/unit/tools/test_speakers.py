@@ -107,13 +107,16 @@ class Speakers(ProgramTest):
         connection.commit()
         for args in (), ("--like", "interview 12/SPEAKER_00"):
             self.assertIn("\n" + mark + ".\n", self.run_it("speakers", *args, status=0).out)
-        self.assertIn(mark, " ".join(self.run_it("show", where, status=0).out.split()))
+        both = "Made with whisper-nano and diarization-nano, the models of the demo"
+        self.assertIn(both, " ".join(self.run_it("show", where, status=0).out.split()))
         # Nobody is told apart yet.
         connection.execute("UPDATE task SET state = 'pending' WHERE stage_id = 2 AND media_id = ?",
                            (self.media["interview 12.wav"],))
         connection.commit()
         connection.close()
-        self.assertNotIn(mark, " ".join(self.run_it("show", where, status=0).out.split()))
+        page = " ".join(self.run_it("show", where, status=0).out.split())
+        self.assertIn("Made with whisper-nano, the model of the demo", page)
+        self.assertNotIn(both, page)
 
     def test_a_copy_is_shown_where_it_was_asked_about(self):
         os.mkdir(os.path.join(self.archive, "new"))
