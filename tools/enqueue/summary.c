@@ -148,8 +148,8 @@ static void print_wrapped(struct buf *b)
     buf_clear(b);
 }
 
-/* Of the recordings of a job those whose text is there: 0 where several jobs transcribe, since
- * nobody counts them by job. */
+/* Of the recordings of a job those whose text is there: 0 where several jobs transcribe, or some
+ * were asked for before, since nobody counts them by job. */
 static uint64_t told_of(const struct summary *s, const struct groups_kind *k)
 {
     const struct groups *g = s->groups;
@@ -161,7 +161,7 @@ static uint64_t told_of(const struct summary *s, const struct groups_kind *k)
 
             jobs += one->tasks > 0 && stage_kind_find(one->stage.name) == &stage_transcribe;
         }
-    return jobs == 1 && stage_kind_find(k->stage.name) == &stage_transcribe &&
+    return jobs == 1 && stage_kind_find(k->stage.name) == &stage_transcribe && k->reasked == 0 &&
                    s->again->told <= k->tasks
                ? s->again->told
                : 0;
