@@ -101,12 +101,12 @@ class Speakers(ProgramTest):
     def test_a_model_of_the_demo_is_named(self):
         mark = "Speakers told apart with diarization-nano, the model of the demo: not to be trusted"
         where = os.path.join(self.archive, "interview 12.wav")
-        self.assertNotIn(mark, self.run_it("speakers", status=0).out)
+        self.assertNotIn("the model of the demo", " ".join(self.run_it("speakers", status=0).out.split()))
         connection = sqlite3.connect(self.catalog)
         connection.execute("UPDATE stage SET model = 'diarization-nano' WHERE stage_id = 2")
         connection.commit()
         for args in (), ("--like", "interview 12/SPEAKER_00"):
-            self.assertIn("\n" + mark + ".\n", self.run_it("speakers", *args, status=0).out)
+            self.assertIn(" " + mark + ".", " ".join(self.run_it("speakers", *args, status=0).out.split()))
         both = "Made with whisper-nano and diarization-nano, the models of the demo"
         self.assertIn(both, " ".join(self.run_it("show", where, status=0).out.split()))
         # Nobody is told apart yet.
