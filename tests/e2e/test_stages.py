@@ -91,17 +91,19 @@ class Together(Stages):
         self.assertIn("num_speakers 2", said)
         self.assertEqual(2, said.count("diarize with diarization"))
         self.enqueue("--vad=off", "--no-speech-threshold=0.55", self.archive)
+        # What waits hears what the transcription hears, from then on: --channels=auto is its own.
         self.enqueue("--no-transcribe", "--diarize", self.archive)  # adds nothing
         said = self.nightshift("status", status=0).out
         self.assertIn("transcribe with whisper-nano (no_speech_threshold 0.55, word_timestamps): 0 of 3 done",
                       " ".join(said.split()))
-        self.assertIn("            diarize with diarization: 0 of 3 done (stage 2)\n", said)
+        self.assertIn("            diarize with diarization: 0 of 3 done (stage 4)\n", said)
+        self.assertIn("            diarize with diarization: 3 superseded (stage 2)\n", said)
         self.assertIn("(num_speakers 2): 3 superseded (stage 1)\n", said)
-        self.assertRegex(said, r"#2  \S+ \S+  diarize: 0 of 3 done")
         self.assertRegex(said, r"#3  \S+ \S+  transcribe: 0 of 3 done")
-        self.assertNotIn("#4", said)
+        self.assertRegex(said, r"#4  \S+ \S+  diarize: 0 of 3 done")
+        self.assertNotIn("#5", said)
         self.assertEqual([], [line for line in said.splitlines() if line != line.rstrip()])
-        self.assertIn("#4", self.nightshift("status", "--jobs", status=0).out)
+        self.assertIn("#5", self.nightshift("status", "--jobs", status=0).out)
         plan = self.json("plan")
         self.assertEqual([3, 3], [stage["recordings"] for stage in plan["stages"]])
         self.assertTrue(all(stage["devices"][0]["predicted_bytes"] > 0 for stage in plan["stages"]))

@@ -42,10 +42,20 @@ class Drain(night.Night):
         self.assertEqual(night.TEMPFAIL, run.wait(), run.said())
         self.assertFalse(run.descendants(), "a worker was left behind")
 
+    def decoding(self, run):
+        """The decoders that have the recording: another one waits for what comes next."""
+        pids = []
+        for pid in run.descendants("decoder"):
+            try:
+                files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+            except OSError:  # it has ended
+                continue
+            pids += [pid] if any(name.endswith("long.flac") for name in files) else []
+        return pids
+
     def kill_a_decoder(self):
         run = self.start_run(*self.OPTIONS)
-        pids = self.wait_for("a decoder", lambda: run.descendants("worker") and
-                             run.descendants("decoder"), run)
+        pids = self.wait_for("a decoder at work", lambda: self.decoding(run), run)
         os.kill(pids[0], signal.SIGKILL)
         self.assertEqual(0, run.wait(), run.said())
         # Not the recording's fault, and not the worker's, who says so.
