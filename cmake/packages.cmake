@@ -1,5 +1,5 @@
 # `cpack` in a build folder: nightshift, the program with all that it needs to work on the processor,
-# and, where the module was built, nightshift-cuda. `tools/release` makes them from a clean tree.
+# and, where the module was built, nightshift-cuda. `tools/dev/release` makes them from a clean tree.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME nightshift)
 set(CPACK_PACKAGE_VENDOR Nightshift)

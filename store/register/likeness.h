@@ -30,7 +30,7 @@ struct likeness_measure {
     size_t count;
 };
 /* Every model that was measured; docs/benchmarks.md has what was done, and
- * tools/train/diarization/recognise.py does it again. */
+ * tools/dev/train/diarization/recognise.py does it again. */
 extern const struct likeness_measure likeness_measures[];
 extern const size_t likeness_measures_count;
 

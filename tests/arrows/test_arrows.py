@@ -53,7 +53,7 @@ class TheTree(unittest.TestCase):
                             f"docs/architecture.md has no row for {folder}/")
 
     def test_scripts_that_measure_say_how_and_what_they_lack(self):
-        folder = os.path.join(ROOT, "tools/bench")
+        folder = os.path.join(ROOT, "tools/dev/bench")
         with tempfile.TemporaryDirectory() as lacking:
             with open(os.path.join(lacking, "numpy.py"), "w", encoding="ascii") as file:
                 file.write("raise ModuleNotFoundError\n")

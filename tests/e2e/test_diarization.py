@@ -12,7 +12,7 @@ import wave
 
 import night
 
-sys.path.insert(0, os.path.join(night.SOURCE, "tools/train/diarization"))
+sys.path.insert(0, os.path.join(night.SOURCE, "tools/dev/train/diarization"))
 import rttm  # noqa: E402
 
 VOICES = os.path.join(night.SAMPLES, "voices")

@@ -240,7 +240,7 @@ class Known(night.Night):
                          self.sql("SELECT speaker_id, name FROM proposals ORDER BY speaker_id"))
         for row in rows:
             self.assertTrue(row["measured"], "nobody measured the likeness of this diarization-nano: run "
-                            "tools/train/diarization/recognise.py, and put its hash and its steps into "
+                            "tools/dev/train/diarization/recognise.py, and put its hash and its steps into "
                             "store/register/likeness.c")
             self.assertGreater(row["likeness"], 0.7)
         return sorted((os.path.basename(row["path"]), row["label"], row["proposed"]) for row in rows)

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PREDICT = os.path.join(ROOT, "tools/gpu-predict")
+PREDICT = os.path.join(ROOT, "tools/dev/gpu-predict")
 
 
 def predict(*options):

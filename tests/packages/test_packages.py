@@ -112,7 +112,7 @@ class Completion(InAFolder):
 
 
 class Reproducible(InAFolder):
-    """What two builds differed by; `tools/release --again` compares the whole."""
+    """What two builds differed by; `tools/dev/release --again` compares the whole."""
 
     def test_nothing_made_in_a_folder_names_it(self):
         with open(PROGRAM, "rb") as file:
@@ -228,7 +228,7 @@ class Archive(InAFolder):
         self.wants("patchelf")
         self.wants("dpkg-query")
         stage = os.path.join(self.dir, "somewhere else")
-        done = run(*CLOSED, os.path.join(SOURCE, "tools/release"), "--build", BUILD,
+        done = run(*CLOSED, os.path.join(SOURCE, "tools/dev/release"), "--build", BUILD,
                    "--stage", stage)
         self.assertEqual(0, done.returncode, done.stdout)
         for where, folders, names in os.walk(stage):

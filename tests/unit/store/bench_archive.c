@@ -5,7 +5,7 @@
  * of natural language (by Zipf's law as Mandelbrot has it, over 30,000 words of each, and every
  * recording says its own ones more often), a tenth of the recordings with a time for each word;
  * speakers, some with names; sounds. Of one seed: the same catalog each time. Not a test:
- * tools/bench/ask_million asks the questions. */
+ * tools/dev/bench/ask_million asks the questions. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  *     N number name                           a kernel's name, before its first use
  *     number begin duration stream blocks     begin in us since the first, duration in ns
  *
- * Wants libcupti.so of the same CUDA where the loader looks. tools/gpu-pack builds it, and
+ * Wants libcupti.so of the same CUDA where the loader looks. tools/dev/gpu-pack builds it, and
  * gpu-suite takes it where nsys is not installed. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-"""The shared libraries that go along with programs of ours to another machine (tools/release, tools/gpu-pack)."""
+"""The shared libraries that go along with programs of ours to another machine (tools/dev/release, tools/dev/gpu-pack)."""
 import re
 import subprocess
 from pathlib import Path
