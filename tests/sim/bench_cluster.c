@@ -1,6 +1,6 @@
 /* A cluster of 1,000 nodes and 10 million hours of audio, with made-up recordings and devices: no
- * media, no models. Prints rows of tab-separated values, of which tools/dev/bench/cluster_scaling makes
- * docs/scaling.svg. By hand:
+ * media, no models. Prints rows of tab-separated values, of which tools/dev/bench/cluster_scaling
+ * makes docs/scaling.svg. By hand:
  *
  *     bench_cluster night [hours [nodes]]      makespans against the lower bound
  *     bench_cluster files RECORDINGS PARTS [SHARDS [SEGMENTS]]    split and merge of real catalogs,
