@@ -18,7 +18,7 @@
  * product, exact. The approximation is at most 4.7e-4 off (at -2.7). In bf16 that is less than what
  * rounding does: over inputs of any spread from 0.3 to 4 around 0 and -1 the result's RMS error is
  * 0.7 to 0.97 times that of the exact kernel, before which the sum is rounded once more. In fp16 it
- * would be up to 4 times that, and always to the same side (docs/gpu.md has the table). ReLU is
+ * would be up to 4 times that, and always to the same side. ReLU is
  * cuBLASLt's, but in 8 bit, where our kernels come after the product anyway, or its table of
  * epilogues promises none. Where it refuses an epilogue, which its table does not tell for every
  * device, a kernel does it after the plain product.

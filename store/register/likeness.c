@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* diarization-nano, on made voices of the development set: what the share is at most, with a
- * certainty of 95 % if pairs were independent (docs/benchmarks.md). Its encoder is the former's,
+ * certainty of 95 % if pairs were independent (docs/measurements.md). Its encoder is the former's,
  * but whose voice that hears is the segmentation's business. */
 static const struct likeness_step nano[] = {
     {0.70, 7.6e-3}, {0.75, 4.1e-3}, {0.80, 2.0e-3}, {0.85, 9.9e-4}, {0.90, 1.1e-4},

@@ -29,7 +29,7 @@ struct likeness_measure {
     const struct likeness_step *steps;
     size_t count;
 };
-/* Every model that was measured; docs/benchmarks.md has what was done, and
+/* Every model that was measured; docs/measurements.md has what was done, and
  * tools/dev/train/diarization/recognise.py does it again. */
 extern const struct likeness_measure likeness_measures[];
 extern const size_t likeness_measures_count;

@@ -18,7 +18,7 @@ import rttm  # noqa: E402
 VOICES = os.path.join(night.SAMPLES, "voices")
 MODEL = os.path.join(night.SOURCE, "workers/models/diarization-nano")
 # Measured: 16.4 % of all recordings together, 50.3 % of the worst one, five counts right
-# (docs/benchmarks.md). These are its ceilings.
+# (docs/measurements.md). These are its ceilings.
 MOST_WRONG, MOST_WRONG_OF_ONE = 0.22, 0.59
 COUNTS_RIGHT = 4  # of six, or more
 SILERO = os.path.join(night.SHARED, "models/silero-vad/silero_vad_16k.safetensors")

@@ -1,5 +1,5 @@
 """A catalog as rows that can be compared: every table, but what says when, how often and in which
-order something was tried. docs/reliability.md has the list; `nightshift` is not asked.
+order something was tried. docs/design/reliability.md has the list; `nightshift` is not asked.
 
 Numbers of rows depend on the order of commits, so each is replaced by what it stands for.
 """

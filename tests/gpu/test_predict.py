@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What gpu-predict says for the design as it is: the shapes are the code's, the sums those of docs/gpu.md, and a
+"""What gpu-predict says for the design as it is: the shapes are the code's, the sums were computed by hand, and a
 file of results is held against them, or refused with a sentence."""
 import json
 import os

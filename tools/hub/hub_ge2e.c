@@ -38,7 +38,7 @@
 #define FORMER "segmentation.safetensors"
 
 /* Chosen on pieces of four people's speech in turn, and not above what pyannote's own recordings
- * stand (docs/benchmarks.md): its vectors have no negative values, and lie nearer to each other
+ * stand (docs/measurements.md): its vectors have no negative values, and lie nearer to each other
  * than a ResNet's. */
 #define CONFIG                                                                                   \
     "{\"model_type\": \"nightshift-diarization\", \"clustering\": \"ahc\", \"threshold\": 0.5, " \

@@ -19,7 +19,7 @@
  *  - their levels correlate by 0.75, the one up to half a second later: one sound that is delayed,
  * and a room before a pair of microphones. In a room, and beside a silent channel, nobody leads, or
  * one alone. Made recordings of many shapes, and how often each is taken for another:
- * tests/unit/audio/test_channel_rooms.c, docs/benchmarks.md. Pure; one thread for each. */
+ * tests/unit/audio/test_channel_rooms.c, docs/measurements.md. Pure; one thread for each. */
 #ifndef NIGHTSHIFT_WORKERS_AUDIO_CHANNEL_CHOICE_H
 #define NIGHTSHIFT_WORKERS_AUDIO_CHANNEL_CHOICE_H
 

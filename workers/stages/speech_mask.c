@@ -11,8 +11,8 @@
 #define FRAME_STEP 270  /* and from one to the next */
 #define STEPS ((size_t)(PYANNET_SAMPLES / SPEECH_STEP + 1)) /* of a window's stream */
 
-/* docs/benchmarks.md has what was tried: with a transcription's (0.5, 30 ms) a quarter of what real
- * people say in noise as loud as they are is lost. */
+/* docs/measurements.md has what was tried: with a transcription's (0.5, 30 ms) a quarter of what
+ * real people say in noise as loud as they are is lost. */
 static const struct speech_params rules = {
     .threshold = 0.3f,
     .neg_threshold = 0.05f,

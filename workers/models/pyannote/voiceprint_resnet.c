@@ -13,7 +13,7 @@
  *
  * The convolutions, nearly all of the work, are float16 where a GPU has that and TF32, and images
  * are then kept in it: what TF32 sees of a number is what float16 keeps, and neither changes a turn
- * of the conversations that they were tried on (docs/benchmarks.md). What float16 lacks is range:
+ * of the conversations that they were tried on (docs/measurements.md). What float16 lacks is range:
  * weights that are too large for it, with silence or bursts of noise, are found out when they are
  * loaded, and go in TF32. A value that is too large later becomes infinite, and the vector no
  * number: an error of what was heard, as in TF32 it is one of the weights. The rest is float32.

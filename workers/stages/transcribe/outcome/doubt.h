@@ -40,7 +40,7 @@ enum doubt {
     DOUBT_BESIDE_SILENCE = 16384, /* hallucination_silence_threshold says so; alone enough */
 };
 
-/* Of published weights on real speech no text so unlikely was right (docs/benchmarks.md). */
+/* Of published weights on real speech no text so unlikely was right (docs/measurements.md). */
 #define DOUBT_DISBELIEF 1.0f
 
 #define DOUBT_TEXT_MAX 256
