@@ -242,6 +242,38 @@ class TheCheck(unittest.TestCase):
             "tools/main.c": "int main(void) { exit(0); }\n"}))
 
 
+class TheCount(unittest.TestCase):
+    """count_tree.py counts what it says, on a tree whose counts are plain."""
+
+    TREE = {
+        "base/list.h": "/* A list that grows. Of its owner it knows nothing. */\nint list_add(struct list *l);\nint list_end(void);\n",
+        "base/list.c": '#include "base/list.h"\nstruct part {\n};\nint list_add(struct list *l)\n{\n}\nint list_end(void)\n{\n}\n',
+        "store/one.c": '#include "base/list.h"\nstatic int part(void)\n{\n    list_add(0);\n    list_end();\n}\n'
+                       'static const struct option known[] = {{"all", no_argument, 0, 1}, {"to",\n  required_argument, 0, 2}};\n',
+        "store/two.c": '#include "store/few.h"\n/* NULL: the whole list. What is left goes on the heap: nobody frees it.\n'
+                       ' *\n *  - As it was. */\nstatic char *part(int n)\n{\n    list_add(0); // "For: a string"\n}\n',
+        "store/few.h": "",
+        "tools/dev/pack.c": '#include "store/few.h"\n/* For nobody. */\nint pack(void)\n{\n}\n',
+        "tests/test.c": "int main(void)\n{\n}\n",
+        "README.md": "Five words are in here.\n", "docs/design/how.md": "three more words\n", "docs/measurements.md": "| 1 |\n",
+    }
+
+    def test_counts(self):
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in self.TREE.items():
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            found = dict(count_tree.count(root))
+        for what, wanted in {
+                "files of the product": 5, "exported functions": 2, "exported, used by one other file": "1 (50.0 %)",
+                "headers with one reader or none": "2 (100.0 %)", "functions": 4,
+                "functions with names of one word": "2 (50.0 %)", "names defined three times or more": 1,
+                "sentences of comments": 6, "inverted": "3 (50.0 %)", "telegrams": "2 (33.3 %)",
+                "options declared for getopt": 2, "files of tests": 1, "words of documents": 8, "words of measurements": 3}.items():
+            self.assertEqual(wanted, found[what], what)
+
+
 if __name__ == "__main__":
     if "Format" in sys.argv and Format.absent():
         print(f"skipped: {Format.absent()}")
