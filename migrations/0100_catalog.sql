@@ -1,4 +1,4 @@
--- The catalog. docs/catalog-reference.md says what every table, column and view means.
+-- The catalog. docs/reference/catalog-tables.md says what every table, column and view means.
 -- Applied in one transaction; application_id and user_version are set by store/migrate.c.
 --
 -- The first schema that is released has the number 100. Catalogs of development versions have

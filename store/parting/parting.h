@@ -2,10 +2,10 @@
  *
  * A *part* is a catalog like any other, that holds the rows which a run needs for some of the
  * recordings: paths, stages, tasks, and what those tasks have done already; no media. Its settings
- * say whose part it is (docs/catalog-reference.md, `setting`). Of a recording that is cut a part
- * has a *share*: a run of shards; its tasks are never done there, but paused when their shards are
- * there. What needs such a recording as a whole (telling speakers apart, passages of its text) is
- * left to the catalog that the part comes from.
+ * say whose part it is (docs/reference/catalog-tables.md, `setting`). Of a recording that is cut a
+ * part has a *share*: a run of shards; its tasks are never done there, but paused when their shards
+ * are there. What needs such a recording as a whole (telling speakers apart, passages of its text)
+ * is left to the catalog that the part comes from.
  *
  * Rows find each other by what they are (content, model and parameters), not by their numbers, so
  * parts may come back in any order and several times. The store's thread only. */

@@ -124,7 +124,7 @@ static void put_changes(struct buf *out, const struct rows *was, const struct ro
     }
 }
 
-/* The views that docs/catalog.md tells of, and those with `_all`. */
+/* The views that docs/reference/catalog.md tells of, and those with `_all`. */
 static const char *const views[] = {
     "archive",  "chapters",   "corrections",    "doubts_all",  "failures",     "passages_all",
     "progress", "proposals",  "recordings",     "results_all", "sounds_all",   "speakers_all",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The catalog's vectors under the real sqlite-vec, from the Python package index: its distance works on
-our BLOBs and ranks as `nightshift speakers --like` does, and the queries of docs/catalog.md that want it
+our BLOBs and ranks as `nightshift speakers --like` does, and the queries of docs/reference/catalog.md that want it
 answer. Skipped, and said so, where the extension or sqlite3 cannot be had. The argument is a folder to
 keep the extension in."""
 import json
@@ -99,7 +99,7 @@ def main():
         assert len(ours) == 59, len(ours)
         assert [r["speaker_id"] for r in ours] == [r["speaker_id"] for r in theirs]
         assert all(abs(a["likeness"] - b["likeness"]) < 1e-5 for a, b in zip(ours, theirs))
-        with open(os.path.join(SOURCE, "docs/catalog.md"), encoding="utf-8") as file:
+        with open(os.path.join(SOURCE, "docs/reference/catalog.md"), encoding="utf-8") as file:
             queries = re.findall(r"<!-- sqlite-vec -->\n```sql\n(.*?)```", file.read(), re.S)
         assert len(queries) >= 2, len(queries)
         for query in queries:
