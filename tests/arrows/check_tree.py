@@ -3,15 +3,18 @@
 
     check_tree.py ROOT      prints "file:line: what is wrong" lines; exit status 1 when there are any
 
-Five rules:
-1. An arrow between folders points as docs/architecture.md's table says (ARROWS below is that table).
+Six rules:
+1. An arrow between folders points as docs/design/architecture.md's table says (ARROWS below is that table).
 2. A library's header stays in the folder that owns the library (OWNERS).
 3. No function is called that cannot be called safely (BANNED).
 4. The rooms of a folder include each other in no circle, but for those of CIRCLES. A room is a
    folder in it, or a source with its header; a header without a source is a wall within the room
    whose name it begins with (whisper_net.h: whisper).
 5. A pointer is a condition by itself: NULL is compared with only where a value is wanted.
+6. A path in backticks in docs/design leads somewhere. It begins at the root of the tree, or is the end
+   of a source's or a folder's path; * and {a,b} are as a shell has them.
 """
+import fnmatch
 import os
 import re
 import sys
@@ -87,6 +90,9 @@ CIRCLES = [
 ]
 
 SOURCES = (".c", ".h", ".cu", ".cuh", ".inc")
+PAGES = "docs/design"
+NAMED = (*SOURCES, ".cpp", ".py", ".sql", ".tsv", ".cmake", "/")  # paths, wherever they begin
+IN_BACKTICKS = re.compile(r"`([\w.@*{},-]+(?:/[\w.@*{},-]+)*/?)`")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)')
 OPERAND = r"[\w.>*\[\]-]+(?:\([^()]*\))?"
 COMPARED = re.compile(r"\b(?:if|while) \(" + OPERAND + r" [!=]= NULL\b|(?:&&|\|\|)\s+" + OPERAND
@@ -222,6 +228,46 @@ def check_calls(source, text):
         yield code.count("\n", 0, match.end()) + 1, "a pointer is a condition by itself, without NULL"
 
 
+def braces(text):
+    """a{b,c}d as abd and acd."""
+    match = re.search(r"\{([^{}]*)\}", text)
+    if not match:
+        return [text]
+    return [whole for one in match.group(1).split(",")
+            for whole in braces(text[:match.start()] + one + text[match.end():])]
+
+
+def all_paths(root):
+    """Every file below root, and every folder with a / behind it; nothing that is hidden or built."""
+    found = set()
+    for where, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name != "build" and name[0] not in "._"]
+        inside = os.path.relpath(where, root)
+        for name in (*names, *(name + "/" for name in folders)):
+            found.add(name if inside == "." else f"{inside}/{name}")
+    return found
+
+
+def check_pages(root):
+    """(page, line, sentence) of each path in a page of the design that leads nowhere."""
+    paths = all_paths(root)
+    ends = {path[i:] for path in paths for i in range(len(path)) if i == 0 or path[i - 1] == "/"}
+    tops = {path for path in paths if path.count("/") == 1 and path.endswith("/")}
+    for page in sorted(path for path in paths if path.startswith(PAGES + "/") and path.endswith(".md")):
+        with open(os.path.join(root, page), encoding="utf-8") as file:
+            lines = file.read().split("\n")
+        for number, line in enumerate(lines, 1):
+            for path in (p for match in IN_BACKTICKS.finditer(line) for p in braces(match.group(1))):
+                if path.split("/")[0] + "/" in tops:
+                    among = paths
+                elif path.endswith(NAMED):
+                    among = ends
+                else:
+                    continue
+                if not any(p in among or "*" in p and fnmatch.filter(among, p) for p in (path, path + "/")):
+                    yield page, number, f"{path} leads nowhere"
+
+
 def check_tree(root):
     """All that is wrong below root, as 'file:line: sentence' strings (a circle: 'folder/: sentence'),
     and the number of files read."""
@@ -241,6 +287,7 @@ def check_tree(root):
                                                 *check_calls(source, text)]):
                     found.append(f"{source}:{number}: {sentence}")
     found.extend(check_circles(root, texts))
+    found.extend(f"{page}:{number}: {sentence}" for page, number, sentence in check_pages(root))
     return found, len(texts)
 
 

@@ -19,6 +19,7 @@ import count_tree  # noqa: E402
 
 ROOT = os.environ.get("NIGHTSHIFT_SOURCE_DIR", os.path.dirname(os.path.dirname(HERE)))
 
+MAP = "docs/design/architecture.md"
 ROOMS_MOST = 26  # in a folder of the product: some 25
 
 # What is there to be included in every fixture.
@@ -46,11 +47,10 @@ class TheTree(unittest.TestCase):
         self.assertGreater(files, 20, f"{ROOT} does not look like the source tree")
 
     def test_table_is_the_one_that_people_read(self):
-        with open(os.path.join(ROOT, "docs/architecture.md"), encoding="utf-8") as file:
-            rows = [line for line in file if line.startswith("| `")]
-        for folder in check_tree.TREES:
-            self.assertTrue(any(row.startswith(f"| `{folder}/`") for row in rows),
-                            f"docs/architecture.md has no row for {folder}/")
+        with open(os.path.join(ROOT, MAP), encoding="utf-8") as file:
+            arrows = file.read().split("\n## The arrows\n")[1].split("\n## ")[0]
+        rows = re.findall(r"^\| `([^`]+)/` \|", arrows, re.M)
+        self.assertEqual(sorted([*check_tree.ARROWS, "tests"]), sorted(rows))
 
     def test_scripts_that_measure_say_how_and_what_they_lack(self):
         folder = os.path.join(ROOT, "tools/dev/bench")
@@ -76,7 +76,7 @@ class TheTree(unittest.TestCase):
                     self.assertRegex(done.stdout, f"^{name}: not measured: numpy is not installed\n$")
 
     def test_folders_are_on_the_map_and_hold_what_one_can_look_over(self):
-        with open(os.path.join(ROOT, "docs/architecture.md"), encoding="utf-8") as file:
+        with open(os.path.join(ROOT, MAP), encoding="utf-8") as file:
             named = set(re.findall(r"[a-z0-9_]+", file.read()))
         folders = {}
         paths = dict(count_tree.texts(ROOT, check_tree.TREES, check_tree.SOURCES))
@@ -85,7 +85,7 @@ class TheTree(unittest.TestCase):
         self.assertGreater(len(folders), 20)
         for folder, rooms in folders.items():
             self.assertTrue(os.path.basename(folder) in named,
-                            f"docs/architecture.md does not name {folder}/")
+                            f"{MAP} does not name {folder}/")
             self.assertLessEqual(len(rooms), ROOMS_MOST, f"{folder}/ is more than one room")
 
 
@@ -196,6 +196,14 @@ class TheCheck(unittest.TestCase):
                 self.broken("store/store.c", f"void f(void)\n{{\n    if ({condition})\n        g();\n}}\n",
                             "a condition by itself", 3)
         self.broken("store/store.c", 'const char *s = p != NULL ? p : "";\n', "a condition by itself", 1)
+
+    def test_paths_of_the_design_that_lead_nowhere(self):
+        for path in ("store/gone.c", "store/gone/", "store/{store,gone}.h", "store/*.sql", "gone.c", "gone/",
+                     "oneway/store/store.h"):
+            with self.subTest(path=path):
+                self.broken("docs/design/x/page.md", f"`store/store.h` and\n`{path}`\n", "leads nowhere", 2)
+        self.assertEqual([], check({"docs/design/page.md": "`store/*.h`, `workers/{wire,media}/`, `store.h`, `plan/`,"
+                                    " `tools`, `/proc/self/exe`, `FILE.lock`, `a/b`, store/gone.c\n"}))
 
     def circle(self, files, sentence):
         found = check(files)
