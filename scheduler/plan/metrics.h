@@ -1,5 +1,5 @@
 /* scheduler/plan/metrics.h - a run's figures as Prometheus reads them (text format 0.0.4). Pure.
- * docs/operations.md says what each means. */
+ * docs/reference/program.md says what each means. */
 #ifndef NIGHTSHIFT_SCHEDULER_PLAN_METRICS_H
 #define NIGHTSHIFT_SCHEDULER_PLAN_METRICS_H
 

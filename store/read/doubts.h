@@ -37,8 +37,9 @@ typedef int (*read_doubt_fn)(void *arg, const struct read_doubt *row);
 
 /* What the view `doubts` has, but for texts that were dropped. Speech without text ("" as text,
  * segment_id 0) comes first, the longest first. Then what was kept, in the order of
- * docs/transcription.md: by the number of signs in the reason, most first, where an earlier attempt
- * is none; then by avg_logprob, lowest first, unknown ones last; then by recording and time. */
+ * docs/how-to/find-doubtful-passages.md: by the number of signs in the reason, most first, where an
+ * earlier attempt is none; then by avg_logprob, lowest first, unknown ones last; then by recording
+ * and time. */
 int read_doubts(struct store *st, const struct read_doubts *which, read_doubt_fn fn, void *arg,
                 struct err *err);
 

@@ -79,7 +79,7 @@ struct request_verified {
     uint8_t hash[16]; /* XXH3-128, canonical: of its bytes, or, when changed, of those before */
 };
 
-/* A segment of a current transcription (docs/corrections.md). ERR_INPUT, and nothing of
+/* A segment of a current transcription (docs/how-to/correct-texts.md). ERR_INPUT, and nothing of
  * the request is done: it is none any more, the machine's words of it are others than these, or it
  * reads otherwise by now than `was`, and not as it is to read either: a request that comes twice
  * changes nothing the second time. */

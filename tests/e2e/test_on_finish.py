@@ -40,8 +40,8 @@ class OnFinish(night.Night):
 
     def example(self, word):
         """The command of the documentation's example in which the word is."""
-        with open(os.path.join(night.SOURCE, "docs/operations.md"), encoding="utf-8") as file:
-            block = file.read().split("### Sent to somebody", 1)[1].split("```sh\n", 1)[1].split("```", 1)[0]
+        with open(os.path.join(night.SOURCE, "docs/how-to/get-the-report.md"), encoding="utf-8") as file:
+            block = file.read().split("## Send it to somebody", 1)[1].split("```sh\n", 1)[1].split("```", 1)[0]
         [words] = [words for words in (shlex.split(text, comments=True) for text in block.split("\n\n"))
                    if word in words[-1]]
         self.assertEqual(["nightshift", "run", "--on-finish"], words[:-1])

@@ -245,7 +245,7 @@ class Folder(Pages):
         self.assertEqual([], glob.glob(self.out + "/media/" + self.page(self.hostile)[11:27] + ".wav"))
 
     def test_pages_in_the_archive_are_no_recordings(self):
-        """As docs/pages.md has it: what a page plays is not transcribed the next evening."""
+        """As docs/how-to/make-pages.md has it: what a page plays is not transcribed the next evening."""
         self.out = os.path.join(self.archive, "pages")
         self.export("--media=opus")
         self.assertEqual(3, len(glob.glob(self.out + "/media/*.opus")))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Reading the demo's results: the README's queries, status, show, search, export."""
+import glob
 import json
 import os
 import re
@@ -19,6 +20,19 @@ def fenced(path, language):
     """The code blocks of that language in a Markdown file."""
     with open(os.path.join(night.SOURCE, path), encoding="utf-8") as file:
         return re.findall(rf"^```{language}\n(.*?)^```", file.read(), re.S | re.M)
+
+
+def pages(*below):
+    """The README, and the documents in these folders below docs/ (all of them)."""
+    found = [os.path.relpath(name, night.SOURCE) for folder in below or ("**",)
+             for name in glob.glob(os.path.join(night.SOURCE, "docs", folder, "*.md"), recursive=True)]
+    return ["README.md", *sorted(set(found))]
+
+
+def commands(path):
+    """What is typed in a page: the lines of its shell blocks, and those behind a "$" where the output is beside them."""
+    typed = [line for block in fenced(path, "sh") for line in block.splitlines()]
+    return typed + [line[2:] for block in fenced(path, "console") for line in block.splitlines() if line.startswith("$ ")]
 
 
 def width(line):
@@ -51,25 +65,27 @@ class Reading(night.Night):
         for line in text.splitlines():
             self.assertLessEqual(width(line), columns, f"too wide:\n{line}")
 
-    def test_queries_of_the_readme(self):
-        blocks = fenced("README.md", "sql")
+    def test_queries_of_the_readme_and_the_first_night(self):
+        blocks = [block for page in pages("start") for block in fenced(page, "sql")]
         self.assertGreaterEqual(len(blocks), 5)
         for block in blocks:
             with self.subTest(block=block):
                 self.assertTrue(self.shell(block, "-readonly").strip(), "it finds nothing")
 
-    def test_commands_of_the_readme_and_the_manual_exist(self):
-        known = self.nightshift("--help", status=0).out
-        for page in ("README.md", "docs/operations.md", "docs/models.md"):
-            for block in fenced(page, "sh"):
-                for line in block.splitlines():
-                    match = re.match(r"nightshift (\w+)(.*)", line.split("#")[0])
-                    if not match:
-                        continue
-                    self.assertIn(match.group(1), known, f"{page}: {line}")
-                    text = self.nightshift(match.group(1), "--help", status=0).out
-                    for option in re.findall(r"(--[a-z-]+)", match.group(2).split("2>>")[0]):
-                        self.assertIn(option, text, f"{page}: {line}")
+    def test_commands_of_the_documents_exist(self):
+        known, texts, found = self.nightshift("--help", status=0).out, {}, 0
+        for page in pages():
+            for line in commands(page):
+                match = re.match(r"nightshift (\w+)(.*)", line.split("#")[0])
+                if not match or match.group(1) == "help":
+                    continue
+                name, found = match.group(1), found + 1
+                self.assertIn(name, known, f"{page}: {line}")
+                if name not in texts:
+                    texts[name] = self.nightshift(name, "--help", status=0).out
+                for option in re.findall(r"(--[a-z-]+)", match.group(2).split("2>>")[0]):
+                    self.assertIn(option, texts[name], f"{page}: {line}")
+        self.assertGreater(found, 100)
 
     def test_help_fits_a_terminal(self):
         text = self.nightshift("--help", status=0).out

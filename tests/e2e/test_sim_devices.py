@@ -257,8 +257,8 @@ class Tuning(Devices):
         self.assertIn("sim:1GiB, %s, %s: " % (told[other]["precision"], other),
                       " ".join(self.nightshift("status", status=0).out.split()))
         # It is measured anew as people are told to have it.
-        with open(os.path.join(night.SOURCE, "docs", "operations.md"), encoding="utf-8") as page:
-            [forget] = re.findall(r"`sqlite3\snightshift.db '(.*)'`, while no run is on, has the next run measure",
+        with open(os.path.join(night.SOURCE, "docs", "how-to", "fix-problems.md"), encoding="utf-8") as page:
+            [forget] = re.findall(r"measure again, while no run is on:\n\n```sh\nsqlite3 nightshift.db '(.*)'\n",
                                   page.read())
         db = sqlite3.connect(self.catalog)
         with db:

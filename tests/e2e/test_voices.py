@@ -91,7 +91,7 @@ class Usual(night.Night):
     def test_a_folder_that_is_not_whole_is_no_reason_to_take_another(self):
         os.mkdir(os.path.join(self.models, "diarization"))
         self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG),
-                          "neither config.json nor segmentation/pytorch_model.bin", "docs/models.md")
+                          "neither config.json nor segmentation/pytorch_model.bin", "docs/reference/models.md")
         os.remove(os.path.join(self.own_model(), "embedding.safetensors"))
         self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG), "embedding.safetensors is missing")
         self.assertFalse(os.path.exists(self.catalog))

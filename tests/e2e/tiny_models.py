@@ -1,4 +1,4 @@
-"""Models with weights made by a formula, in the layouts of docs/models.md: they hear nothing, but
+"""Models with weights made by a formula, in the layouts of docs/reference/models.md: they hear nothing, but
 what they say of a recording is always the same. Python's standard library alone."""
 import array
 import json

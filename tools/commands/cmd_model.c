@@ -152,7 +152,8 @@ const struct command command_model = {
         "and its weights (safetensors or pytorch_model.bin, in one file or in shards), with "
         "OpenAI's .pt and tokenizer.json, with CTranslate2's model.bin (faster-whisper), or with a "
         "LoRA adapter of PEFT's; or a file of whisper.cpp's, such as ggml-small.bin "
-        "(docs/models.md).\n\nA pull that was interrupted goes on where it ended when it is "
+        "(docs/reference/models.md).\n\nA pull that was interrupted goes on where it ended when it "
+        "is "
         "started again. Each file is checked by its hash. HF_TOKEN: for models with a licence to "
         "accept; HF_ENDPOINT: another server; HF_HUB_OFFLINE=1: never ask one.",
     .examples = "model pull small\n"

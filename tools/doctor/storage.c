@@ -144,7 +144,7 @@ static void check_model(void *arg, const char *name, const char *dir)
 
     if (usable(d, taking != NULL, stage, dir, hash, &err) != 0) {
         doctor_finding(d, FINDING_WARNING, "model",
-                       "the files of a model of its kind (docs/models.md)",
+                       "the files of a model of its kind (docs/reference/models.md)",
                        "download it again, or remove the folder", "%s: %s", name, err.msg);
         return;
     }
@@ -167,7 +167,8 @@ static void check_voice_activity(struct doctor *d)
                        "`nightshift model pull " SILERO_NAME "` fetches it, or `nightshift setup`",
                        "voice activity is not here: what is no speech is transcribed, too");
     else if (silero_weights_read(file, &w, &err) != 0)
-        doctor_finding(d, FINDING_WARNING, "model", "the file of Silero's model (docs/models.md)",
+        doctor_finding(d, FINDING_WARNING, "model",
+                       "the file of Silero's model (docs/reference/models.md)",
                        "`nightshift model pull " SILERO_NAME "`, or remove it", "%s: %s",
                        SILERO_NAME, err.msg);
     else

@@ -32,7 +32,8 @@ static const struct own_model {
      "The weights are Google's (Apache-2.0), the names of sounds AudioSet's (CC BY-SA 4.0).\n"
      "Next: nightshift enqueue --sounds /archive"},
     {HUB_GE2E, hub_pull_ge2e,
-     "Its networks were trained on real people; docs/models.md says how good they are.\n"
+     "Its networks were trained on real people; docs/how-to/tell-speakers-apart.md says how good "
+     "they are.\n"
      "Their licences (MIT, Apache-2.0) are in segmentation/LICENSE and in the package.\n"
      "Next: nightshift enqueue --diarize=" HUB_GE2E " /archive"},
 };

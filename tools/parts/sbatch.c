@@ -22,7 +22,8 @@ static void begin(const struct sbatch *s, const char *what, struct buf *out)
 {
     buf_printf(out,
                "#!/bin/bash\n"
-               "# Written by `nightshift slurm submit`; docs/cluster.md has it step by step.\n"
+               "# Written by `nightshift slurm submit`; docs/how-to/use-many-machines.md has it "
+               "step by step.\n"
                "#SBATCH --job-name=nightshift-%s\n"
                "#SBATCH --ntasks=1\n",
                what);

@@ -1,4 +1,4 @@
-/* A plan for programs; docs/operations.md has the keys. */
+/* A plan for programs; docs/reference/program.md has the keys. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

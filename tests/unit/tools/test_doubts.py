@@ -87,7 +87,7 @@ if [ "${!#}" = - ]; then wc -c; else wc -c <"${!#}"; fi
         self.assertEqual(7, len(self.doubts(below, os.path.join(self.archive, "it's $5.wav"))))
 
     def recipe(self):
-        page = os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "docs", "transcription.md")
+        page = os.path.join(os.environ["NIGHTSHIFT_SOURCE_DIR"], "docs", "how-to", "find-doubtful-passages.md")
         with open(page, encoding="utf-8") as file:
             part = file.read().split("`nightshift doubts --with-text`", 1)[1]
         return part.split("```sql\n", 1)[1].split("```", 1)[0]

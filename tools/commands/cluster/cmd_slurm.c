@@ -661,7 +661,7 @@ int cmd_slurm(struct cli *cli, int argc, char **argv)
     if (rc != 0)
         return cli_fail("submit", &err,
                         rc == ERR_MISSING || rc == ERR_IO
-                            ? "What was written stays; see docs/cluster.md."
+                            ? "What was written stays; see docs/how-to/use-many-machines.md."
                             : NULL);
     return cli_flush(EX_OK);
 }

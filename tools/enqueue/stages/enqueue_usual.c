@@ -40,7 +40,7 @@ static int refuse_half_made(const struct stage_kind *k, const char *own, struct 
         stat(path, &st) != 0)
         return 0;
     return err_set(err, ERR_MODEL,
-                   "%.300s is no model: %s (docs/models.md has the files). Complete or "
+                   "%.300s is no model: %s (docs/reference/models.md has the files). Complete or "
                    "remove it, or try --%s=FOLDER",
                    path, k->no_model ? k->no_model : "it has no config.json", k->option);
 }

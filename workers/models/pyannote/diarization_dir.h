@@ -1,5 +1,5 @@
 /* workers/models/pyannote/diarization_dir.h - a diarization model's folder: two networks and how
- * their results are put together. Layouts (docs/models.md):
+ * their results are put together. Layouts (docs/reference/models.md):
  *
  *   ours:      config.json {"model_type": "nightshift-diarization", ...}, segmentation.safetensors,
  *              embedding.safetensors, plda.safetensors where the clustering is VBx

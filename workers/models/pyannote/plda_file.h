@@ -1,6 +1,6 @@
 /* workers/models/pyannote/plda_file.h - the transforms that VBx compares voices in, from their
- * files (docs/models.md): a folder with pyannote's xvec_transform.npz (mean1, mean2, lda) and
- * plda.npz (mu, tr, psi), or one safetensors file with these six tensors as float32. */
+ * files (docs/reference/models.md): a folder with pyannote's xvec_transform.npz (mean1, mean2, lda)
+ * and plda.npz (mu, tr, psi), or one safetensors file with these six tensors as float32. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_PLDA_FILE_H
 #define NIGHTSHIFT_WORKERS_MODELS_PYANNOTE_PLDA_FILE_H
 

@@ -30,9 +30,9 @@
 struct backend;
 struct pyannet;
 
-/* file: safetensors in the layout of docs/models.md, or a PyTorch checkpoint of pyannote's own.
- * ERR_MODEL with the tensor's name and what is wrong with it. be is borrowed. windows: how many a
- * call takes at most; 0: chosen. */
+/* file: safetensors in the layout of docs/reference/models.md, or a PyTorch checkpoint of
+ * pyannote's own. ERR_MODEL with the tensor's name and what is wrong with it. be is borrowed.
+ * windows: how many a call takes at most; 0: chosen. */
 int pyannet_load(const char *file, struct backend *be, uint32_t windows, struct pyannet **ret,
                  struct err *err);
 void pyannet_free(struct pyannet *p); /* NULL is fine */

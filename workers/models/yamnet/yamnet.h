@@ -1,8 +1,9 @@
 /* workers/models/yamnet/yamnet.h - which sounds there are: YAMNet on one device.
  *
  * 521 classes of AudioSet and 1024 values for each patch of 0.96 s, every 0.48 s. The folder holds
- * config.json, classes.csv and model.safetensors (docs/models.md has the layout). float32. A
- * patch's result does not depend on the others (bit for bit on the host). One thread at a time. */
+ * config.json, classes.csv and model.safetensors (docs/reference/models.md has the layout).
+ * float32. A patch's result does not depend on the others (bit for bit on the host). One thread at
+ * a time. */
 #ifndef NIGHTSHIFT_WORKERS_MODELS_YAMNET_YAMNET_H
 #define NIGHTSHIFT_WORKERS_MODELS_YAMNET_YAMNET_H
 

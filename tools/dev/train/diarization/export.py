@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """export.py CACHE FOLDER: the two checkpoints as safetensors in float16, in the folded layout of
-docs/models.md: sinc filters themselves, batch norms within their convolutions."""
+docs/reference/models.md: sinc filters themselves, batch norms within their convolutions."""
 import json
 import os
 import struct

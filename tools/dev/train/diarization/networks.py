@@ -1,4 +1,4 @@
-"""The two networks, with the names of docs/models.md: smaller ones of the architectures of
+"""The two networks, with the names of docs/reference/models.md: smaller ones of the architectures of
 pyannote.audio's PyanNet and WeSpeaker's ResNet34."""
 import itertools
 import re

@@ -1,7 +1,8 @@
 /* workers/stages/transcribe/outcome/doubt.h - whether a segment's text is to be believed, and why.
  *
  * Several weak signs are weighed; none but the certain ones (silence by both the model and the
- * voice activity) drops a text alone. Pure. docs/transcription.md says the rules for users. */
+ * voice activity) drops a text alone. Pure. docs/reference/transcription.md says the rules for
+ * users. */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_DOUBT_H
 #define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_OUTCOME_DOUBT_H
 
