@@ -12,15 +12,14 @@
 #include "store/store.h"
 #include "tools/cli/account.h"
 #include "tools/cli/cli.h"
-#include "tools/export/format_args.h"
+#include "tools/cli/text.h"
+#include "tools/commands/commands.h"
+#include "tools/demo_model.h"
 #include "tools/export/formats.h"
 #include "tools/export/html/html_format.h"
 #include "tools/export/names.h"
 #include "tools/export/outdir.h"
-#include "tools/demo_model.h"
 #include "tools/export/read_document.h"
-#include "tools/cli/text.h"
-#include "tools/commands/commands.h"
 
 #define TRANSCRIPT_MAX (1u << 30) /* bytes of one file; a year of talking has less */
 

@@ -1,8 +1,12 @@
 #include "tools/export/formats.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/cli.h"
+#include "tools/cli/command.h"
+#include "tools/export/format.h"
 #include "tools/export/formats/writers.h"
 #include "tools/export/html/html_format.h"
 
@@ -179,4 +183,206 @@ void formats_values(const struct complete *c, void *wanted)
     (void)wanted;
     for (unsigned i = 0; i < formats_count; i++)
         complete_put(c, formats[i].name);
+}
+
+/* ---- the options of formats, for `export` and `show` */
+
+static const char *const styles[] = {"readable", "plain", NULL};
+
+/* Of a subtitle's layout. */
+static struct format_options *laid_out(void *at)
+{
+    struct format_options *o = at;
+
+    o->given |= FORMAT_OPTION_LAYOUT;
+    return o;
+}
+
+static int take_words(void *at, const char *value, struct err *err)
+{
+    struct format_options *o = at;
+
+    (void)value;
+    (void)err;
+    o->words = true;
+    o->given |= FORMAT_OPTION_WORDS;
+    return 0;
+}
+
+static int take_sounds(void *at, const char *value, struct err *err)
+{
+    struct format_options *o = at;
+
+    (void)value;
+    (void)err;
+    o->sounds = true;
+    o->given |= FORMAT_OPTION_SOUNDS;
+    return 0;
+}
+
+static int take_style(void *at, const char *value, struct err *err)
+{
+    struct format_options *o = laid_out(at);
+
+    o->plain = strcmp(value, "plain") == 0;
+    if (!o->plain && strcmp(value, "readable") != 0)
+        return err_set(err, ERR_USAGE, "--style is readable or plain, not '%s'", value);
+    return 0;
+}
+
+static int take_width(void *at, const char *value, struct err *err)
+{
+    return cli_u32("--max-line-width", value, 10, 200, &laid_out(at)->limits.line_columns, err);
+}
+
+static int take_lines(void *at, const char *value, struct err *err)
+{
+    return cli_u32("--max-lines", value, 1, 5, &laid_out(at)->limits.lines, err);
+}
+
+static int take_cps(void *at, const char *value, struct err *err)
+{
+    char *end;
+    double cps = strtod(value, &end);
+
+    if (end == value || *end != 0 || !(cps >= 1 && cps <= 100))
+        return err_set(err, ERR_USAGE, "--max-cps wants a number from 1 to 100, not '%s'", value);
+    laid_out(at)->limits.cps = cps;
+    return 0;
+}
+
+static int take_min(void *at, const char *value, struct err *err)
+{
+    return cli_length("--min-duration", value, 100, 10000, &laid_out(at)->limits.min_ms, err);
+}
+
+static int take_max(void *at, const char *value, struct err *err)
+{
+    return cli_length("--max-duration", value, 500, 60000, &laid_out(at)->limits.max_ms, err);
+}
+
+static int take_gap(void *at, const char *value, struct err *err)
+{
+    int64_t ms = 0;
+    int rc = cli_length("--gap", value, 0, 2000, &ms, err);
+
+    if (rc == 0)
+        laid_out(at)->limits.gap_ms = ms == 0 ? -1 : ms;
+    return rc;
+}
+
+/* Its characters are those of a URI: it stands in JSON as it is. */
+static int take_url(void *at, const char *value, struct err *err)
+{
+    struct format_options *o = at;
+    size_t n = strlen(value), host = strncmp(value, "https://", 8) == 0  ? 8
+                                     : strncmp(value, "http://", 7) == 0 ? 7
+                                                                         : 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (value[i] <= 0x20 || value[i] >= 0x7F || strchr("\"<>\\^`{|}#?", value[i]))
+            host = 0;
+    if (host == 0 || n == host || n > 1000 || value[n - 1] == '/')
+        return err_set(
+            err, ERR_USAGE,
+            "--url wants https://HOST/FOLDER, percent-encoded and without a slash at its "
+            "end");
+    o->url = value;
+    o->given |= FORMAT_OPTION_URL;
+    return 0;
+}
+
+const struct command_option format_args[] = {
+    {COMMAND_READ("words", 'w', take_words, NULL,
+                  "vtt with a time for each word, where there are any (JSON always has them)"),
+     .manual = "WebVTT with a time inside the cue for each word, where word times were asked for. "
+               "JSON always has the words that there are."},
+    {COMMAND_READ("style", 0, take_style, "STYLE",
+                  "readable (default): subtitles in lines that people can read; plain: one for "
+                  "each segment, on one line"),
+     .choices = styles,
+     .manual = "Subtitles (srt, vtt) in lines and cues that people can read, or (plain) one for "
+               "each segment, on one line. Without it: readable."},
+    {COMMAND_READ("max-line-width", 0, take_width, "N",
+                  "columns of a line (default: 42; 39 in Russian; 32 in Chinese and Korean and 26 "
+                  "in Japanese, where most characters are two)"),
+     .manual = "Columns of a subtitle's line; East Asian characters are two. Without it 42, 39 in "
+               "Russian, 32 in Chinese and Korean, and 26 in Japanese."},
+    {COMMAND_READ("max-lines", 0, take_lines, "N", "at once (default: 2)"),
+     .manual = "Lines of a subtitle; without it 2."},
+    {COMMAND_READ("max-cps", 0, take_cps, "N",
+                  "characters to read in a second (default: 20 in English, 14 in Korean, 11 in "
+                  "Chinese, 7 in Japanese, else 17)"),
+     .manual = "Characters to be read in a second: a subtitle stays that long where the next one "
+               "lets it. Without it 20 in English, 14 in Korean, 11 in Chinese, 7 in Japanese, and "
+               "17 in other languages."},
+    {COMMAND_READ("min-duration", 0, take_min, "TIME", "")},
+    {COMMAND_READ("max-duration", 0, take_max, "TIME", "of a subtitle (default: 833ms and 7s)"),
+     .manual = "How long a subtitle is seen; without them 833ms and 7s."},
+    {COMMAND_READ("gap", 0, take_gap, "TIME", "between two (default: 83ms)"),
+     .manual = "Between two subtitles; without it 83ms."},
+    {COMMAND_READ("sounds", 0, take_sounds, NULL,
+                  "subtitles have sounds in brackets where nobody speaks"),
+     .manual = "Sounds in brackets in subtitles, where nobody speaks."},
+    {COMMAND_READ("url", 0, take_url, "URL",
+                  "iiif: where its files will be published (default: https://example.org)"),
+     .manual = "Where the files of iiif will be published; without it https://example.org."},
+    {0},
+};
+
+/* What is asked for and could not be held would be left out without a word. */
+static bool layout_fits(const struct format_options *o, char why[FORMAT_ARGS_WHY])
+{
+    const struct subtitle_limits *l = &o->limits,
+                                 usual = subtitle_usual((struct subtitle_limits){0}, "");
+    bool limited = l->line_columns || l->lines || l->cps > 0 || l->min_ms || l->max_ms || l->gap_ms;
+
+    if (o->plain && (limited || o->sounds))
+        snprintf(why, FORMAT_ARGS_WHY, "--style=plain has segments as they are, without %s",
+                 limited ? "limits" : "--sounds");
+    else if (l->min_ms > (l->max_ms > 0 ? l->max_ms : usual.max_ms))
+        snprintf(why, FORMAT_ARGS_WHY, "--min-duration is above --max-duration");
+    else
+        return true;
+    return false;
+}
+
+/* Two formats of one ending would write over each other. */
+static bool endings_differ(uint32_t chosen, char why[FORMAT_ARGS_WHY])
+{
+    for (unsigned a = 0; a < formats_count; a++)
+        for (unsigned b = a + 1; b < formats_count; b++)
+            if ((chosen >> a & 1) && (chosen >> b & 1) &&
+                strcmp(formats[a].ending, formats[b].ending) == 0) {
+                snprintf(why, FORMAT_ARGS_WHY,
+                         "the files of %s and %s have the same names. Export them one after the "
+                         "other, each with its own --output",
+                         formats[a].name, formats[b].name);
+                return false;
+            }
+    return true;
+}
+
+bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[FORMAT_ARGS_WHY])
+{
+    static const struct {
+        unsigned option;
+        const char *says;
+    } options[] = {{FORMAT_OPTION_LAYOUT, "how subtitles are laid out is"},
+                   {FORMAT_OPTION_SOUNDS, "--sounds is"},
+                   {FORMAT_OPTION_MEDIA, "--media, --no-waveform and --allow-unsandboxed are"},
+                   {FORMAT_OPTION_URL, "--url is"}};
+    char names[200];
+
+    if ((o->given & FORMAT_OPTION_WORDS) && !(formats_taking(FORMAT_OPTION_WORDS) & chosen)) {
+        snprintf(why, FORMAT_ARGS_WHY, "--words is about --format=vtt (JSON has them without it)");
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        if ((o->given & options[i].option) && !(formats_taking(options[i].option) & chosen)) {
+            snprintf(why, FORMAT_ARGS_WHY, "%s about --format=%s", options[i].says,
+                     formats_names(options[i].option, false, names, sizeof(names)));
+            return false;
+        }
+    return layout_fits(o, why) && endings_differ(chosen, why);
 }

@@ -2,6 +2,7 @@
 #ifndef NIGHTSHIFT_TOOLS_EXPORT_FORMATS_H
 #define NIGHTSHIFT_TOOLS_EXPORT_FORMATS_H
 
+#include "tools/cli/command.h"
 #include "tools/cli/complete.h"
 #include "tools/export/format.h"
 
@@ -24,5 +25,15 @@ char *formats_names(unsigned option, bool single, char *to, size_t n);
 void formats_help(struct buf *out, bool single);
 /* Puts the values that --format may have; wanted: not looked at. */
 void formats_values(const struct complete *c, void *wanted);
+
+/* ---- the options of formats, for `export` and `show` */
+
+/* The options of formats, of a struct format_options. */
+extern const struct command_option format_args[];
+
+/* Whether there is for each of those given a format among `chosen` (bits of rows) that takes it. A
+ * sentence for cli_usage in `why` where there is none. */
+#define FORMAT_ARGS_WHY 300
+bool format_args_fit(const struct format_options *o, uint32_t chosen, char why[FORMAT_ARGS_WHY]);
 
 #endif

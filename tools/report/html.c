@@ -1,5 +1,5 @@
 /* The report as one page that needs nothing beside it: no script, no network. */
-#include "tools/export/escape_html.h"
+#include "tools/export/escape.h"
 
 #include <stdio.h>
 #include <stdlib.h>

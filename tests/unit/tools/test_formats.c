@@ -8,7 +8,6 @@
 
 #include "tools/export/cues.h"
 #include "tools/export/escape.h"
-#include "tools/export/format_args.h"
 #include "tools/export/formats.h"
 
 static const struct document recording = {.id = 7,

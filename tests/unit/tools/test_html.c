@@ -1,6 +1,6 @@
 /* Text from outside stays text, wherever in a page it stands. */
 #include "tests/common/test.h"
-#include "tools/export/escape_html.h"
+#include "tools/export/escape.h"
 
 static const char *of(void (*put)(struct buf *, const char *), const char *s)
 {

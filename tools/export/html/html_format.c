@@ -11,6 +11,7 @@
 #include "store/read/read.h"
 #include "store/store.h"
 #include "tools/cli/cli.h"
+#include "tools/export/escape.h"
 #include "tools/export/html/assets.h"
 #include "tools/export/html/listen.h"
 #include "tools/export/html/overview.h"
@@ -18,7 +19,6 @@
 #include "tools/export/html/word_index.h"
 #include "tools/export/outdir.h"
 #include "tools/export/read_document.h"
-#include "tools/export/escape_html.h"
 #include "workers/media/decoder.h"
 #include "workers/media/sandbox.h"
 

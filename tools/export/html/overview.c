@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/export/escape_html.h"
 #include "tools/cli/text.h"
+#include "tools/export/escape.h"
 
 #define BARS 8
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/export/escape_html.h"
 #include "tools/cli/text.h"
+#include "tools/export/escape.h"
 
 #define ROW 34 /* pixels: a line of text and its bar */
 

@@ -7,8 +7,8 @@
 
 #include <utf8proc.h>
 
+#include "tools/export/escape.h"
 #include "tools/export/keys.h"
-#include "tools/export/escape_html.h"
 #include "workers/text/codepoints.h"
 
 #define PIECE 1024 /* words, on average */
