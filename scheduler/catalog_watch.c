@@ -5,8 +5,7 @@
 
 #include "base/log.h"
 #include "scheduler/run/report.h"
-#include "store/log_file.h"
-#include "store/rescue.h"
+#include "store/files.h"
 
 /* What is committed from here on would be gone with the last who has the file open. */
 void catalog_watch_place(struct run *run)

@@ -30,7 +30,7 @@
 #include "scheduler/worker_pool.h"
 #include "scheduler/rest/working_hours.h"
 #include "store/lock.h"
-#include "store/log_file.h"
+#include "store/files.h"
 
 #define SILENCE_MS 30000u
 

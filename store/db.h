@@ -31,13 +31,13 @@ struct store {
     char *path;
     enum store_mode mode;
     int patience_ms;
-    struct stat file, log; /* of a writer: what is open (rescue.h); st_ino 0: unknown */
+    struct stat file, log; /* of a writer: what is open (files.h); st_ino 0: unknown */
     struct db_cached cached[DB_STATEMENTS];
     size_t cached_count;
     bool batch;      /* between store_begin and store_commit */
     bool apart;      /* of a batch: a change can be undone alone */
     bool inside;     /* between db_enter and db_leave */
-    bool ranks;      /* has the functions of search/ranking.h */
+    bool ranks;      /* has the functions of search/search.c */
     struct err lost; /* code != 0: SQLite rolled the batch back by itself, and why */
     /* Tasks that became done: committed; of the transaction that is open; of it when db_enter was
      * called. */
@@ -51,7 +51,7 @@ struct store {
     int64_t indexed; /* segments above this number are new (reading/text_index.h) */
 };
 
-/* Notes which files are open, for store/rescue.h. Right after they were opened. */
+/* Notes which files are open, for store/files.h. Right after they were opened. */
 void db_note_files(struct store *st);
 
 /* Sets err from the connection's last error; `what` says what was being done. */

@@ -261,7 +261,7 @@ int store_voices_read(struct store *st, int64_t task_id, int64_t after, store_vo
  *
  * A segment, and each word for itself, gets the speaker whose turns overlap it longest, else that
  * of a turn nearby (store/reading/overlap.h); where the words have others speak, the segment is
- * parted (store/reading/seams.h). Of several diarizations of a recording the current one counts.
+ * parted. Of several diarizations of a recording the current one counts.
  * Shards of a transcription that come later get theirs as they come. */
 int store_settled(struct store *st, int64_t task_id, const struct result_people *people,
                   struct err *err);

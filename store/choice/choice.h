@@ -38,4 +38,25 @@ int choice_is_read(struct store *st, int64_t media_id, int64_t task_id, struct e
  * found anew. */
 int choice_voices_changed(struct store *st, int64_t media_id, int64_t task_id, struct err *err);
 
+/* ---- what was found of a recording goes. Internal to store/; within db_enter / db_leave */
+
+/* Deletes a task's shards and what was found with them; segments must have gone before, speakers
+ * stay. */
+int drop_found(struct store *st, int64_t task_id, struct err *err);
+
+/* ---- a recording's main place, and how many are present.
+ *
+ * What is present comes before what is not, a file before a member of an archive, then the oldest.
+ * Where the main one goes, one in its folder comes before others; where none is present, the one
+ * that went last of those that vanished. A recording of which no place is present cannot be heard;
+ * one whose places all hold something else now is replaced: nothing is wanted of it any more.
+ *
+ * Internal to store/; within db_enter / db_leave. */
+
+/* The place is present now, and was not before. */
+int main_place_came(struct store *st, int64_t media_id, int64_t place_id, struct err *err);
+/* It is vanished or replaced now; was_present: and was present before. */
+int main_place_went(struct store *st, int64_t media_id, int64_t place_id, bool was_present,
+                    struct err *err);
+
 #endif

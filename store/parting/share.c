@@ -73,3 +73,5 @@ int share_check(struct store *st, int64_t task_id, struct err *err)
                   "count(*) FROM shard WHERE task_id = ?1 AND seq >= ?2 AND seq < ?3) >= ?3 - ?2",
                   "iii", task_id, (int64_t)first, to);
 }
+
+/* ---- which tasks are a part's to do */

@@ -15,4 +15,10 @@ int share_put(struct store *st, int64_t task_id, uint32_t first, uint32_t end, s
  * db_enter / db_leave. */
 int share_check(struct store *st, int64_t task_id, struct err *err);
 
+/* ---- which tasks are a part's to do. Internal to store/parting/ */
+/* In SQL, of a row `t` of the table task. */
+#define OPEN_TASKS                                                                       \
+    "t.state = 'pending' AND t.wanted AND t.paused = 0 AND t.absent = 0 AND t.waits IS " \
+    "NOT 'settling'"
+
 #endif

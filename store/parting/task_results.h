@@ -5,7 +5,14 @@
 
 #include "base/clock.h"
 #include "store/db.h"
-#include "store/parting/shard_held.h"
+
+/* ---- a shard's results as they lie in a catalog: what store_shard_done was once given. Internal
+ * to store/ */
+
+struct shard_held; /* room that is used again for the next shard */
+
+struct shard_held *shard_held_new(void);    /* NULL: no memory */
+void shard_held_free(struct shard_held *h); /* NULL is fine */
 
 struct task_results {
     uint64_t shards, known, segments;

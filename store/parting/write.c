@@ -4,13 +4,11 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "store/choice/choice.h"
 #include "store/db.h"
-#include "store/parting/open_tasks.h"
 #include "store/parting/parting.h"
 #include "store/parting/share.h"
 #include "store/parting/task_results.h"
-#include "store/choice/main_place.h"
-#include "store/choice/choice.h"
 
 static int copy_row(struct store *to, const char *insert, sqlite3_stmt *row, struct err *err)
 {

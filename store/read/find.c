@@ -1,8 +1,10 @@
 /* Candidates of a search that are no full text (store/read/find.h). */
+
 #include "store/read/find.h"
 
 #include <string.h>
 
+#include "store/db.h"
 #include "store/read/scope_filter.h"
 #include "store/stage_row.h"
 
@@ -285,4 +287,54 @@ int find_language(struct store *st, const char *code, bool *ret, char **have, st
     *have = strdup(db_text(stmt, 0));
     sqlite3_reset(stmt);
     return *have ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+}
+
+/* ---- how much sound the channels of a recording have */
+
+static uint32_t number_of(sqlite3_stmt *stmt, int column)
+{
+    const int64_t n = sqlite3_column_int64(stmt, column);
+
+    return n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0;
+}
+
+int find_channels(struct store *st, int64_t media_id, find_channel_fn fn, void *arg,
+                  struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT track, channel, ifnull(sound_ms, -1), ifnull(length_ms, -1), heard "
+                 "FROM channel WHERE media_id = ?1 ORDER BY track, channel LIMIT ?2",
+                 "ii", media_id, (int64_t)RESULT_CHANNELS_MAX);
+    while (db_rows_next(&rows)) {
+        const struct result_channel row = {
+            number_of(rows.stmt, 0), number_of(rows.stmt, 1), sqlite3_column_int64(rows.stmt, 2),
+            sqlite3_column_int64(rows.stmt, 3), sqlite3_column_int(rows.stmt, 4) != 0};
+
+        rows.rc = result_channel_holds(&row) ? fn(arg, &row) : 0; /* a part may be anybody's */
+    }
+    return db_rows_end(&rows);
+}
+
+/* ---- what the archive says of a recording */
+
+int find_tags(struct store *st, int64_t media_id, find_tag_fn fn, void *arg, struct err *err)
+{
+    struct db_rows rows;
+
+    db_rows_open(&rows, st, err,
+                 "SELECT source, key, value, ifnull(start_ms, 0), ifnull(end_ms, 0) FROM tag "
+                 "WHERE media_id = ?1 ORDER BY CASE source WHEN 'csv' THEN 0 WHEN 'bext' THEN 1 "
+                 "WHEN 'container' THEN 2 WHEN 'stream' THEN 3 WHEN 'ixml' THEN 4 "
+                 "WHEN 'chapter' THEN 6 ELSE 5 END, source, key, seq",
+                 "i", media_id);
+    while (db_rows_next(&rows)) {
+        const struct result_tag row = {db_text(rows.stmt, 0), db_text(rows.stmt, 1),
+                                       db_text(rows.stmt, 2), sqlite3_column_int64(rows.stmt, 3),
+                                       sqlite3_column_int64(rows.stmt, 4)};
+
+        rows.rc = fn(arg, &row);
+    }
+    return db_rows_end(&rows);
 }

@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "store/reading/hunks.h"
-#include "store/reading/script.h"
 #include "workers/text/codepoints.h"
 #include "workers/text/tokenizer/folded.h"
 

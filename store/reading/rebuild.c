@@ -6,7 +6,6 @@
 
 #include "base/list.h"
 #include "store/reading/hunks.h"
-#include "store/reading/script.h"
 
 static int no_memory(struct err *err)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "store/log_file.h"
+#include "store/files.h"
 #include "store/requests/request_apply.h"
 #include "store/vectors/vectors.h"
 

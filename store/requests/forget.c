@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "store/choice/choice.h"
 #include "store/read/filter.h"
 #include "store/reading/publish.h"
 #include "store/reading/text_index.h"
 #include "store/register/register.h"
 #include "store/requests/request_apply.h"
-#include "store/choice/choice.h"
-#include "store/choice/drop.h"
 #include "store/results/naming.h"
 #include "store/vectors/vectors.h"
 

@@ -424,3 +424,98 @@ int request_apply(struct store *st, const struct request *rq, struct request_rep
     request_work_free(w);
     return rc;
 }
+
+/* ---- files whose bytes were all read: what they are, and whether they are what they were */
+
+static int note(struct store *st, const struct request_verified *v, const char *now,
+                struct err *err)
+{
+    char *path = utf8_display(v->path, v->path_len);
+    int rc;
+
+    if (!path)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    rc = db_run(st, err,
+                "INSERT INTO fixity (path_raw, path, size_bytes, mtime_ns, hash, first_at, "
+                "verified_at, changed_at) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, iif(?7, NULL, ?6), iif(?7, ?6, NULL)) "
+                "ON CONFLICT (path_raw) DO UPDATE SET size_bytes = ?3, mtime_ns = ?4, hash = ?5, "
+                "first_at = iif(hash = ?5, first_at, ?6), "
+                "verified_at = iif(?7, iif(hash = ?5, verified_at, NULL), ?6), "
+                "changed_at = iif(?7, ifnull(changed_at, ?6), NULL)",
+                "btiibti", v->path, v->path_len, path, (int64_t)v->size_bytes, v->mtime_ns, v->hash,
+                sizeof(v->hash), now, (int64_t)v->changed);
+    free(path);
+    return rc;
+}
+
+int fixity_note(struct store *st, const struct request *rq, struct request_reply *ret,
+                struct err *err)
+{
+    char now[CLOCK_ISO_LEN];
+    int rc = 0;
+
+    db_now(now);
+    for (uint32_t i = 0; i < rq->count && rc == 0; i++)
+        rc = note(st, &rq->verified[i], now, err);
+    ret->affected += rc == 0 ? rq->count : 0;
+    return rc;
+}
+
+/* ---- what is to be done with a file, or a folder and all that is below it: rows of the table
+ * recipe */
+
+/* What was set for it below holds no more. */
+static int forget_below(struct store *st, const char *path, const char *kind, struct err *err)
+{
+    struct db_prefix below = {0};
+    int rc = db_prefix(path, strlen(path), &below, err);
+
+    if (rc < 0)
+        return rc;
+    rc = db_run(st, err, "DELETE FROM recipe WHERE path_raw >= ?1 AND path_raw < ?2 AND kind = ?3",
+                "bbt", below.low, below.len, below.high, below.len, kind);
+    db_prefix_free(&below);
+    return rc;
+}
+
+static int put(struct store *st, const struct request *rq, const char *path, int64_t job_id,
+               struct err *err)
+{
+    size_t len = strlen(path);
+    char *shown = utf8_display(path, len);
+    int rc;
+
+    if (!shown)
+        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+    rc = db_run(st, err,
+                "INSERT INTO recipe (path_raw, kind, path, options, model_hash, job_id) "
+                "VALUES (?, ?, ?, ?, ?, nullif(?, 0)) ON CONFLICT (path_raw, kind) DO UPDATE SET "
+                "options = excluded.options, model_hash = excluded.model_hash, "
+                "job_id = ifnull(excluded.job_id, job_id)",
+                "btttti", path, len, rq->stage.name, shown, rq->options, rq->stage.model_hash,
+                job_id);
+    free(shown);
+    return rc;
+}
+
+int recipe_apply(struct store *st, const struct request *rq, int64_t job_id,
+                 struct request_reply *ret, struct err *err)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < rq->root_count; i++) {
+        const char *path = rq->roots[i];
+
+        if (rq->replaces)
+            rc = forget_below(st, path, rq->stage.name, err);
+        if (rc == 0 && rq->options)
+            rc = put(st, rq, path, job_id, err);
+        else if (rc == 0)
+            rc = db_run(st, err, "DELETE FROM recipe WHERE path_raw = ?1 AND kind = ?2", "bt", path,
+                        strlen(path), rq->stage.name);
+        if (rc == 0 && !rq->options)
+            ret->affected += (uint64_t)sqlite3_changes64(st->db);
+    }
+    return rc;
+}

@@ -36,7 +36,7 @@ int enqueue_same(struct store *st, const struct request *rq, struct request_repl
 int enqueue_trouble(struct store *st, const struct request *rq, struct err *err);
 
 int fixity_note(struct store *st, const struct request *rq, struct request_reply *ret,
-                struct err *err); /* store/requests/fixity.c */
+                struct err *err);
 
 /* store/requests/correct.c; before reading_publish_due */
 int correct_put(struct store *st, const struct request *rq, struct request_reply *ret,

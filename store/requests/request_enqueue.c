@@ -2,9 +2,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "store/choice/main_place.h"
-#include "store/requests/request_apply.h"
 #include "store/choice/choice.h"
+#include "store/requests/request_apply.h"
 #include "store/results/complete.h"
 #include "store/results/naming.h"
 

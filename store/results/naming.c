@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "store/choice/choice.h"
 #include "store/reading/heard.h"
 #include "store/register/register.h"
-#include "store/choice/drop.h"
 
 /* Speakers of a diarization: the time that each shares with each is kept in a table. No recording
  * in which more are told apart has names that somebody could miss. */

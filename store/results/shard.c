@@ -1,17 +1,120 @@
 /* Results: shards with their segments, and what decoding told about a recording. */
+
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "store/choice/choice.h"
+#include "store/db.h"
+#include "store/facts/result.h"
 #include "store/reading/publish.h"
 #include "store/register/voices.h"
-#include "store/facts/result.h"
-#include "store/results/channels.h"
-#include "store/choice/choice.h"
-#include "store/results/found.h"
-#include "store/results/texts.h"
 #include "store/results/complete.h"
+#include "store/results/found.h"
 #include "store/results/naming.h"
 #include "store/results/tags.h"
+
+/* ---- how much sound a recording's channels have */
+
+static int put_channel(struct store *st, int64_t media_id, const struct result_channel *c,
+                       struct err *err)
+{
+    if (c->channel == 0) /* unless an earlier pass decoded it */
+        return db_run(st, err,
+                      "INSERT INTO channel (media_id, track, channel, length_ms, heard) "
+                      "SELECT ?1, ?2, 0, nullif(?3, -1), 0 WHERE NOT EXISTS "
+                      "(SELECT 1 FROM channel WHERE media_id = ?1 AND track = ?2)",
+                      "iii", media_id, (int64_t)c->track, c->length_ms);
+    return db_run(st, err,
+                  "INSERT INTO channel (media_id, track, channel, sound_ms, length_ms, heard) "
+                  "VALUES (?, ?, ?, ?, ?, ?)",
+                  "iiiiii", media_id, (int64_t)c->track, (int64_t)c->channel, c->sound_ms,
+                  c->length_ms, (int64_t)c->heard);
+}
+
+/* A pass over the whole recording found these. The tracks that it decoded are replaced; of others
+ * what was measured before stays, as not heard. */
+static int channels_found(struct store *st, int64_t media_id, const struct result_channel *list,
+                          uint32_t count, struct err *err)
+{
+    int rc = db_run(st, err, "UPDATE channel SET heard = 0 WHERE media_id = ?", "i", media_id);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        if (list[i].channel && (i == 0 || list[i].track != list[i - 1].track))
+            rc = db_run(st, err, "DELETE FROM channel WHERE media_id = ? AND track = ?", "ii",
+                        media_id, (int64_t)list[i].track);
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        rc = put_channel(st, media_id, &list[i], err);
+    return rc;
+}
+
+/* ---- a shard's texts: whether they are possible, and those that were not believed. What is
+ * believed is published. */
+
+static int check_words(const struct store_shard_result *r, size_t i, struct err *err)
+{
+    const struct result_segment *s = &r->segments[i];
+
+    for (size_t k = 0; k < s->word_count; k++)
+        if (s->words[k].start_ms < 0 || s->words[k].end_ms < s->words[k].start_ms ||
+            !s->words[k].text)
+            return err_set(err, ERR_INPUT, "shard %u: word %zu of segment %zu is impossible",
+                           r->seq, k, i);
+    return 0;
+}
+
+/* ERR_INPUT: impossible values. */
+static int texts_check(const struct store_shard_result *r, struct err *err)
+{
+    const struct fact_result texts = {.segments = (struct result_segment *)r->segments,
+                                      .count = (uint32_t)r->segment_count};
+
+    for (size_t i = 0; i < r->segment_count; i++) {
+        const struct result_segment *s = &r->segments[i];
+        int rc;
+
+        if (s->start_ms < 0 || s->end_ms < s->start_ms || !s->text || (!s->text[0] && !s->dropped))
+            return err_set(err, ERR_INPUT, "shard %u: segment %zu is impossible", r->seq, i);
+        if ((rc = check_words(r, i, err)) != 0)
+            return rc;
+    }
+    if (r->segment_count > UINT32_MAX || !fact_result_holds(&texts))
+        return err_set(err, ERR_INPUT, "shard %u: a text or a number is impossible", r->seq);
+    return 0;
+}
+
+/* As the column keeps it: NULL when it was not measured. */
+static double speech_prob(const struct result_segment *s)
+{
+    if (!(s->speech_prob >= 0))
+        return NAN;
+    return s->speech_prob > 1 ? 1 : s->speech_prob;
+}
+
+static int texts_put_dropped(struct store *st, const struct store_shard_result *r, struct err *err)
+{
+    int64_t idx = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < r->segment_count && rc == 0; i++) {
+        const struct result_segment *s = &r->segments[i];
+
+        if (!s->dropped)
+            continue;
+        rc = db_run(st, err,
+                    "INSERT INTO dropped (task_id, seq, idx, start_ms, end_ms, text, language, "
+                    "reason, avg_logprob, no_speech_prob, compression_ratio, temperature, "
+                    "attempts, speech_prob, source) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, nullif(?, 0), ?, ?)",
+                    "iiiiitttddddidi", r->task_id, (int64_t)r->seq, idx++, s->start_ms, s->end_ms,
+                    s->text, s->language ? s->language : "", s->reason ? s->reason : "",
+                    s->avg_logprob, s->no_speech_prob, s->compression_ratio, s->temperature,
+                    (int64_t)s->attempts, speech_prob(s), (int64_t)s->source);
+    }
+    return rc;
+}
+
+/* ---- Results */
 
 static int check(const struct store_shard_result *r, struct err *err)
 {

@@ -3,7 +3,7 @@
 #ifndef NIGHTSHIFT_STORE_SEARCH_NEAR_WORDS_H
 #define NIGHTSHIFT_STORE_SEARCH_NEAR_WORDS_H
 
-#include "store/search/spelling.h"
+#include "store/search/word_forms.h"
 #include "store/store.h"
 
 #define NEAR_WORDS_MOST 3
@@ -22,5 +22,21 @@ struct near_words {
  * more, and any letters. It looks at so many words of the index at most that a large catalog takes
  * no longer than a small one. */
 int near_words(struct store *st, const char *text, struct near_words *ret, struct err *err);
+
+/* ---- how much of the archive a search can know of.
+ *
+ * Any store_mode, the store's thread. */
+
+/* Recordings that are somewhere now, each counted once: for the best of a stage's tasks for it. */
+struct coverage {
+    uint64_t done, left; /* left: pending, whatever it waits for */
+    uint64_t failed, cancelled;
+    uint64_t never;     /* asked for */
+    uint64_t forgotten; /* asked for where they lie: removed, or left out */
+};
+/* Of all stages of a name. path: at or below it, as read_filter; NULL: all. Reads all recordings
+ * that are asked about. */
+int coverage_read(struct store *st, const char *stage, const char *path, struct coverage *ret,
+                  struct err *err);
 
 #endif

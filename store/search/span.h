@@ -3,8 +3,12 @@
 #ifndef NIGHTSHIFT_STORE_SEARCH_SPAN_H
 #define NIGHTSHIFT_STORE_SEARCH_SPAN_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "store/db.h"
 #include "store/read/read.h"
+#include "store/store.h"
 
 /* For span_give, till db_rows_end: the texts with what matches in marks. match is borrowed. */
 void span_prepare(struct store *st, const char *match, const struct read_search *search,
@@ -13,5 +17,25 @@ void span_prepare(struct store *st, const char *match, const struct read_search 
  * out, and nothing is where all are. Returns as the functions of read.h do. */
 int span_give(const struct db_rows *prepared, const int64_t *segment_ids, size_t n, read_span_fn fn,
               void *arg, struct err *err);
+
+/* ---- which of several things the segments of the catalog have. Internal to store/. The store's
+ * thread */
+
+#define MARKS_MOST 32
+
+struct mark {
+    int64_t segment_id;
+    uint32_t has; /* a bit for each thing */
+};
+struct marks {         /* zero at first; owned: marks_free */
+    struct mark *list; /* in the order of segments */
+    size_t count;
+    size_t of[MARKS_MOST]; /* segments that have it */
+};
+/* Sets that bit of all segments which match. After an error as before. */
+int marks_add(struct store *st, struct marks *m, const char *match, unsigned bit, struct err *err);
+/* What a segment has; 0: nothing. */
+uint32_t marks_of(const struct marks *m, int64_t segment_id);
+void marks_free(struct marks *m);
 
 #endif

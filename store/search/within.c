@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "store/read/filter.h"
-#include "store/search/term_marks.h"
 #include "store/search/query.h"
 #include "store/search/span.h"
 #include "store/search/widen.h"

@@ -9,7 +9,13 @@
 
 #include <stddef.h>
 
-#include "store/search/spelling.h"
+/* ---- British and American spellings of English words */
+
+/* What may be the same word spelled the other way, for each rule that fits: "harbour" becomes
+ * "harbor", and "harbor" "harbour". Of rules without a list of words some results are no words at
+ * all ("advize"): whoever asks looks whether anybody said them. word: small letters a to z. What
+ * has no room in a form is left out. */
+#define SPELLING_BYTES 40
 
 #define WORD_FORMS_MOST 40
 

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "store/read/scope_filter.h"
 #include "store/vectors/vector_file.h"
-#include "store/vectors/vector_rows.h"
 #include "store/vectors/vector_scan.h"
 
 #define TAIL_ROWS 20000 /* new rows that are compared one by one without a thought ... */

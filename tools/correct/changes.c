@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/utf8.h"
-#include "store/reading/script.h"
+#include "store/reading/hunks.h"
 
 static void change_free(struct change *x)
 {

@@ -5,7 +5,7 @@
 #include <utf8proc.h>
 
 #include "base/buf.h"
-#include "store/reading/script.h"
+#include "store/reading/hunks.h"
 #include "workers/text/codepoints.h"
 
 static bool is_blank(const char *s, size_t *bytes)

@@ -5,7 +5,6 @@
 
 #include "base/list.h"
 #include "store/reading/hunks.h"
-#include "store/reading/script.h"
 #include "workers/text/codepoints.h"
 
 void word_list_free(struct word_list *w)

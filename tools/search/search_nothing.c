@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "store/search/coverage.h"
 #include "store/search/near_words.h"
 #include "tools/cli/text.h"
 #include "workers/stages/stage_kind.h"

@@ -5,9 +5,9 @@
  * Rounds are thinned out towards large N; NIGHTSHIFT_FAULTS_MORE=1 takes twice as many, and
  * NIGHTSHIFT_FAULTS_ALL=1 every one. */
 #include "store/lock.h"
-#include "store/search/coverage.h"
 #include "store/read/find.h"
 #include "store/read/read.h"
+#include "store/search/near_words.h"
 #include "store/search/within.h"
 #include "tests/unit/store/fault_vfs.h"
 #include "tests/unit/store/fixture.h"

@@ -7,9 +7,8 @@
 #include <sys/wait.h>
 
 #include "store/lock.h"
-#include "store/log_file.h"
+#include "store/files.h"
 #include "store/migrate.h"
-#include "store/rescue.h"
 #include "tests/common/files.h"
 #include "tests/unit/store/fixture.h"
 

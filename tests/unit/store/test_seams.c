@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/reading/seams.h"
+#include "store/reading/machine.h"
 #include "tests/common/test.h"
 
 #define MOST 400
