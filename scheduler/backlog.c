@@ -6,11 +6,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/run/figures.h"
-#include "scheduler/lease/lease_passages.h"
-#include "scheduler/run/report.h"
-#include "scheduler/lease/lease_revoke.h"
+#include "scheduler/lease/lease.h"
 #include "scheduler/lease/tracks.h"
+#include "scheduler/run/figures.h"
+#include "scheduler/run/report.h"
 #include "scheduler/worker_pool.h"
 
 #define PAGE 256u

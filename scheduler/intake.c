@@ -7,11 +7,10 @@
 #include "base/utf8.h"
 #include "scheduler/dispatch.h"
 #include "scheduler/failure.h"
-#include "scheduler/lease/lease_passages.h"
+#include "scheduler/lease/lease.h"
+#include "scheduler/lease/tracks.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
-#include "scheduler/task_end.h"
-#include "scheduler/lease/tracks.h"
 
 /* *ret is NULL where it was given up. */
 static bool lease_of(struct run_worker *w, uint64_t lease, int64_t media, struct run_lease **ret,

@@ -14,7 +14,7 @@
 #include "scheduler/run/report.h"
 #include "scheduler/settle/settle.h"
 #include "scheduler/loop_turn.h"
-#include "scheduler/rest/working_hours.h"
+#include "scheduler/rest.h"
 
 #define REQUEST_PATIENCE_MS 10000 /* while somebody else has the catalog locked */
 

@@ -7,30 +7,102 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "base/log.h"
 #include "scheduler/backlog.h"
 #include "scheduler/catalog_watch.h"
 #include "scheduler/dispatch.h"
 #include "scheduler/failure.h"
-#include "scheduler/stage_aside.h"
-#include "scheduler/rest/make_way.h"
-#include "scheduler/run_control.h"
+#include "scheduler/lease/tracks.h"
+#include "scheduler/loop_turn.h"
+#include "scheduler/rest.h"
 #include "scheduler/run/diary.h"
 #include "scheduler/run/figures.h"
-#include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/metrics_file.h"
+#include "scheduler/run/gpu_watch.h"
 #include "scheduler/run/process.h"
 #include "scheduler/run/remembered_batch.h"
 #include "scheduler/run/report.h"
-#include "scheduler/run_devices.h"
+#include "scheduler/run_control.h"
 #include "scheduler/settle/settle.h"
-#include "scheduler/shard_length.h"
-#include "scheduler/lease/tracks.h"
-#include "scheduler/loop_turn.h"
+#include "scheduler/stage_aside.h"
+#include "scheduler/supervisor.h"
 #include "scheduler/worker_pool.h"
-#include "scheduler/rest/working_hours.h"
-#include "store/lock.h"
 #include "store/files.h"
+#include "store/lock.h"
+
+/* ---- shards whose results would be more than a message can hold: known before anything is
+ * decoded. Loop thread only */
+
+struct run;
+
+/* way_out: before the option that would do. */
+static int check(const struct run *run, const struct store_stage_row *row, int code,
+                 const char *way_out, struct err *err)
+{
+    struct scheduler_stage kind = {0};
+    uint32_t asked = run->o->shard_ms, most;
+
+    if (run->o->stage)
+        run->o->stage(row->name, row->params_json, &kind);
+    most = kind.most_shard_ms;
+    if (most == 0 || asked <= most) /* 0: any length will do */
+        return 0;
+    return err_set(err, code,
+                   "a shard of %g min is too long for the stage %.40s: it may give more than a "
+                   "message can hold; %s --shard=%u%s or less%s",
+                   asked / 60000.0, row->name, way_out, most / (most < 60000 ? 1000 : 60000),
+                   most < 60000 ? "s" : "m",
+                   most < kind.mixed_most_shard_ms && asked <= kind.mixed_most_shard_ms
+                       ? ", or enqueue with --channels=mix (and one track)"
+                       : "");
+}
+
+static void free_rows(struct store_stage_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        store_stage_row_free(&rows[i]);
+    free(rows);
+}
+
+/* Whether the length that was asked for, if any, suits every stage with work. ERR_USAGE names the
+ * stage that it is too long for, and what would do. Before the catalog keeps the length. */
+static int shard_length_asked(const struct run *run, struct err *err)
+{
+    struct store_stage_row *rows = NULL;
+    size_t n = 0;
+    int rc = 0;
+
+    if (run->o->shard_ms == 0)
+        return 0;
+    rc = store_stages_runnable(run->st, clock_wall_ms(), &rows, &n, err);
+    if (rc != 0)
+        return rc;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = check(run, &rows[i], ERR_USAGE, "use", err);
+    free_rows(rows, n);
+    return rc;
+}
+
+/* Puts aside the stages that the catalog's own length is too long for, which is nobody's mistake:
+ * the others go on. When the run has begun. */
+static void shard_length_put_aside(struct run *run)
+{
+    struct store_stage_row *rows = NULL;
+    struct err err = {0};
+    size_t n = 0;
+
+    if (store_stages_runnable(run->st, clock_wall_ms(), &rows, &n, &err) != 0) {
+        run_fail(run, &err);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (check(run, &rows[i], ERR_LIMIT, "use another catalog for it, with", &err))
+            stage_aside_put(run, &rows[i], &err);
+    free_rows(rows, n);
+}
+
+/* ---- one run */
 
 #define SILENCE_MS 30000u
 

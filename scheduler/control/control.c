@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scheduler/control/control_message.h"
-#include "scheduler/control/control_path.h"
+#include "scheduler/control/control_socket.h"
 #include "workers/wire/frame.h"
 
 /* The run answers between commits; a commit may wait for a full disk for a minute, and a request of

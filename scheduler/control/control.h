@@ -8,7 +8,7 @@
 #ifndef NIGHTSHIFT_SCHEDULER_CONTROL_CONTROL_H
 #define NIGHTSHIFT_SCHEDULER_CONTROL_CONTROL_H
 
-#include "scheduler/control/control_message.h"
+#include "scheduler/control/control_socket.h"
 #include "store/requests/request.h"
 
 struct control;

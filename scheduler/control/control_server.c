@@ -5,8 +5,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "scheduler/control/control_message.h"
-#include "scheduler/control/control_path.h"
+#include "scheduler/control/control_socket.h"
 #include "workers/wire/frame.h"
 
 struct client {

@@ -14,8 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "scheduler/lease/lease_revoke.h"
-#include "scheduler/lease/lease_told.h"
+#include "scheduler/lease/lease.h"
 #include "scheduler/run/report.h"
 
 #define WORKER_MOST 1024u /* leases that a worker holds, for one more to have such tracks */

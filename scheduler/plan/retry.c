@@ -1,5 +1,7 @@
 #include "scheduler/plan/retry.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -175,3 +177,41 @@ enum store_verdict retry_store(int code)
         return STORE_STOP;
     }
 }
+
+/* ---- when a worker that died is started again, and when not any more.
+ *
+ * A death with nothing in hand (before it was ready, or idle) is the worker's own. A death with
+ * work in hand may be a recording's doing, and bad recordings in a row must not cost the device:
+ * there the different recordings that it was the first to die on alone are counted, since its last
+ * result. A recording that failed, or died alone, before says nothing about this worker. */
+
+#define RESTART_OWN_MAX 5u /* own deaths in a row: put aside */
+
+static void remember(struct restart *r, int64_t task)
+{
+    uint32_t i;
+
+    for (i = 0; i < r->victim_count; i++)
+        if (r->victims[i] == task)
+            return;
+    if (r->victim_count < RESTART_VICTIMS_MAX)
+        r->victims[r->victim_count++] = task;
+}
+
+int64_t restart_death(struct restart *r, enum restart_cause cause, int64_t task, uint32_t base_ms)
+{
+    int64_t ms = base_ms ? base_ms : RESTART_BASE_MS;
+    uint32_t n = r->in_a_row++;
+
+    if (cause == RESTART_ONE)
+        remember(r, task);
+    else if (cause != RESTART_KNOWN)
+        r->own++;
+    if (r->own >= RESTART_OWN_MAX || r->victim_count >= RESTART_VICTIMS_MAX)
+        return -1;
+    while (n-- && ms < RESTART_CAP_MS)
+        ms *= 2;
+    return ms < RESTART_CAP_MS ? ms : RESTART_CAP_MS;
+}
+
+void restart_result(struct restart *r) { *r = (struct restart){0}; }

@@ -4,7 +4,7 @@
 #define NIGHTSHIFT_SCHEDULER_RUN_ARCHIVE_H
 
 #include "scheduler/plan/progress.h"
-#include "scheduler/plan/rate.h"
+#include "scheduler/plan/estimate.h"
 #include "store/store.h"
 
 /* What is left to be heard of all of them. */

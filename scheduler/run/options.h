@@ -7,8 +7,7 @@
 
 #include "gpu/devices/devices.h"
 #include "gpu/precision.h"
-#include "scheduler/plan/hours.h"
-#include "scheduler/plan/idle.h"
+#include "scheduler/plan/rest.h"
 
 #define SCHEDULER_SHARD_MS 300000u /* nominal, where a catalog keeps no other */
 
@@ -83,7 +82,7 @@ struct scheduler_options {
     bool early_signal;          /* SIGUSR1 drains it, as SIGTERM does; the caller blocks both */
     const char *metrics;        /* a file for Prometheus; NULL: none */
     struct hours hours;         /* when it works; local time */
-    bool idle;                  /* GPUs that others use are left to them (plan/idle.h) */
+    bool idle;                  /* GPUs that others use are left to them (plan/rest.h) */
     const char *unguarded; /* what the decoders' sandbox lacks here: said, and kept as an event,
                               when the run begins; NULL or "": nothing */
     bool progress;    /* a line that is redrawn on standard error (a terminal); else log lines */

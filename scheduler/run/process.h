@@ -18,7 +18,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "scheduler/plan/restart.h"
+#include "scheduler/plan/retry.h"
 #include "workers/wire/frame.h"
 
 struct run;

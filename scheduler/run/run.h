@@ -4,23 +4,17 @@
  *   loop_turn.c             what is done in a turn of the loop
  *   run_control.c           what other commands ask of it
  *   catalog_watch.c         the catalog's file, its log and its disk, meanwhile
- *   rest/working_hours.c    at which hours it works
- *   rest/make_way.c         GPUs that are left to others who use them
+ *   rest.c                  at which hours it works, and GPUs that are left to others
  *   backlog.c               tasks: read from the catalog, a stage at a time; checked after requests
  *   stage_aside.c           stages that cannot be done
- *   dispatch.c              leases: said to workers
+ *   dispatch.c              leases: said to workers; what becomes of a task without any
  *   intake.c                what comes back for them
  *   lease/tracks.c          what other stages have of one, which listen to the same pass
- *   lease/lease_passages.c  those of stages that work on a transcription
- *   lease/lease_told.c  those of transcriptions whose text is there
- *   lease/lease_revoke.c    those that end before their time
- *   task_end.c              what becomes of a task without leases
+ *   lease/lease.c           what goes with one to the worker, and how one ends before its time
  *   failure.c               what went wrong with it
  *   settle/settle.c         recordings whose shards are all there, settled as a whole
- *   settle/settle_process.c what is particular to settlers
- *   run_devices.c           on which devices it works
  *   worker_pool.c           all of its workers
- *   supervisor.c            what is particular to workers: what they say, when they are killed
+ *   supervisor.c            on which devices it works; what workers say, when they are killed
  *   run/run.c               what every part may ask for: another turn, a commit, the end
  *   run/process.c           workers and settlers: started, timed out, started again, put aside
  *   run/remembered_batch.c  what is remembered of the devices
@@ -30,7 +24,6 @@
  *   run/figures.c           what is counted, and when it will be over
  *   run/metrics_file.c      its figures in a file for Prometheus
  *   run/report.c            what people see
- *   run/state/              what each of them keeps of it; the parts of struct run
  *
  * Everything runs on the loop's thread. Work is done in loop_turn_steps, called in each turn of the
  * loop; callbacks only note what happened, and make it `dirty`.
@@ -43,28 +36,235 @@
 #define NIGHTSHIFT_SCHEDULER_RUN_RUN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
 #include "base/err.h"
 #include "gpu/devices/devices.h"
+#include "gpu/sight/sight.h"
 #include "scheduler/control/control_server.h"
 #include "scheduler/ledger/ledger.h"
+#include "scheduler/plan/estimate.h"
 #include "scheduler/plan/idmap.h"
 #include "scheduler/plan/planner.h"
+#include "scheduler/plan/progress.h"
+#include "scheduler/plan/rest.h"
 #include "scheduler/plan/retry.h"
+#include "scheduler/plan/room.h"
 #include "scheduler/run/options.h"
 #include "scheduler/run/process.h"
-#include "scheduler/run/state/backlog.h"
-#include "scheduler/run/state/device.h"
-#include "scheduler/run/state/diary.h"
-#include "scheduler/run/state/figures.h"
-#include "scheduler/run/state/lease.h"
-#include "scheduler/run/state/report.h"
-#include "scheduler/run/state/rest.h"
-#include "scheduler/run/state/trouble.h"
 #include "store/store.h"
+#include "workers/results.h"
 #include "workers/wire/protocol.h"
+
+/* ---- what each part keeps of a run, and alone writes */
+
+/* backlog.c: the stage whose turn it is, and its tasks. */
+struct run_task { /* known to the planner */
+    struct store_task t;
+    uint32_t place; /* the t.path is its place-th place */
+    bool stopping;  /* cancelled or paused: forgotten when its leases have ended */
+    bool failed, died;
+    int code;
+    char message[320];
+    char *shown;                     /* its name for people; owned */
+    int64_t heard_ms;                /* in this run, by its own stage */
+    uint64_t mark;                   /* figures.c */
+    struct result_passage *passages; /* owned; while they are leased */
+    size_t passage_count;
+};
+
+struct backlog {
+    bool has_stage;
+    struct store_stage_row stage;
+    struct scheduler_stage kind; /* of the stage, or of the last one while there is none */
+    struct idmap tasks;          /* id -> struct run_task */
+    int64_t cursor;              /* tasks up to this turn were looked at */
+    bool exhausted;              /* nothing runnable is beyond the cursor */
+    bool overtaken;              /* nor is anything read before another stage is chosen */
+};
+
+/* How a device is used, as its worker says, and what of it is to be remembered. */
+struct device_use {
+    char precision[16];
+    /* What it was set up with: the run's stage may be another by now. */
+    char model_hash[130], decoding[SCHEDULER_DECODING_LEN];
+    uint32_t slots, windows; /* 0: not ready yet */
+    uint64_t predicted, peak;
+    float rate;
+    bool measured;   /* by this worker */
+    bool remembered; /* the catalog has it, or will */
+};
+
+struct worker_memory { /* remembered_batch.c */
+    struct device_use use;
+    uint64_t peak_bytes, predicted_bytes; /* of device memory, in the whole run */
+};
+
+struct worker_pulse {  /* supervisor.c; anew with each process: worker_pool.c */
+    int64_t moved_ms;  /* last sign that its work goes on (monotonic) */
+    int64_t engine_ms; /* last sign that its engine does */
+    uint64_t engine_beat, audio_ms, decoded_ms;
+    struct rate rate;      /* while it has work: idling says nothing about its speed */
+    int64_t busy_ms;       /* since when it has had work */
+    double speed;          /* times real time, as it was last seen at work; 0 not yet */
+    uint64_t memory_bytes; /* that it holds now: the device's, or a host worker's own */
+};
+
+struct worker_sight {      /* gpu_watch.c */
+    struct gpu_sight seen; /* what the driver saw of its device last */
+    int64_t at_ms;         /*   and when (monotonic); 0: nothing yet */
+};
+
+/* diary.c: what it keeps of a run, and of each worker. */
+struct run_stretch { /* what a device did since the diary was written last */
+    int64_t busy_ms, audio_ms;
+    uint64_t memory_bytes, predicted_bytes; /* the most */
+    uint32_t slots, windows;
+    /* By the driver (gpu_watch.c). Sums are of values times ms of the stretch. */
+    int64_t seen_ms, left_ms, percent_ms, microjoules;
+    int64_t celsius, used_bytes; /* the most */
+    bool percents, milliwatts;   /* any of them was known */
+};
+
+struct worker_diary {
+    struct run_stretch stretch;
+    int64_t busy_before_ms, audio_before_ms, microjoules_before; /* in the stretches before */
+};
+
+struct diary {
+    int64_t run_id;
+    int64_t stretch_ms;         /* wall clock: where the stretch begins that is on */
+    int64_t ticked_ms, span_ms; /* span: of the stretch, in this run */
+    int64_t work_ms;            /* of the run, so long any device had work */
+    uint64_t noted;             /* results that its row was written with last ... */
+    int64_t note_due_ms;        /* ... and when it may be again: monotonic */
+};
+
+struct run_pace { /* what is remembered of a stage on the devices of the run */
+    int64_t stage;
+    double speed; /* times real time; 0: nothing */
+};
+
+struct figures { /* figures.c */
+    int64_t started_wall_ms, started_ms;
+    uint64_t tasks_done, tasks_failed; /* durable */
+    uint64_t failed_pending;           /* when the ledger is written */
+    uint64_t recordings_done;          /* durable */
+    struct idmap failed;    /* recordings of which a task was given up -> a hash of why */
+    struct idmap heard;     /* recordings -> ms of it heard in this run, as a pointer */
+    int64_t audio_ms;       /* their sum */
+    uint64_t audio_seen_ms; /* by the heartbeats of workers that have gone; figures_audio_seen */
+    uint64_t turn_base_ms;  /* audio seen when the stage's turn began */
+    uint64_t turn_audio_ms; /* by its results, since then */
+    uint64_t turn_done;     /* its tasks that are done, as of totals */
+    struct rate rate;
+    struct estimate estimate;
+    struct estimate_left *stages_left; /* owned; as of totals */
+    size_t stages_left_count;
+    struct run_pace *paces; /* owned */
+    size_t pace_count;
+    uint64_t shown_mark;
+    struct store_totals totals;
+    int64_t totals_at_ms, totals_cost_ms; /* at 0: they are to be read again */
+    uint64_t totals_done, totals_failed;  /* tasks_done, _failed when totals were read ... */
+    uint64_t totals_recordings;           /* ... and recordings_done */
+};
+
+struct run_beside { /* a stage that may listen to the passes of the run's */
+    struct store_stage_row row;
+    bool settles;
+};
+
+struct beside { /* tracks.c */
+    struct run_beside stages[SETUP_MAX_STAGES - 1];
+    uint32_t count;
+};
+
+struct worker_tracks { /* tracks.c; worker_pool.c ends what is solo */
+    /* So many of run->beside were named in its SETUP, of which these are loaded (bit i). */
+    uint32_t named, loaded;
+    bool solo; /* it died with them, and has none until the next stage */
+};
+
+struct run_track {       /* what such a stage has to do in a lease; tracks.c */
+    uint32_t stage;      /* in SETUP */
+    struct store_task t; /* of which the message is made */
+    uint32_t end;        /* one more than the highest shard that was done */
+    bool settles, cancelled;
+    struct idmap told; /* shards that are not awaited (any more): any pointer */
+};
+
+/* From LEASE to LEASE_END, or to its worker's end. What its first track has yielded, and is still
+ * to yield, the planner knows. */
+struct run_lease {
+    uint64_t id; /* the planner's */
+    struct run_task *task;
+    uint32_t worker;
+    uint32_t first, last, granted; /* granted: last, before it was capped */
+    uint32_t shards;               /* of the recording, when its end was seen; else 0 */
+    struct run_track tracks[SETUP_MAX_STAGES - 1]; /* the others */
+    uint32_t track_count;
+};
+
+struct dispatch {        /* dispatch.c */
+    struct idmap leases; /* id -> struct run_lease */
+    bool named;          /* the first recording that went to a worker was said */
+};
+
+/* report.c and metrics_file.c. */
+struct report {
+    int64_t due_ms, json_due_ms;
+    bool line_shown, tty, color;
+    char said[PROGRESS_LINE]; /* the last such line of the log */
+};
+
+struct metrics_file {
+    int64_t due_ms;
+    bool told; /* that they cannot be written */
+};
+
+struct working_hours { /* rest.c */
+    bool shut;         /* it is not the time to work */
+    bool over;         /* hours.until has come: the run ends */
+    int64_t end_ms;    /* wall clock: of hours.until */
+    char text[48];     /* "resting until 22:00", while shut */
+};
+
+struct make_way {       /* rest.c */
+    bool other_numbers; /* pids are not those that the driver has */
+    bool all_left;      /* every device is left to others: nothing is begun */
+    char text[64];      /*   "waiting: others use cuda:0", while that is so */
+};
+
+struct worker_way { /* rest.c */
+    struct idle idle;
+    bool left;     /* its device is left to others */
+    char user[32]; /*   of whom this is known: "pid 4711"; "" */
+};
+
+struct failures { /* failure.c */
+    /* Tasks that own a death in this run (retry.h): id -> 1 + deaths_alone, as a pointer. Apart
+     * from the backlog's, which forgets those that wait. */
+    struct idmap deaths;
+    uint32_t acquitted;   /* of them, those that were done */
+    int64_t retry_due_ms; /* wall clock; INT64_MAX: no retry waits */
+};
+
+struct stages_aside { /* stage_aside.c */
+    int64_t *stages;  /* owned: ids of those that cannot be done in this run */
+    size_t count;
+    struct err why; /* the first of them cannot; code 0: there is none */
+};
+
+struct catalog_watch {   /* catalog_watch.c */
+    struct room room;    /* its log, and what is left for it on the disk */
+    int64_t room_due_ms; /* the next look */
+    struct err astray;   /* the catalog is not at its path any more, and how; code 0: it is */
+};
+
+/* ---- the run */
 
 #define RUN_TICK_MS 100
 
@@ -97,7 +297,7 @@ struct run_loop { /* scheduler.c */
     bool started;
 };
 
-struct run_devices {        /* run_devices.c */
+struct run_devices {        /* supervisor.c */
     struct devices *picked; /* list[i] is what workers[i] works on */
     struct run_worker *workers;
     uint32_t count;

@@ -1,6 +1,7 @@
 /* Recordings whose shards are all there, and that are settled as a whole: by settlers, processes of
  * their own without a device, one recording at a time. What was settled goes into the ledger like
  * every result. */
+/* What is particular to settlers. One that dies or hangs costs its recording an attempt. */
 
 #include "scheduler/settle/settle.h"
 
@@ -8,8 +9,388 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "scheduler/backlog.h"
+#include "scheduler/failure.h"
 #include "scheduler/run/process.h"
-#include "scheduler/settle/settle_process.h"
+#include "scheduler/run/run.h"
+#include "scheduler/stage_aside.h"
+
+/* ---- what is particular to settlers among the processes of a run.
+ * Internal to scheduler/; the loop's thread.
+ *
+ *   UP: idle --SETTLE, VOICES, GO--> busy --SETTLED, SETTLE_FAILED--> idle
+ *
+ * OFF they are started for work, ASIDE they stay until somebody may have mended them. */
+
+#define SETTLERS 2u /* a long recording does not hold up the short ones */
+#define SETTLE_PAGE 32u
+
+struct settler {
+    struct process process;
+    struct store_task t;          /* that it is busy with, else zero; owned */
+    struct store_stage_row stage; /* of t; owned */
+    bool unwanted;                /* what it finds is dropped */
+    bool sending;                 /* it has not been told all: shards behind `told` are left */
+    int64_t told;
+    uint64_t sent_bytes;
+};
+
+/* A look into the catalog goes over the stages, and over each one's recordings in pages. */
+struct settle {
+    struct settler of[SETTLERS];
+    int64_t looked_ms;              /* when the last one began */
+    struct store_stage_row *stages; /* of this look; NULL: none is on */
+    size_t stage_count, stage_at;
+    int64_t cursor;
+    struct store_task page[SETTLE_PAGE];
+    size_t page_len, page_at;
+};
+
+#define VOICES_MAX (UINT64_C(2) << 30) /* bytes of one recording's: the settler has them all */
+#define ENOUGH 1                       /* for now: what is queued is to be taken first */
+
+static bool settler_is_idle(const struct settler *w)
+{
+    return w->process.state == PROCESS_UP && !w->process.condemned && !w->t.task_id;
+}
+
+static bool settler_is_busy(const struct settler *w)
+{
+    return w->process.state == PROCESS_UP && w->t.task_id;
+}
+
+/* it has no recording in hand any more */
+static void settler_put_down(struct settler *w)
+{
+    store_task_free(&w->t);
+    store_stage_row_free(&w->stage);
+    memset(&w->stage, 0, sizeof(w->stage));
+    w->unwanted = w->sending = false;
+}
+
+static int say(struct settler *w, uint8_t type, struct buf *b)
+{
+    int rc = process_send(&w->process, type, b);
+
+    buf_free(b);
+    return rc;
+}
+
+/* A recording that cannot be settled (now): charged, by the rule that holds for all. */
+static void charge(struct settler *w, int code, const char *message, bool died)
+{
+    struct run *run = w->process.run;
+    struct retry_rule rule = {.limit = run->o->attempts, .base_ms = run->tune.retry_base_ms};
+    struct retry_failure f = {.code = code, .message = message, .died = died, .alone = true};
+    char *shown = backlog_shown(&w->t);
+    struct failure failure = {.task = w->t.task_id,
+                              .media = w->t.media_id,
+                              .shown = shown ? shown : "a recording",
+                              .code = code,
+                              .died = died};
+    struct retry_decision d;
+    struct err err = {0};
+
+    failure_history(run, w->t.task_id, &f);
+    retry_decide(&rule, &f, clock_wall_ms(), (uint64_t)w->t.task_id, &d);
+    if (d.verdict == RETRY_STOP) {
+        err_set(&err, code, "%s", d.message);
+        stage_aside_put(run, &w->stage, &err);
+    } else if (d.verdict == RETRY_SUSPECT || d.verdict == RETRY_AGAIN || d.verdict == RETRY_FAIL) {
+        failure_record(run, &failure, &d);
+    }
+    free(shown);
+}
+
+static int send_voices(void *arg, int64_t seq, const struct result_voices *v, struct err *err)
+{
+    struct settler *w = arg;
+    struct buf b = BUF_INIT;
+
+    msg_voices_put(&b, v);
+    w->sent_bytes += b.len;
+    if (b.len > FRAME_MAX || w->sent_bytes > VOICES_MAX) {
+        buf_free(&b);
+        return err_set(err, ERR_LIMIT, "its voices are more than can be sent to a settler");
+    }
+    w->told = seq;
+    if (say(w, MSG_VOICES, &b)) {
+        w->sending = false; /* `gone` is on its way */
+        return ENOUGH;
+    }
+    return process_queued(&w->process) < w->process.run->tune.queued_bytes ? 0 : ENOUGH;
+}
+
+/* Its voices are read from the catalog as it takes them: a long recording's are hundreds of
+ * megabytes. */
+static void send_more(struct settler *w)
+{
+    struct run *run = w->process.run;
+    struct err err = {0};
+    int rc = store_voices_read(run->st, w->t.task_id, w->told, send_voices, w, &err);
+
+    if (rc == ENOUGH)
+        return;
+    if (rc == 0) {
+        w->sending = false;
+        process_send(&w->process, MSG_SETTLE_GO, NULL);
+        return;
+    }
+    if (retry_store(rc) == STORE_STOP)
+        run_fail(run, &err);
+    else
+        charge(w, rc, err.msg, false);
+    settler_put_down(w); /* and what it was told so far is forgotten with it */
+    process_kill(&w->process);
+}
+
+static void on_written(void *owner)
+{
+    struct settler *w = owner;
+
+    if (settler_is_busy(w) && w->sending && !w->process.condemned &&
+        process_queued(&w->process) < w->process.run->tune.queued_bytes)
+        send_more(w);
+}
+
+static void send_work(struct settler *w)
+{
+    const struct msg_settle m = {
+        .task_id = w->t.task_id,
+        .model_dir = w->stage.model_dir,
+        .model_hash = w->stage.model_hash,
+        .params_json = w->stage.params_json,
+        .total_ms = w->t.duration_ms > 0 ? w->t.duration_ms : 0,
+        .apart = w->t.sources > 0,
+        .threads = w->process.run->o->threads,
+    };
+    struct buf b = BUF_INIT;
+
+    msg_settle_put(&b, &m);
+    if (say(w, MSG_SETTLE, &b)) { /* `gone` is on its way, and not the recording's doing */
+        settler_put_down(w);
+        process_condemn(&w->process, 0, NULL);
+        return;
+    }
+    w->sending = true;
+    w->told = -1;
+    w->sent_bytes = 0;
+    send_more(w);
+}
+
+static bool copy_stage(const struct store_stage_row *from, struct store_stage_row *ret)
+{
+    *ret = (struct store_stage_row){
+        .stage_id = from->stage_id,
+        .name = strdup(from->name),
+        .model = strdup(from->model),
+        .model_dir = strdup(from->model_dir),
+        .model_hash = strdup(from->model_hash),
+        .params_json = strdup(from->params_json),
+    };
+    return ret->name && ret->model && ret->model_dir && ret->model_hash && ret->params_json;
+}
+
+static int64_t patience_ms(const struct settler *w)
+{
+    return w->process.run->tune.still_ms + (w->t.duration_ms > 0 ? w->t.duration_ms / 20 : 0);
+}
+
+/* Takes over what *t owns. The settler is idle. */
+static void settler_give(struct settler *w, const struct store_stage_row *stage,
+                         struct store_task *t)
+{
+    struct run *run = w->process.run;
+    struct err err = {0};
+
+    if (!copy_stage(stage, &w->stage)) {
+        store_stage_row_free(&w->stage);
+        memset(&w->stage, 0, sizeof(w->stage));
+        err_set(&err, ERR_NOMEM, "no memory to settle a recording");
+        run_fail(run, &err);
+        return;
+    }
+    w->t = *t;
+    memset(t, 0, sizeof(*t));
+    w->unwanted = false;
+    w->process.due_ms = clock_mono_ms() + patience_ms(w);
+    log_debug("settling task %lld", (long long)w->t.task_id);
+    send_work(w);
+}
+
+/* --------------------------------------------------------------------------------- messages */
+
+static bool is_of(const struct settler *w, int64_t task, struct err *err)
+{
+    if (settler_is_busy(w) && w->t.task_id == task)
+        return true;
+    err_set(err, ERR_PROTOCOL, "a result of task %lld, which it was not given", (long long)task);
+    return false;
+}
+
+/* It was told how long the recording is, where that is known. */
+static bool is_within(const struct settler *w, const struct result_people *p, struct err *err)
+{
+    int64_t most = w->t.duration_ms > 0 ? w->t.duration_ms : INT64_MAX;
+    bool within = true;
+
+    for (uint32_t i = 0; i < p->speaker_count && within; i++)
+        within = p->speakers[i].speech_ms <= most;
+    for (uint32_t i = 0; i < p->turn_count && within; i++)
+        within = p->turns[i].end_ms <= most;
+    if (!within)
+        err_set(err, ERR_PROTOCOL, "it hears somebody behind the recording's end");
+    return within;
+}
+
+static bool take_settled(struct settler *w, const struct frame *f, struct err *err)
+{
+    struct run *run = w->process.run;
+    struct msg_settled m;
+
+    if (msg_settled_get(f->payload, f->len, &m, err))
+        return false;
+    if (!is_of(w, m.task_id, err) || !is_within(w, &m.people, err)) {
+        msg_settled_free(&m);
+        return false;
+    }
+    restart_result(&w->process.restart);
+    if (w->unwanted) {
+        run_note_unsettled(run); /* it may be wanted again by now */
+        msg_settled_free(&m);
+    } else {
+        run_check(run, ledger_settled(run->ledger, w->t.task_id, &m, err), err);
+        failure_over(&run->failures, w->t.task_id);
+        run_note_commit(run);
+    }
+    settler_put_down(w);
+    return true;
+}
+
+static bool take_failed(struct settler *w, const struct frame *f, struct err *err)
+{
+    struct msg_settle_failed m;
+    char *shown;
+
+    if (msg_settle_failed_get(f->payload, f->len, &m, err))
+        return false;
+    if (!is_of(w, m.task_id, err)) {
+        msg_settle_failed_free(&m);
+        return false;
+    }
+    restart_result(&w->process.restart);
+    shown = utf8_display(m.message, strlen(m.message));
+    if (w->unwanted)
+        run_note_unsettled(w->process.run);
+    else /* nobody asked it to stop, so that would be its own fault */
+        charge(w, m.code == ERR_CANCELLED || m.code == 0 ? ERR_PROTOCOL : m.code,
+               shown && shown[0] ? shown : err_name(m.code), false);
+    free(shown);
+    settler_put_down(w);
+    msg_settle_failed_free(&m);
+    return true;
+}
+
+static bool on_frame(void *owner, const struct frame *f, struct err *err)
+{
+    struct settler *w = owner;
+
+    if (w->process.condemned || w->process.state == PROCESS_LEAVING)
+        return true;
+    switch (f->type) {
+    case MSG_SETTLED:
+        return take_settled(w, f, err);
+    case MSG_SETTLE_FAILED:
+        return take_failed(w, f, err);
+    default:
+        err_set(err, ERR_PROTOCOL, "message %u", f->type);
+        return false;
+    }
+}
+
+/* ----------------------------------------------------------------------------- its life */
+
+static bool settlers_all_aside(const struct settle *s)
+{
+    for (uint32_t i = 0; i < SETTLERS; i++)
+        if (s->of[i].process.state != PROCESS_ASIDE)
+            return false;
+    return true;
+}
+
+static void on_aside(void *owner, const char *why, const char *sentence)
+{
+    struct settler *w = owner;
+    struct run *run = w->process.run;
+    const struct err *last = &w->process.last;
+    struct err err = {0};
+
+    (void)why;
+    (void)sentence;
+    if (!settlers_all_aside(run->settle))
+        return;
+    err_set(&err, last->code ? last->code : ERR_CRASH,
+            "recordings cannot be settled: %s; the next run tries it again", last->msg);
+    stage_aside_why(&run->aside, &err);
+    run_check(run, ledger_event(run->ledger, "settler-aside", 0, "", err.msg, &err), &err);
+    run_note_commit(run);
+}
+
+/* It holds one recording, alone. */
+static void on_gone(void *owner, struct process_loss *loss)
+{
+    struct settler *w = owner;
+    struct run *run = w->process.run;
+    struct retry_failure f = {0};
+
+    if (loss && w->t.task_id) {
+        loss->task = w->t.task_id;
+        failure_history(run, loss->task, &f);
+        loss->cause = f.attempts || f.deaths_alone ? RESTART_KNOWN : RESTART_ONE;
+        if (!w->unwanted)
+            charge(w, w->process.last.code, w->process.last.msg, true);
+    }
+    settler_put_down(w);
+    run_note_unsettled(run);
+}
+
+static void on_tick(void *owner, int64_t now, int64_t lost)
+{
+    struct settler *w = owner;
+    char why[200];
+
+    (void)lost;
+    if (!settler_is_busy(w) || now < w->process.due_ms)
+        return;
+    snprintf(why, sizeof(why), "it gave no answer for %lld s", (long long)(patience_ms(w) / 1000));
+    process_condemn(&w->process, ERR_TIMEOUT, why);
+}
+
+static void settler_add(struct settler *w, struct run *run)
+{
+    static const struct process_kind settler = {
+        .died = "settler-died",
+        .a = "a ",
+        .frame = on_frame,
+        .written = on_written,
+        .gone = on_gone,
+        .aside = on_aside,
+        .tick = on_tick,
+    };
+
+    process_init(&w->process, run, &settler, "settler", "", w);
+}
+
+static void settler_start(struct settler *w)
+{
+    static const char *const argv[] = {"nightshift", "settle", NULL};
+
+    process_start(&w->process, argv);
+}
+
+/* ---- recordings that need a look as a whole, once all of their shards are there */
 
 #define LOOK_MS 1000 /* between looks into the catalog, while there is other work */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/control/control_message.h"
+#include "scheduler/control/control_socket.h"
 #include "store/requests/request.h"
 #include "workers/wire/frame.h"
 

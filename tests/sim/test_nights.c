@@ -5,8 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "scheduler/plan/hours.h"
-#include "scheduler/plan/idle.h"
+#include "scheduler/plan/rest.h"
 
 #define MINUTE INT64_C(60000)
 #define HOUR (60 * MINUTE)

@@ -1,12 +1,11 @@
 /* The planner with simulated workers in virtual time: unequal speeds, deaths, poison recordings,
  * decoders that somebody kills.
- * What the run does with the policies (scheduler/task_end.c, supervisor.c) is done here in short.
+ * What the run does with the policies (scheduler/dispatch.c, supervisor.c) is done here in short.
  */
 #include "tests/common/test.h"
 
 #include "base/err.h"
 #include "scheduler/plan/planner.h"
-#include "scheduler/plan/restart.h"
 #include "scheduler/plan/retry.h"
 #include "tests/common/random.h"
 

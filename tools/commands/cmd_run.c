@@ -285,7 +285,8 @@ static int take(void *arg, int option, const char *value, struct err *err)
     case OPT_THREADS:
         return cli_u32("--threads", value, 1, 1024, &o->threads, err);
     case OPT_SHARD:
-        /* Kept by the catalog: every stage must be able to work with it later (shard_length.h). */
+        /* Kept by the catalog: every stage must be able to work with it later (shard_length_asked).
+         */
         return take_length("--shard", value, 30000, 7200000, &o->shard_ms, err);
     case OPT_ATTEMPTS:
         return cli_u32("--attempts", value, 1, 100, &o->attempts, err);

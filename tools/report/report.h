@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "scheduler/control/control_message.h"
+#include "scheduler/control/control_socket.h"
 #include "store/runs.h"
 #include "store/store.h"
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "scheduler/control/control_message.h"
+#include "scheduler/control/control_socket.h"
 #include "store/read/corrections.h"
 #include "store/read/read.h"
 #include "store/store.h"

@@ -2,8 +2,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "scheduler/control/control_message.h"
-#include "scheduler/control/control_path.h"
+#include "scheduler/control/control_socket.h"
 #include "tests/common/golden.h"
 #include "tests/unit/scheduler/fixture.h"
 #include "workers/wire/frame.h"

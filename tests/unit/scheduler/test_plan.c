@@ -3,11 +3,10 @@
 
 #include "base/err.h"
 #include "base/utf8.h"
+#include "scheduler/plan/estimate.h"
 #include "scheduler/plan/idmap.h"
 #include "scheduler/plan/planner.h"
 #include "scheduler/plan/progress.h"
-#include "scheduler/plan/rate.h"
-#include "scheduler/plan/restart.h"
 #include "scheduler/plan/retry.h"
 #include "scheduler/plan/room.h"
 
