@@ -9,16 +9,15 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/text.h"
+#include "tools/commands/commands.h"
 #include "tools/correct/changes.h"
 #include "tools/correct/edited.h"
-#include "tools/correct/listing.h"
 #include "tools/correct/preview.h"
 #include "tools/correct/replace.h"
 #include "tools/export/cues.h"
 #include "tools/recording.h"
 #include "tools/search/search_absence.h"
-#include "tools/cli/text.h"
-#include "tools/commands/commands.h"
 
 #define NAME_MAX_BYTES 200 /* of who corrects */
 

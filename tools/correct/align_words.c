@@ -1,10 +1,306 @@
 #include "tools/correct/align_words.h"
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/correct/anchors.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "store/reading/hunks.h"
+#include "workers/text/codepoints.h"
+
+/* ---- the words of a transcript, or of a file, as they are aligned.
+ *
+ * They are those of store/reading/hunks.h. Words that differ in case, marks and punctuation alone
+ * have one number. Pure; any thread. */
+
+#define WORD_LIST_MAX 2000000 /* of one side: a week of talking has some 1,500,000 */
+
+void word_list_free(struct word_list *w)
+{
+    free(w->list);
+    buf_free(&w->folded);
+    *w = (struct word_list){0};
+}
+
+bool word_equal(const struct word *a, const struct word *b)
+{
+    return a->len == b->len && memcmp(a->s, b->s, a->len) == 0;
+}
+
+/* ------------------------------------------------------------------------------- folding */
+
+struct folding {
+    struct codepoints word, lower, plain;
+};
+
+static void folding_free(struct folding *f)
+{
+    codepoints_free(&f->word);
+    codepoints_free(&f->lower);
+    codepoints_free(&f->plain);
+}
+
+/* Behind `out`: lower case, without marks and punctuation; what is nothing else, as it is. */
+static size_t fold(struct folding *f, const struct word *w, struct buf *out)
+{
+    size_t before = out->len;
+    char *s;
+
+    f->word.len = f->lower.len = f->plain.len = 0;
+    codepoints_put_utf8(&f->word, w->s, w->len);
+    codepoints_lower(&f->lower, &f->word);
+    codepoints_decompose(&f->plain, &f->lower, false);
+    f->word.len = 0;
+    for (size_t i = 0; i < f->plain.len; i++)
+        if (codepoint_is_word(f->plain.at[i]))
+            codepoints_put(&f->word, f->plain.at[i]);
+    s = f->plain.failed || f->lower.failed ? NULL : codepoints_utf8(&f->word);
+    if (!s)
+        out->failed = true;
+    else if (s[0] != 0)
+        buf_put(out, s, strlen(s));
+    else
+        buf_put(out, w->s, w->len);
+    free(s);
+    return out->failed ? 0 : out->len - before;
+}
+
+/* ------------------------------------------------------------------------------- splitting */
+
+static int add(struct word_list *w, struct word word, struct err *err)
+{
+    if (w->count == WORD_LIST_MAX)
+        return err_set(err, ERR_LIMIT, "it has more than %d words: try it in parts", WORD_LIST_MAX);
+    if (!list_grow(&w->list, &w->room, w->count, sizeof(*w->list)))
+        return err_set(err, ERR_NOMEM, "out of memory");
+    w->list[w->count++] = word;
+    return 0;
+}
+
+/* The first word of a part is joined where its script has no blanks. */
+static bool is_joined(const char *text, const struct hunk_word *list, size_t i)
+{
+    size_t bytes;
+
+    return i > 0 ? list[i - 1].at + list[i - 1].len == list[i].at
+                 : script_of(text + list[i].at, &bytes) == SCRIPT_UNPARTED;
+}
+
+static int split(struct word_list *w, uint32_t part, const char *text, struct err *err)
+{
+    struct hunk_word *list = NULL;
+    size_t n = 0;
+    int rc = hunk_words(text, &list, &n, err);
+
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = add(w,
+                 (struct word){.s = text + list[i].at,
+                               .len = (uint32_t)list[i].len,
+                               .part = part,
+                               .joined = is_joined(text, list, i)},
+                 err);
+    free(list);
+    return rc;
+}
+
+/* Words are said one after the other, each as long as the next. */
+static void set_times(struct word_list *w, size_t first, int64_t start_ms, int64_t end_ms)
+{
+    int64_t n = (int64_t)(w->count - first);
+    bool timed = start_ms >= 0 && end_ms >= start_ms;
+
+    for (int64_t i = 0; i < n; i++)
+        w->list[first + (size_t)i].ms =
+            timed ? start_ms + (end_ms - start_ms) * (2 * i + 1) / (2 * n) : -1;
+}
+
+int word_list_add(struct word_list *w, uint32_t part, const char *text, int64_t start_ms,
+                  int64_t end_ms, struct err *err)
+{
+    struct folding f = {0};
+    size_t first = w->count;
+    int rc = split(w, part, text, err);
+
+    set_times(w, first, start_ms, end_ms);
+    for (size_t i = first; rc == 0 && i < w->count; i++) {
+        w->list[i].folded = w->folded.len;
+        w->list[i].folded_len = fold(&f, &w->list[i], &w->folded);
+        if (w->folded.failed)
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+    }
+    folding_free(&f);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- numbers */
+
+struct labelled {
+    const uint8_t *s;
+    size_t len;
+    uint32_t *id;
+};
+
+static int by_text(const void *a, const void *b)
+{
+    const struct labelled *x = a, *y = b;
+    int c = memcmp(x->s, y->s, x->len < y->len ? x->len : y->len);
+
+    return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static void label(struct word_list *w, struct labelled *all)
+{
+    for (size_t i = 0; i < w->count; i++)
+        all[i] = (struct labelled){w->folded.data + w->list[i].folded, w->list[i].folded_len,
+                                   &w->list[i].id};
+}
+
+/* Sorted, not hashed: no text can make it slow. */
+int word_list_number(struct word_list *a, struct word_list *b, struct err *err)
+{
+    size_t n = a->count + b->count;
+    struct labelled *all = calloc(n + 1, sizeof(*all));
+    uint32_t id = 0;
+
+    if (!all)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    label(a, all);
+    label(b, all + a->count);
+    qsort(all, n, sizeof(*all), by_text);
+    for (size_t i = 0; i < n; i++) {
+        id += i > 0 && by_text(&all[i - 1], &all[i]) != 0;
+        *all[i].id = id;
+    }
+    free(all);
+    return 0;
+}
+
+/* ---- where two sequences surely belong together: what stands in each of them exactly once */
+
+struct anchor {
+    size_t a, b; /* where `gram` words begin that are the same on both sides */
+};
+
+struct run {
+    const struct word *at;
+    size_t gram;
+    bool in_b;
+};
+
+static int by_words(const struct run *x, const struct run *y)
+{
+    for (size_t i = 0; i < x->gram; i++)
+        if (x->at[i].id != y->at[i].id)
+            return x->at[i].id < y->at[i].id ? -1 : 1;
+    return 0;
+}
+
+static int by_words_and_side(const void *a, const void *b)
+{
+    const struct run *x = a, *y = b;
+    int c = by_words(x, y);
+
+    return c != 0 ? c : x->in_b - y->in_b;
+}
+
+static size_t put_runs(struct run *all, const struct word *w, size_t n, size_t gram, bool in_b)
+{
+    size_t count = n >= gram ? n - gram + 1 : 0;
+
+    for (size_t i = 0; i < count; i++)
+        all[i] = (struct run){w + i, gram, in_b};
+    return count;
+}
+
+static int by_a(const void *x, const void *y)
+{
+    size_t a = ((const struct anchor *)x)->a, b = ((const struct anchor *)y)->a;
+
+    return (a > b) - (a < b);
+}
+
+/* Pairs of runs that each side has once, in the order of a. */
+static size_t pair_up(const struct run *all, size_t n, const struct word *a, const struct word *b,
+                      struct anchor *ret)
+{
+    size_t count = 0;
+
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && by_words(&all[i], &all[end]) == 0;)
+            end++;
+        if (end - i == 2 && !all[i].in_b && all[i + 1].in_b)
+            ret[count++] = (struct anchor){(size_t)(all[i].at - a), (size_t)(all[i + 1].at - b)};
+    }
+    if (count > 0)
+        qsort(ret, count, sizeof(*ret), by_a);
+    return count;
+}
+
+/* Keeps the longest chain in which b rises, too (patience sorting). tails, before: [count]. */
+static size_t keep_longest(struct anchor *list, size_t count, size_t *tails, size_t *before)
+{
+    size_t length = 0, at;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t low = 0, high = length;
+
+        while (low < high) {
+            size_t mid = (low + high) / 2;
+
+            if (list[tails[mid]].b < list[i].b)
+                low = mid + 1;
+            else
+                high = mid;
+        }
+        before[i] = low > 0 ? tails[low - 1] : SIZE_MAX;
+        tails[low] = i;
+        length += low == length;
+    }
+    at = length > 0 ? tails[length - 1] : SIZE_MAX;
+    for (size_t i = length; i > 0; i--, at = before[at])
+        tails[i - 1] = at;
+    for (size_t i = 0; i < length; i++)
+        list[i] = list[tails[i]];
+    return length;
+}
+
+/* Of the runs of `gram` words that n words of a and m words of b have once each, the most that are
+ * in the same order on both sides, in that order. Newly allocated; NULL where there is none. Time
+ * grows as (n + m) log (n + m). ERR_NOMEM. */
+static int anchors_find(const struct word *a, size_t n, const struct word *b, size_t m, size_t gram,
+                        struct anchor **ret, size_t *count, struct err *err)
+{
+    struct run *all = malloc((n + m + 1) * sizeof(*all));
+    struct anchor *list = malloc((n + 1) * sizeof(*list));
+    size_t *tails = malloc((n + 1) * sizeof(*tails)), *before = malloc((n + 1) * sizeof(*before));
+    size_t runs, found = 0;
+    int rc = 0;
+
+    if (!all || !list || !tails || !before)
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    if (rc == 0) {
+        runs = put_runs(all, a, n, gram, false);
+        runs += put_runs(all + runs, b, m, gram, true);
+        qsort(all, runs, sizeof(*all), by_words_and_side);
+        found = keep_longest(list, pair_up(all, runs, a, b, list), tails, before);
+    }
+    free(all);
+    free(tails);
+    free(before);
+    if (rc != 0 || found == 0) {
+        free(list);
+        list = NULL;
+    }
+    *ret = list;
+    *count = found;
+    return rc;
+}
+
+/* ---- which words of a file are which words of a transcript */
 
 #define SMALL_CELLS ((size_t)1 << 20) /* aligned exactly at once */
 #define MOST_CELLS ((size_t)1 << 24)  /* of one gap */

@@ -7,7 +7,41 @@
 #ifndef NIGHTSHIFT_TOOLS_CORRECT_ALIGN_WORDS_H
 #define NIGHTSHIFT_TOOLS_CORRECT_ALIGN_WORDS_H
 
-#include "tools/correct/word_list.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* ---- the words of a transcript, or of a file, as they are aligned.
+ *
+ * They are those of store/reading/hunks.h. Words that differ in case, marks and punctuation alone
+ * have one number. Pure; any thread. */
+
+struct word {
+    const char *s; /* borrowed from its text, not NUL-terminated */
+    uint32_t len, part, id;
+    bool joined;               /* no blank stands in front of it */
+    int64_t ms;                /* about when it is said; -1: not known */
+    size_t folded, folded_len; /* in `folded` */
+};
+struct word_list { /* zero at first; owned: word_list_free */
+    struct word *list;
+    size_t count, room;
+    struct buf folded;
+};
+void word_list_free(struct word_list *w);
+
+/* Appends the words of a text that lasts from start_ms to end_ms (-1: not known), as part number
+ * `part`: parts are added in order. The text stays where it is. ERR_NOMEM; ERR_LIMIT: more than
+ * WORD_LIST_MAX. */
+int word_list_add(struct word_list *w, uint32_t part, const char *text, int64_t start_ms,
+                  int64_t end_ms, struct err *err);
+/* Gives the words of both sides their numbers. ERR_NOMEM. */
+int word_list_number(struct word_list *a, struct word_list *b, struct err *err);
+
+bool word_equal(const struct word *a, const struct word *b); /* byte for byte */
 
 #define ALIGN_NONE SIZE_MAX
 

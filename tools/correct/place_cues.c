@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/correct/align_words.h"
-#include "tools/correct/word_list.h"
 
 #define NONE SIZE_MAX
 #define SHARE_MIN 0.3     /* of the file's words that must be the transcript's */

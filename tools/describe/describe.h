@@ -7,8 +7,16 @@
 #include <stdint.h>
 
 #include "store/requests/request.h"
+#include "store/store.h"
 #include "tools/describe/csv.h"
-#include "tools/describe/whose.h"
+
+/* ---- the recording that a list of files means */
+
+struct whose;
+
+/* Both are borrowed. folder: absolute; what a relative path begins at. */
+int whose_new(struct store *st, const char *folder, struct whose **ret, struct err *err);
+void whose_free(struct whose *w); /* NULL is fine */
 
 /* Something about one line. left_out: nothing of it is taken. */
 typedef void (*describe_note_fn)(void *arg, uint64_t line, bool left_out, const char *sentence);

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "tools/enqueue/found/batch.h"
-#include "tools/enqueue/groups.h"
-#include "tools/enqueue/found/dry_run_lines.h"
+#include "tools/enqueue/found/dry_run.h"
 #include "tools/enqueue/found/walk.h"
+#include "tools/enqueue/groups.h"
 
 #define UNDECODABLE_TOLD 32
 

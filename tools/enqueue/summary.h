@@ -12,7 +12,7 @@ struct summary {
     const struct again *again; /* what is done again; in a dry run, what would be */
     bool dry_run;
     bool allowed; /* it was said that this be so */
-    bool listed;  /* standard output has begun with what dry_run_lines.h wrote */
+    bool listed;  /* standard output has begun with what dry_run_lines_add wrote */
     bool up_to;   /* patterns may leave out some of that */
 };
 

@@ -5,7 +5,6 @@
 #include <utf8proc.h>
 
 #include "tools/score/normalize_english.h"
-#include "tools/score/normalize_steps.h"
 
 static const char *const names[] = {"none", "basic", "english"};
 

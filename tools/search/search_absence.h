@@ -14,4 +14,11 @@ int search_check(struct store *st, const struct search_wish *wish, struct err *e
 int search_left(struct store *st, const char *stage, const char *what, struct buf *ret,
                 struct err *err);
 
+/* ---- what is said where a search found nothing */
+
+/* That nobody said it only where all recordings that were asked about were transcribed; else what
+ * is known, and how many were not, and why. heard: something sounds like wish->sound. */
+int search_nothing(struct store *st, const struct search_wish *wish, bool heard, struct buf *ret,
+                   struct err *err);
+
 #endif

@@ -2,15 +2,199 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store/read/find.h"
 #include "store/search/within.h"
-#include "tools/search/search_candidates.h"
-#include "tools/search/search_join.h"
-#include "tools/search/search_near.h"
-#include "tools/search/search_nearest.h"
 #include "tools/cli/text.h"
+#include "tools/search/fuse.h"
+#include "tools/search/search_candidates.h"
+#include "tools/search/search_nearest.h"
+
+/* ---- what was found by several ways, as one ranking of moments */
+
+/* What was found of a moment by one way more. */
+static void adopt(struct search_result *r, enum search_way way, struct search_result *from)
+{
+    r->by[way] = true;
+    if (isnan(r->likeness))
+        r->likeness = from->likeness;
+    if (isnan(r->sound_score))
+        r->sound_score = from->sound_score;
+    if (r->sound_end_ms == 0) {
+        r->sound_start_ms = from->sound_start_ms;
+        r->sound_end_ms = from->sound_end_ms;
+    }
+    if (r->sound[0] == 0) {
+        char *was = r->sound;
+
+        r->sound = from->sound;
+        from->sound = was;
+    }
+}
+
+static int join(struct candidates *c, struct search_results *ret, struct err *err)
+{
+    const struct fuse_item *lists[SEARCH_WAYS];
+    struct fuse_item *items[SEARCH_WAYS] = {NULL};
+    size_t counts[SEARCH_WAYS], n = 0;
+    struct fuse_hit *hits = NULL;
+    int rc = 0;
+
+    for (int k = 0; k < SEARCH_WAYS && rc == 0; k++) {
+        const struct candidates_list *l = &c->lists[k];
+
+        counts[k] = l->count;
+        lists[k] = items[k] = calloc(l->count + 1, sizeof(*items[k]));
+        if (!items[k])
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+        for (size_t i = 0; rc == 0 && i < l->count; i++)
+            items[k][i] =
+                (struct fuse_item){l->rows[i].media_id, l->rows[i].start_ms, l->rows[i].end_ms};
+    }
+    if (rc == 0)
+        rc = fuse(lists, counts, SEARCH_WAYS, &hits, &n, err);
+    if (rc == 0 && !(ret->list = calloc(n + 1, sizeof(*ret->list))))
+        rc = err_set(err, ERR_NOMEM, "out of memory");
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        struct search_result *r = &ret->list[ret->count++];
+
+        for (int k = SEARCH_WAYS; k-- > 0;) { /* the first way's row is what is shown */
+            size_t at = hits[i].at[k];
+            struct search_result was = *r;
+
+            if (at == FUSE_NONE)
+                continue;
+            *r = c->lists[k].rows[at];
+            memset(&c->lists[k].rows[at], 0, sizeof(*r));
+            if (was.path) {
+                for (int j = k + 1; j < SEARCH_WAYS; j++)
+                    if (was.by[j])
+                        adopt(r, (enum search_way)j, &was);
+                search_result_free(&was);
+            }
+        }
+        r->score = hits[i].score;
+    }
+    for (int k = 0; k < SEARCH_WAYS; k++)
+        free(items[k]);
+    free(hits);
+    return rc;
+}
+
+/* What has the words, or the class, before what is like it; each in its order. */
+static int part(const struct search_wish *wish, struct search_results *r, struct err *err)
+{
+    enum search_way way = wish->text ? SEARCH_WORDS : SEARCH_CLASS;
+    struct search_result *list = calloc(r->count + 1, sizeof(*list));
+    size_t n = 0;
+
+    if (!list)
+        return err_set(err, ERR_NOMEM, "out of memory");
+    for (int named = 1; named >= 0; named--) {
+        for (size_t i = 0; i < r->count; i++)
+            if (r->list[i].by[way] == (named == 1))
+                list[n++] = r->list[i];
+        if (named)
+            r->named = n;
+    }
+    free(r->list);
+    r->list = list;
+    return 0;
+}
+
+/* Takes the rows of the lists over. First what has the words, or the class, that were asked for,
+ * then what is like it. */
+static int search_join(struct candidates *c, struct search_results *ret, struct err *err)
+{
+    int rc = join(c, ret, err);
+
+    return rc == 0 ? part(c->wish, ret, err) : rc;
+}
+
+/* ---- a text near a sound: which of what was said has it beside it */
+
+/* Sets c->has_class: was a sound of this class heard anywhere? */
+static int search_near_known(struct candidates *c, struct err *err)
+{
+    const struct scope scope = {.path = c->wish->path};
+
+    return find_sound_heard(c->st, c->wish->sound, &scope, &c->has_class, err);
+}
+
+struct nearby {
+    struct search_result *row;
+    bool found, no_memory;
+};
+
+static int on_near(void *arg, const struct find_sound *s)
+{
+    struct nearby *x = arg;
+    char *name = strdup(s->name);
+
+    if (!name) {
+        x->no_memory = true;
+        return 1;
+    }
+    x->found = true;
+    free(x->row->sound);
+    x->row->sound = name;
+    x->row->sound_score = s->score;
+    x->row->sound_start_ms = s->start_ms;
+    x->row->sound_end_ms = s->end_ms;
+    x->row->by[SEARCH_CLASS] = true;
+    return 0;
+}
+
+/* The stretch that sounds most like it, of those near the row. */
+static bool near_by_vector(const struct candidates_list *heard, struct search_result *row)
+{
+    for (size_t i = 0; i < heard->count; i++) {
+        const struct search_result *h = &heard->rows[i];
+
+        if (h->media_id != row->media_id || h->start_ms > row->end_ms + SEARCH_NEAR_MS ||
+            h->end_ms < row->start_ms - SEARCH_NEAR_MS)
+            continue;
+        row->by[SEARCH_SOUND] = true;
+        row->sound_start_ms = h->start_ms;
+        row->sound_end_ms = h->end_ms;
+        if (isnan(row->likeness))
+            row->likeness = h->likeness;
+        return true;
+    }
+    return false;
+}
+
+/* Keeps of a list what is near such a sound, in its order. Keeps of a list what is near such a
+ * sound, in its order. */
+static int search_near_keep(struct candidates *c, struct candidates_list *l, struct err *err)
+{
+    size_t kept = 0, n = l->count;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        struct search_result *row = &l->rows[i];
+        struct nearby x = {.row = row};
+
+        if (rc == 0 && c->has_class)
+            rc = find_sound_near(c->st, row->media_id, c->wish->sound,
+                                 row->start_ms - SEARCH_NEAR_MS, row->end_ms + SEARCH_NEAR_MS,
+                                 on_near, &x, err);
+        if (x.no_memory)
+            rc = err_set(err, ERR_NOMEM, "out of memory");
+        if (rc == 0 && (x.found || near_by_vector(&c->lists[SEARCH_SOUND], row))) {
+            struct search_result keep = *row;
+
+            *row = (struct search_result){0};
+            l->rows[kept++] = keep;
+        } else {
+            search_result_free(row);
+        }
+    }
+    l->count = kept;
+    return rc;
+}
 
 /* -------------------------------------------------------------------------------- by words */
 

@@ -4,6 +4,10 @@
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_DRY_RUN_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_FOUND_DRY_RUN_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "store/requests/request.h"
 
 struct dry_run;
@@ -30,5 +34,30 @@ int dry_run_same(struct dry_run *f, const int64_t *place_ids, uint32_t n,
 /* As the END, when all else was told: vanished and gone of *counts. */
 int dry_run_end(struct dry_run *f, const struct request *end, struct store_enqueue_counts *counts,
                 struct err *err);
+
+/* ---- what a dry run would take and what it would skip, one line for each, written as it is met:
+ * memory does not grow with the walk */
+
+struct dry_run_lines {
+    bool json; /* an array "listed" of objects, which begins an object that the summary ends */
+    uint64_t lines;
+};
+
+struct dry_run_line { /* borrowed */
+    bool taken;
+    const char *why; /* a word or a few: "new", "known"; "trash", "not a recording" */
+    const char *path;
+    size_t path_len;
+    bool directory;
+    const char *member; /* "" when it is no archive's */
+    uint32_t nth;
+    uint32_t recordings; /* an archive's that is known unchanged; 0: the line is of one */
+    const char *error;   /* a sentence, or NULL */
+};
+
+/* To standard output: open, as many lines as there are, close; all with the same lines. */
+void dry_run_lines_open(const struct dry_run_lines *l);
+void dry_run_lines_add(struct dry_run_lines *l, const struct dry_run_line *line);
+void dry_run_lines_close(const struct dry_run_lines *l);
 
 #endif
