@@ -170,7 +170,7 @@ class VoiceActivity(InAFolder):
         return found
 
     def test_it_is_the_one_that_is_pulled(self):
-        with open(os.path.join(SOURCE, "tools/hub/hub_silero.c"), encoding="utf-8") as file:
+        with open(os.path.join(SOURCE, "tools/hub/packages/silero.c"), encoding="utf-8") as file:
             self.assertIn(f'"{dict((name, sha256) for name, _, sha256 in fetch_silero.MEMBERS)["silero_vad_16k.safetensors"]}"',
                           file.read())
         with open(os.path.join(SOURCE, "NOTICE"), encoding="utf-8") as file:

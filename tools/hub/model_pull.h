@@ -1,5 +1,5 @@
 /* tools/hub/model_pull.h - `nightshift model pull`, and what `nightshift setup` does with each
- * model: pulls and copies (hub.h, hub_carry.h), seen by the one who waits for them. */
+ * model: pulls and copies (hub.h, hub_copy.h), seen by the one who waits for them. */
 #ifndef NIGHTSHIFT_TOOLS_HUB_MODEL_PULL_H
 #define NIGHTSHIFT_TOOLS_HUB_MODEL_PULL_H
 
@@ -14,7 +14,7 @@ int model_pull(const struct cli *cli, const char *name, const char *revision);
  * HF_HUB_OFFLINE were set. Errors as of hub_pull. */
 int model_fetch(bool quiet, bool offline, const char *name, const char *revision,
                 struct hub_pulled *ret, struct err *err);
-/* hub_carry, likewise. */
-int model_carry(bool quiet, const char *from, const char *to, uint64_t *got_bytes, struct err *err);
+/* hub_copy, likewise. */
+int model_copy(bool quiet, const char *from, const char *to, uint64_t *got_bytes, struct err *err);
 
 #endif

@@ -190,7 +190,7 @@ static int take_from(struct setup_part *p, bool quiet, struct err *err)
     if (rc == 0 && !p->file) /* before a broken one is there by its name */
         rc = check(p, p->source, err);
     if (rc == 0)
-        rc = model_carry(quiet, p->source, to, &p->got_bytes, err);
+        rc = model_copy(quiet, p->source, to, &p->got_bytes, err);
     if (rc == 0 && !p->id)
         rc = verify(p, quiet, err);
     if (rc == 0)
@@ -245,7 +245,7 @@ static int save(struct setup_part *p, const char *folder, bool quiet, struct err
         return err_set(err, ERR_USAGE, "its path is too long");
     if (stat(from, &st) == 0 && S_ISREG(st.st_mode))
         *strrchr(from, '/') = 0;
-    return model_carry(quiet, from, to, &p->got_bytes, err);
+    return model_copy(quiet, from, to, &p->got_bytes, err);
 }
 
 int setup_save(struct setup *s, const struct cli *cli)

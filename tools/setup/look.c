@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/cpu.h"
 #include "tools/hub/hub.h"
-#include "tools/hub/hub_carry.h"
+#include "tools/hub/hub_copy.h"
 #include "tools/model_check.h"
 #include "tools/plan/plan.h"
 #include "tools/setup/setup.h"
@@ -250,7 +250,7 @@ static void add_part(struct setup *s, const struct setup_part *like)
     if (s->options->from)
         p->source = source_of(s->options->from, p);
     if (p->source) /* it may have other weights than those that would be fetched */
-        p->bytes = hub_carry_bytes(p->source);
+        p->bytes = hub_copy_bytes(p->source);
     if (p->id && !s->options->from)
         s->cache_bytes += p->bytes;
     else if (!s->options->from || p->source)

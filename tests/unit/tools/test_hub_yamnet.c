@@ -8,7 +8,7 @@
 #include "gpu/backend.h"
 #include "tests/common/files.h"
 #include "tests/common/random.h"
-#include "tools/hub/hub_yamnet_folder.h"
+#include "tools/hub/packages/yamnet.h"
 #include "workers/models/yamnet/yamnet_net.h"
 
 #define BEGIN 8

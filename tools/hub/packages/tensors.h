@@ -1,6 +1,6 @@
-/* tools/hub/hub_tensors.h - weights that came in another format, as safetensors. */
-#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_TENSORS_H
-#define NIGHTSHIFT_TOOLS_HUB_HUB_TENSORS_H
+/* tools/hub/packages/tensors.h - weights that came in another format, as safetensors. */
+#ifndef NIGHTSHIFT_TOOLS_HUB_PACKAGES_TENSORS_H
+#define NIGHTSHIFT_TOOLS_HUB_PACKAGES_TENSORS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "tools/hub/hub_carry.h"
+#include "tools/hub/hub_copy.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -418,8 +418,8 @@ static void carry_free(struct carry *c)
     free(c);
 }
 
-int hub_carry(const char *from, const char *to, const struct hub_watch *watch, uint64_t *got_bytes,
-              struct err *err)
+int hub_copy(const char *from, const char *to, const struct hub_watch *watch, uint64_t *got_bytes,
+             struct err *err)
 {
     struct carry *c = carry_new(from);
     int rc;
@@ -434,7 +434,7 @@ int hub_carry(const char *from, const char *to, const struct hub_watch *watch, u
     return rc;
 }
 
-uint64_t hub_carry_bytes(const char *from)
+uint64_t hub_copy_bytes(const char *from)
 {
     struct carry *c = carry_new(from);
     struct err none = {0};

@@ -7,7 +7,7 @@
 #include "tools/hub/hub.h"
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
-#include "tools/hub/hub_own.h"
+#include "tools/hub/packages/own_models.h"
 #include "workers/models/silero/silero.h"
 
 #define SILERO_PAGE "https://github.com/snakers4/silero-vad"

@@ -1,7 +1,7 @@
-/* tools/hub/hub_yamnet_folder.h - YAMNet's weights as Google's SavedModel has them, in the layout
+/* tools/hub/packages/yamnet.h - YAMNet's weights as Google's SavedModel has them, in the layout
  * of yamnet_dir.h. */
-#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_YAMNET_FOLDER_H
-#define NIGHTSHIFT_TOOLS_HUB_HUB_YAMNET_FOLDER_H
+#ifndef NIGHTSHIFT_TOOLS_HUB_PACKAGES_YAMNET_H
+#define NIGHTSHIFT_TOOLS_HUB_PACKAGES_YAMNET_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "tools/hub/hub_own.h"
+#include "tools/hub/packages/own_models.h"
 
 #include <limits.h>
 #include <stdio.h>

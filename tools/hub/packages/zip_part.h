@@ -1,11 +1,26 @@
-/* tools/hub/hub_member.h - single members of a package (a zip) on a server, of which the hashes and
- * the places are known: only their bytes are fetched, however large the package is. */
-#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_MEMBER_H
-#define NIGHTSHIFT_TOOLS_HUB_HUB_MEMBER_H
+/* tools/hub/packages/zip_part.h - single members of a package (a zip) on a server, of which the
+ * hashes and the places are known: only their bytes are fetched, however large the package is. */
+#ifndef NIGHTSHIFT_TOOLS_HUB_PACKAGES_ZIP_PART_H
+#define NIGHTSHIFT_TOOLS_HUB_PACKAGES_ZIP_PART_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
 #include "tools/hub/hub.h"
 #include "tools/hub/hub_hash.h"
 #include "tools/hub/hub_http.h"
+
+/* ---- what lies in a package becomes a file of a model's folder */
+
+/* The bytes of a file that is not empty, to be read. *ret is to be unmapped. */
+int hub_map_file(const char *path, void **ret, size_t *len, struct err *err);
+/* A zip's deflated member of which both lengths are known. ERR_PROTOCOL when it has others. */
+int hub_inflate(const uint8_t *from, size_t from_bytes, uint8_t *ret, size_t ret_bytes,
+                struct err *err);
+/* As replace_file, to FOLDER/name. */
+int hub_put_file(const char *folder, const char *name, const void *data, size_t len,
+                 struct err *err);
 
 struct hub_package {
     const char *name; /* of its file */

@@ -1,8 +1,8 @@
-/* tools/hub/hub_carry.h - a model's files from one folder to another, as from a disk that was
+/* tools/hub/hub_copy.h - a model's files from one folder to another, as from a disk that was
  * carried over: each is held against its hash, where one is known, and the copy against that of
  * what was copied. */
-#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_CARRY_H
-#define NIGHTSHIFT_TOOLS_HUB_HUB_CARRY_H
+#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_COPY_H
+#define NIGHTSHIFT_TOOLS_HUB_HUB_COPY_H
 
 #include "tools/hub/hub.h"
 
@@ -14,9 +14,9 @@
  * not read, and names that begin with a point, are left behind. *got_bytes grows by what was
  * copied. ERR_PROTOCOL: a file has another hash; ERR_MISSING: one that FROM/SHA256SUMS names is not
  * there; ERR_LIMIT: endless folders; else as of hub_pull. */
-int hub_carry(const char *from, const char *to, const struct hub_watch *watch, uint64_t *got_bytes,
-              struct err *err);
+int hub_copy(const char *from, const char *to, const struct hub_watch *watch, uint64_t *got_bytes,
+             struct err *err);
 /* What there is to copy from there; 0: nothing, or it cannot be looked at. */
-uint64_t hub_carry_bytes(const char *from);
+uint64_t hub_copy_bytes(const char *from);
 
 #endif

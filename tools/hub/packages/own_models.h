@@ -1,7 +1,7 @@
-/* tools/hub/hub_own.h - models that have a folder of the user's own, outside of the cache: whatever
- * is fetched into it, one program at a time. */
-#ifndef NIGHTSHIFT_TOOLS_HUB_HUB_OWN_H
-#define NIGHTSHIFT_TOOLS_HUB_HUB_OWN_H
+/* tools/hub/packages/own_models.h - models that have a folder of the user's own, outside of the
+ * cache: whatever is fetched into it, one program at a time. */
+#ifndef NIGHTSHIFT_TOOLS_HUB_PACKAGES_OWN_MODELS_H
+#define NIGHTSHIFT_TOOLS_HUB_PACKAGES_OWN_MODELS_H
 
 #include "tools/hub/hub.h"
 

