@@ -1,6 +1,3 @@
-/* Which devices a run works on: one worker for each. Chosen before anything is begun or written,
- * so that what cannot be is told while somebody is still looking. */
-
 #include "scheduler/supervisor.h"
 
 #include <stdio.h>
@@ -417,7 +414,8 @@ void supervisor_add(struct run *run, struct run_worker *w)
     process_init(&w->process, run, &worker, w->label, w->device, w);
 }
 
-/* ---- the devices of a run, and a worker for each */
+/* ---- the devices of a run: one worker for each. Chosen before anything is begun or written, so
+ * that what cannot be is told while somebody is still looking */
 
 static int add_worker(struct run *run, const struct device *d, struct err *err)
 {

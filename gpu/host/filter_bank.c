@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/fft.h"
 #include "gpu/host/host.h"
 
-#define BLOCK 16 /* frames that a thread takes at once: some 30 us */
+#define FFT_MAX 65536 /* samples that are transformed at once */
+#define MAX_STAGES 16 /* 4^8 = FFT_MAX */
+#define BLOCK 16      /* frames that a thread takes at once: some 30 us */
 
 /* Of a thread. */
 struct desk {
@@ -19,7 +20,8 @@ struct desk {
 
 struct filter_bank {
     struct filter_bank_spec spec;
-    struct fft *fft;
+    uint8_t radix[MAX_STAGES]; /* of the transform's stages */
+    uint32_t stages;
     struct mel_filters *filters;
     double *tables;      /* the window's [frame], cosines and sines, [fft] each */
     uint32_t *ranges;    /* the filters' [bins] twice */
@@ -32,6 +34,21 @@ struct filter_bank {
 static size_t reach(const struct filter_bank_spec *s, uint32_t frames)
 {
     return (size_t)(frames - 1) * s->step + s->frame;
+}
+
+/* The factors of half the transform's length, largest stages first. ERR_USAGE: one is above 5. */
+static int choose_stages(struct filter_bank *f, struct err *err)
+{
+    static const uint8_t radices[] = {4, 2, 3, 5};
+    const uint32_t n = f->spec.mel.fft;
+    uint32_t left = n / 2;
+
+    if (n < 2 || n > FFT_MAX || n % 2)
+        return err_set(err, ERR_USAGE, "no Fourier transform of %u values", n);
+    for (size_t i = 0; i < sizeof(radices); i++)
+        for (; left % radices[i] == 0; left /= radices[i])
+            f->radix[f->stages++] = radices[i];
+    return left == 1 ? 0 : err_set(err, ERR_USAGE, "no Fourier transform of %u values", n);
 }
 
 static int make_desk(const struct filter_bank *f, struct desk *d, struct err *err)
@@ -68,14 +85,15 @@ static int make_tables(struct filter_bank *f, struct err *err)
                                .sine = sine,
                                .first = f->ranges,
                                .count = f->ranges + s->mel.bins};
-    f->job.stages = fft_radices(f->fft, &f->job.radix);
+    f->job.radix = f->radix;
+    f->job.stages = f->stages;
     mel_filters_ranges(f->filters, f->ranges, f->ranges + s->mel.bins, &f->job.weight);
     return 0;
 }
 
 static int prepare(struct filter_bank *f, struct err *err)
 {
-    int rc = fft_new(f->spec.mel.fft, &f->fft, err);
+    int rc = choose_stages(f, err);
 
     if (rc == 0)
         rc = mel_filters_new(&f->spec.mel, &f->filters, err);
@@ -118,7 +136,6 @@ void host_filter_bank_free(struct backend *be, struct filter_bank *f)
     (void)be;
     if (!f)
         return;
-    fft_free(f->fft);
     mel_filters_free(f->filters);
     for (uint32_t i = 0; f->desks && i < f->threads; i++) {
         free(f->desks[i].scratch);

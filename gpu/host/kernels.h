@@ -97,7 +97,7 @@ struct bank_job {
     const struct filter_bank_spec *spec;
     const double *window;        /* [spec->frame] */
     const double *cosine, *sine; /* [spec->mel.fft] of 2 pi i / fft */
-    const uint8_t *radix;        /* [stages]: factors of fft / 2 (fft_radices) */
+    const uint8_t *radix;        /* [stages]: factors of fft / 2, each 2, 3, 4 or 5 */
     uint32_t stages;
     uint32_t frames;               /* 1 .. bank_frames */
     const uint32_t *first, *count; /* as of mel_filters_ranges */

@@ -1,7 +1,7 @@
 /* gpu/sight/sight.h - what NVIDIA's driver sees of GPUs while they work: values, and the lines in
  * which a process that may crash or hang over it tells them.
  *
- * The child (`nightshift probe --watch MS UUID...`, hidden) opens NVML (gpu/sight/nvml.h) and
+ * The child (`nightshift probe --watch MS UUID...`, hidden) opens NVML and
  * writes one JSON object a line:
  *   {"driver":"580.95.05"}  NVML is there. Or, and nothing follows:
  *   {"error":"..."}         why it is not

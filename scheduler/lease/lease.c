@@ -1,6 +1,3 @@
-/* Leases of stages that work on a transcription: the passages are read when they are leased, go to
- * the worker with the lease, and into the catalog with the vectors that come back. */
-
 #include "scheduler/lease/lease.h"
 
 #include <inttypes.h>
@@ -10,6 +7,8 @@
 #include "scheduler/run/report.h"
 #include "scheduler/run/run.h"
 #include "workers/wire/frame.h"
+
+/* ---- leases that end before their time */
 
 void lease_revoke_cap(struct run *run, const struct planner_step *s)
 {
@@ -56,7 +55,8 @@ void lease_revoke_at_checkpoint(struct run *run, int64_t task)
             lease_revoke_cap(run, &s);
 }
 
-/* ---- the text of a recording in the lease of a stage that works on it */
+/* ---- leases of stages that work on a transcription: the passages are read when they are leased,
+ * go to the worker with the lease, and into the catalog with the vectors that come back */
 
 void passages_drop(struct run_task *t)
 {

@@ -1,5 +1,3 @@
-/* An entry of the ledger as the store has it. */
-
 #include "scheduler/ledger/ledger.h"
 
 #include <stdbool.h>
@@ -15,7 +13,7 @@
 #include "store/tuning.h"
 #include "workers/wire/protocol.h"
 
-/* ---- one entry of the ledger */
+/* ---- one entry of the ledger, and how the store has it */
 
 enum ledger_kind {
     LEDGER_SHARD,

@@ -1,7 +1,6 @@
 /* Recordings whose shards are all there, and that are settled as a whole: by settlers, processes of
  * their own without a device, one recording at a time. What was settled goes into the ledger like
  * every result. */
-/* What is particular to settlers. One that dies or hangs costs its recording an attempt. */
 
 #include "scheduler/settle/settle.h"
 
@@ -17,8 +16,8 @@
 #include "scheduler/run/run.h"
 #include "scheduler/stage_aside.h"
 
-/* ---- what is particular to settlers among the processes of a run.
- * Internal to scheduler/; the loop's thread.
+/* ---- what is particular to settlers among the processes of a run. One that dies or hangs costs
+ * its recording an attempt.
  *
  *   UP: idle --SETTLE, VOICES, GO--> busy --SETTLED, SETTLE_FAILED--> idle
  *

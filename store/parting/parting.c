@@ -1,5 +1,3 @@
-/* What a part says of itself. */
-
 #include "store/parting/parting.h"
 
 #include <stdlib.h>
@@ -8,6 +6,8 @@
 
 #include "store/db.h"
 #include "store/parting/share.h"
+
+/* ---- what a part says of itself */
 
 #define MOST_PARTS 1000000u
 

@@ -1,5 +1,3 @@
-/* Candidates of a search that are no full text (store/read/find.h). */
-
 #include "store/read/find.h"
 
 #include <string.h>
@@ -7,6 +5,8 @@
 #include "store/db.h"
 #include "store/read/scope_filter.h"
 #include "store/stage_row.h"
+
+/* ---- candidates of a search that are no full text */
 
 #define SOUND_COLUMNS "SELECT t.media_id, d.start_ms, d.end_ms, p.path, p.member, d.name, d.score "
 #define SOUND_PLACE \

@@ -1,4 +1,4 @@
-/* Which recording lies at a place. */
+/* Which recording lies at a place, and the files on disk. */
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Who speaks in a stretch of a recording (store/read/find.h). */
+/* Who speaks in a stretch of a recording, and in which recordings (store/read/find.h). */
 
 #include <stdlib.h>
 #include <string.h>

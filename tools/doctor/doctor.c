@@ -1,5 +1,3 @@
-/* How a finding looks: for people, and as JSON. */
-
 #include "tools/doctor/doctor.h"
 
 #include <dlfcn.h>
@@ -24,6 +22,8 @@
 #define PART_COLUMN 30 /* what is wanted, behind its label */
 
 static const char *const states[] = {"ok", "warning", "broken"};
+
+/* ---- how a finding looks: for people, and as JSON */
 
 static void print_part(const char *label, const char *s)
 {

@@ -1,7 +1,8 @@
 /* gpu/host/kernels/stockham.h - complex Fourier transforms, one in each lane of a register.
  *
  * Stockham's method: every stage of radix 2, 3, 4 or 5 reads one buffer and writes the other, in
- * order, so that nothing has to be reversed. In float64. The steps are those of gpu/fft.c. */
+ * order, so that nothing has to be reversed. In float64. The steps are those of tests/common/fft.c,
+ * and so are the bits. */
 #ifndef NIGHTSHIFT_GPU_HOST_KERNELS_STOCKHAM_H
 #define NIGHTSHIFT_GPU_HOST_KERNELS_STOCKHAM_H
 

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "gpu/fft.h"
+#include "tests/common/fft.h"
 #include "workers/audio/upsample.h"
 
 #define N 4000

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gpu/fft.h"
+#include "tests/common/fft.h"
 #include "gpu/mel_filters.h"
 
 #define PI 3.14159265358979323846

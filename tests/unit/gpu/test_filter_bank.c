@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "gpu/backend.h"
-#include "gpu/fft.h"
+#include "tests/common/fft.h"
 
 #define SAMPLES 80000
 #define LENGTH 16777
@@ -142,6 +142,25 @@ TEST(test_frame_by_frame)
         mel_filters_free(filters);
         fft_free(fft);
     }
+}
+
+/* A transform has stages of radix 2, 3, 4 and 5 alone. */
+TEST(test_lengths_refused)
+{
+    static const uint32_t bad[] = {401, 448, 1022, 65538};
+    struct filter_bank *f = NULL;
+    struct backend *be;
+    struct err e;
+
+    assert_ok(backend_open_host(1, &be, &e), e);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct filter_bank_spec spec = specs[0];
+
+        spec.mel.fft = bad[i];
+        assert_int_equal(be->ops->filter_bank_new(be, &spec, &f, &e), ERR_USAGE);
+    }
+    assert_null(f);
+    backend_close(be);
 }
 
 TEST(test_frames)

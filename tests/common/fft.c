@@ -2,7 +2,7 @@
  * Stockham's method: every stage of radix 4, 2, 3 or 5 reads one buffer and writes the other, in
  * order, so that nothing has to be reversed. The spectrum of the real values follows from the
  * symmetry of its even and odd parts. */
-#include "gpu/fft.h"
+#include "tests/common/fft.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -193,12 +193,6 @@ int fft_new(uint32_t n, struct fft **ret, struct err *err)
 void fft_free(struct fft *f) { free(f); }
 
 uint32_t fft_bins(const struct fft *f) { return f->half + 1; }
-
-uint32_t fft_radices(const struct fft *f, const uint8_t **ret)
-{
-    *ret = f->radix;
-    return f->stages;
-}
 
 size_t fft_scratch(const struct fft *f) { return (size_t)2 * f->n; }
 

@@ -1,8 +1,9 @@
-/* gpu/fft.h - spectra of real signals, in float64: what the models' front ends share.
+/* tests/common/fft.h - spectra of real signals, in float64, one after the other: what the kernels
+ * of gpu/host/kernels/stockham.h are held to, bit for bit.
  *
  * A plan is immutable: any thread may use it, each with a scratch of its own. */
-#ifndef NIGHTSHIFT_GPU_FFT_H
-#define NIGHTSHIFT_GPU_FFT_H
+#ifndef NIGHTSHIFT_TESTS_COMMON_FFT_H
+#define NIGHTSHIFT_TESTS_COMMON_FFT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,8 +19,6 @@ int fft_new(uint32_t n, struct fft **ret, struct err *err);
 void fft_free(struct fft *f); /* NULL is fine */
 /* n / 2 + 1, the frequencies from 0 to half of the sampling rate. */
 uint32_t fft_bins(const struct fft *f);
-/* The factors of n / 2 by which it is transformed, each 2, 3, 4 or 5: how many. */
-uint32_t fft_radices(const struct fft *f, const uint8_t **ret);
 /* Values of the scratch that a transform wants. */
 size_t fft_scratch(const struct fft *f);
 /* X[k] = sum over i of x[i] e^(-2 pi i k / n), no scaling. x: [n]; re, im: [bins]. x may be re. */
