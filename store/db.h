@@ -48,7 +48,7 @@ struct store {
     /* Before a commit, once: what is due of the whole transaction. Forgotten when that is undone.
      */
     int (*before_commit)(struct store *st, struct err *err);
-    int64_t indexed; /* segments above this number are new (reading/text_index.h) */
+    int64_t indexed; /* segments above this number are new (full_text.h) */
 };
 
 /* Notes which files are open, for store/files.h. Right after they were opened. */

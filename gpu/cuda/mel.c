@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gpu/cuda/kernels.h"
-#include "gpu/mel_filters.h"
+#include "gpu/filter_bank.h"
 
 #define BUFFERS 2
 

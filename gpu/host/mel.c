@@ -1,6 +1,6 @@
 /* Whisper's log-mel spectrogram: filters, padding, the clamp over the window. */
+#include "gpu/filter_bank.h"
 #include "gpu/host/host.h"
-#include "gpu/mel_filters.h"
 
 #include <math.h>
 #include <omp.h>

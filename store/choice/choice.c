@@ -5,8 +5,8 @@
 
 #include "base/list.h"
 #include "store/db.h"
+#include "store/full_text.h"
 #include "store/reading/publish.h"
-#include "store/reading/text_index.h"
 
 /* ---------------------------------------------------------------------------------- decided */
 

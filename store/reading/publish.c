@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "store/full_text.h"
 #include "store/reading/place.h"
-#include "store/reading/text_index.h"
 
 static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
 

@@ -7,9 +7,9 @@
 
 #include "base/buf.h"
 #include "store/choice/choice.h"
+#include "store/full_text.h"
 #include "store/read/filter.h"
 #include "store/reading/publish.h"
-#include "store/reading/text_index.h"
 #include "store/register/register.h"
 #include "store/requests/request_apply.h"
 #include "store/results/naming.h"

@@ -6,7 +6,6 @@
 #include "store/db.h"
 #include "store/read/filter.h"
 #include "store/read/read.h"
-#include "store/search/index_words.h"
 #include "store/search/query.h"
 #include "store/search/widen.h"
 #include "store/store.h"

@@ -12,7 +12,6 @@
 #include "store/read/filter.h"
 #include "store/read/read.h"
 #include "store/read/text_rows.h"
-#include "store/search/index_words.h"
 #include "store/search/widen.h"
 
 /* ---- what a search asks for beside its words, as conditions of its statement */

@@ -1,12 +1,93 @@
 #include "store/search/widen.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "store/db.h"
 #include "store/full_text.h"
-#include "store/search/index_words.h"
+#include "store/search/query.h"
 #include "store/search/word_forms.h"
+#include "store/store.h"
+
+/* ---- how the full-text index parts a text into words: by its own tokenizer */
+
+int index_words_open(struct store *st, struct index_words *ret, struct err *err)
+{
+    const char *arguments[] = {"remove_diacritics", "2"}; /* as of the table segment_fts */
+    struct index_words w = {0};
+    fts5_api *api = NULL;
+    void *user = NULL;
+    int rc = full_text_api(st, &api, err);
+
+    if (rc != 0)
+        return rc;
+    rc = api->xFindTokenizer(api, FULL_TEXT_TOKENIZER, &user, &w.kind);
+    if (rc == SQLITE_OK)
+        rc = w.kind.xCreate(user, arguments, 2, &w.tokenizer);
+    if (rc != SQLITE_OK)
+        return db_error_of(rc, 0, sqlite3_errstr(rc), "full-text search", err);
+    *ret = w;
+    return 0;
+}
+
+void index_words_close(struct index_words *w)
+{
+    if (w->tokenizer)
+        w->kind.xDelete(w->tokenizer);
+    *w = (struct index_words){0};
+}
+
+static int on_word(void *arg, int flags, const char *word, int n, int from, int to)
+{
+    (void)flags, (void)word, (void)n, (void)from, (void)to;
+    ++*(int *)arg;
+    return SQLITE_OK;
+}
+
+static int count(void *arg, const char *s, size_t n, struct err *err)
+{
+    struct index_words *w = arg;
+    int words = 0, rc;
+
+    rc = w->kind.xTokenize(w->tokenizer, &words, FTS5_TOKENIZE_QUERY, s, (int)n, on_word);
+    return rc == SQLITE_OK ? words
+                           : db_error_of(rc, 0, sqlite3_errstr(rc), "full-text search", err);
+}
+
+struct one {
+    char *to;
+    size_t room;
+    int words;
+};
+
+static int on_one(void *arg, int flags, const char *word, int n, int from, int to)
+{
+    struct one *o = arg;
+
+    (void)flags, (void)from, (void)to;
+    o->to[0] = 0;
+    if (o->words++ == 0 && n > 0 && (size_t)n < o->room) {
+        memcpy(o->to, word, (size_t)n);
+        o->to[n] = 0;
+    }
+    return SQLITE_OK;
+}
+
+int index_words_one(struct index_words *w, const char *s, size_t n, char *ret, size_t room,
+                    struct err *err)
+{
+    struct one o = {ret, room, 0};
+    int rc;
+
+    ret[0] = 0;
+    rc = w->kind.xTokenize(w->tokenizer, &o, FTS5_TOKENIZE_QUERY, s, (int)n, on_one);
+    return rc == SQLITE_OK ? 0 : db_error_of(rc, 0, sqlite3_errstr(rc), "full-text search", err);
+}
+
+struct query_words index_words_of(struct index_words *w) { return (struct query_words){count, w}; }
+
+/* ---- a query's words in their other forms, as far as somebody said them */
 
 #define LOOKED_UP_MOST 500 /* forms; a look takes some 10 us */
 

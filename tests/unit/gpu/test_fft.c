@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "gpu/filter_bank.h"
 #include "tests/common/fft.h"
-#include "gpu/mel_filters.h"
 
 #define PI 3.14159265358979323846
 

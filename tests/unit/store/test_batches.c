@@ -1,8 +1,8 @@
 /* New segments are indexed at the end of their transaction. That the index equals its table is
  * looked at wherever a catalog is closed (fts_check). */
 #include "store/db.h"
+#include "store/full_text.h"
 #include "store/read/read.h"
-#include "store/reading/text_index.h"
 #include "tests/common/random.h"
 #include "tests/unit/store/stages.h"
 

@@ -9,12 +9,11 @@
 #include "base/utf8.h"
 #include "store/parting/parting.h"
 #include "tools/cli/cli.h"
-#include "tools/parts/part_file.h"
-#include "tools/parts/sbatch.h"
-#include "tools/parts/slurm_call.h"
-#include "tools/parts/split.h"
 #include "tools/cli/text.h"
 #include "tools/commands/commands.h"
+#include "tools/parts/part_file.h"
+#include "tools/parts/slurm.h"
+#include "tools/parts/split.h"
 
 #define AGAIN ".again" /* the folder of the pieces of a part that was handed out again */
 #define JOBS "slurm.json"

@@ -1,11 +1,12 @@
-/* tools/parts/sbatch.h - the scripts that Slurm is given, as people would write them. Pure; any
- * thread. */
-#ifndef NIGHTSHIFT_TOOLS_PARTS_SBATCH_H
-#define NIGHTSHIFT_TOOLS_PARTS_SBATCH_H
+/* tools/parts/slurm.h - the scripts that Slurm is given, as people would write them, and asking
+ * Slurm by its own commands. Main thread. */
+#ifndef NIGHTSHIFT_TOOLS_PARTS_SLURM_H
+#define NIGHTSHIFT_TOOLS_PARTS_SLURM_H
 
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 
 struct sbatch { /* all borrowed, and absolute where they are paths */
     const char *program, *dir, *catalog;
@@ -22,5 +23,11 @@ struct sbatch { /* all borrowed, and absolute where they are paths */
 void sbatch_parts(const struct sbatch *s, struct buf *out);
 /* Brings back what the parts have done. */
 void sbatch_merge(const struct sbatch *s, struct buf *out);
+
+/* ---- asking Slurm, by its own commands */
+
+/* Runs argv[0] of $PATH, argv ending with NULL, and appends what it prints. ERR_MISSING: there is
+ * no such program; ERR_IO: it ended otherwise than with 0, and the error has its words. */
+int slurm_call(const char *const argv[], struct buf *out, struct err *err);
 
 #endif
