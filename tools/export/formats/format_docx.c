@@ -11,7 +11,7 @@
 /* ---- a zip file of members that are stored as they are, the same bytes at any time.
  *
  * By hand, since a docx needs no more of a zip than this: libarchive stays in the decoder's
- * process with what parses strangers' bytes (docs/architecture.md), and libzip would be one more
+ * process with what parses strangers' bytes (docs/design/sandbox.md), and libzip would be one more
  * dependency, with a source in memory and a time for each member to be set, for fifty lines.
  * python-docx reads what comes of it (tests/unit/tools/test_field_formats.py). */
 
