@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "gpu/backend.h"
 #include "tools/cli/text.h"
+#include "workers/models/asr_family.h"
 #include "workers/models/silero/silero.h"
 #include "workers/models/silero/silero_weights.h"
 #include "workers/models/files/weight_layout.h"
@@ -67,14 +68,15 @@ static int check_other(struct model_check *c, struct err *err)
 
 static bool is_whisper(const struct model_check *c)
 {
-    return !c->silero && strcmp(c->stage, stage_transcribe.name) == 0;
+    return !c->silero && strcmp(c->stage, stage_transcribe.name) == 0 &&
+           (!c->path || asr_family_of(c->path) == &whisper_family);
 }
 
 static int check_whisper(struct model_check *c, struct err *err)
 {
     struct vocabulary *v = NULL;
     struct backend *be = NULL;
-    struct whisper *w = NULL;
+    struct asr_model *w = NULL;
     int rc = model_dir_hash(c->path, c->hash, err);
 
     if (rc == 0)

@@ -155,6 +155,7 @@ class TheCheck(unittest.TestCase):
                 ("workers/media/decoder.c", "workers/models/whisper/whisper.h"),
                 ("workers/models/whisper/whisper.c", "workers/stages/transcribe/transcribe.h"),
                 ("workers/stages/transcribe/transcribe.c", "workers/media/decoder.h"),
+                ("workers/stages/transcribe/transcribe.c", "workers/models/whisper/whisper.h"),
                 ("store/store.c", "workers/wire/protocol.h"), ("store/store.c", "scheduler/plan/planner.h"),
                 ("workers/wire/protocol.c", "workers/media/decoder.h"),
                 ("scheduler/run/run.c", "workers/process/engine.h"),

@@ -19,30 +19,30 @@
 static struct emulated emulated;
 static float pcm[WHISPER_WINDOW_SAMPLES];
 
-static void encode_and_step(struct whisper_session *s, uint32_t windows, uint32_t rows)
+static void encode_and_step(struct asr_session *s, uint32_t windows, uint32_t rows)
 {
-    struct whisper_window window[WINDOWS];
-    struct whisper_row row[SLOTS];
+    struct asr_window window[WINDOWS];
+    struct asr_row row[SLOTS];
     struct err e;
 
     for (uint32_t i = 0; i < windows; i++)
-        window[i] = (struct whisper_window){.slot = i, .pcm = pcm, .n = WHISPER_WINDOW_SAMPLES};
+        window[i] = (struct asr_window){.slot = i, .pcm = pcm, .n = WHISPER_WINDOW_SAMPLES};
     assert_ok(whisper_encode(s, window, windows, &e), e);
     for (uint32_t i = 0; i < rows; i++)
-        row[i] = (struct whisper_row){.slot = i % windows, .pos = i / windows};
+        row[i] = (struct asr_row){.slot = i % windows, .pos = i / windows};
     assert_ok(whisper_step(s, row, rows, NULL, &e), e);
 }
 
 static void one(const struct whisper_config *config, struct backend *be, enum precision precision)
 {
-    const struct whisper_shape shape = {.slots = SLOTS, .branches = 1, .windows = WINDOWS};
-    struct whisper_session *s;
-    struct whisper *w;
+    const struct asr_shape shape = {.slots = SLOTS, .branches = 1, .windows = WINDOWS};
+    struct asr_session *s;
+    struct asr_model *w;
     struct err e;
 
     assert_ok(whisper_random(config, 1, be, precision, &w, &e), e);
     assert_ok(whisper_session_new(w, shape, &s, &e), e);
-    encode_and_step(s, whisper_session_windows(s), SLOTS);
+    encode_and_step(s, s->windows, SLOTS);
     encode_and_step(s, 1, 1);
     whisper_session_free(s);
     whisper_free(w);

@@ -24,8 +24,8 @@ static int32_t prompt[8];
 
 struct bench {
     struct backend *be;
-    struct whisper *w;
-    struct whisper_session *s;
+    struct asr_model *w;
+    struct asr_session *s;
 };
 
 static struct backend *open_device(bool deterministic)
@@ -48,12 +48,12 @@ static void close_bench(struct bench *b)
 /* Loads the model, makes a session, and encodes the sample into slot 1. */
 static int start(struct bench *b, enum precision p, uint32_t slots, struct err *err)
 {
-    struct whisper_window window = {.slot = 1, .pcm = pcm, .n = samples};
+    struct asr_window window = {.slot = 1, .pcm = pcm, .n = samples};
     int rc = whisper_load(test_source_path("workers/models/whisper-nano"), b->be, p, &b->w, err);
 
     if (rc == 0)
-        rc = whisper_session_new(b->w, (struct whisper_shape){.slots = slots, .windows = 1}, &b->s,
-                                 err);
+        rc =
+            whisper_session_new(b->w, (struct asr_shape){.slots = slots, .windows = 1}, &b->s, err);
     return rc == 0 ? whisper_encode(b->s, &window, 1, err) : rc;
 }
 
@@ -74,7 +74,7 @@ static int32_t likeliest(const float *logits, size_t n, bool first)
 static int decode(struct bench *b, int32_t *tokens, int most, struct err *err)
 {
     size_t vocab = whisper_config(b->w)->vocab_size;
-    struct whisper_row row = {.slot = 1};
+    struct asr_row row = {.slot = 1};
     float *logits = malloc(vocab * sizeof(float));
     int n = 0, rc = 0;
 
@@ -250,7 +250,7 @@ static void set_rules(struct bench *b)
 /* One step of those that are open; whether any is left. */
 static bool step_courses(struct bench *b, struct course *c, uint32_t n)
 {
-    struct whisper_row rows[COURSES];
+    struct asr_row rows[COURSES];
     struct choice_ask asks[COURSES];
     struct choice choices[COURSES];
     struct course *who[COURSES];
@@ -260,8 +260,8 @@ static bool step_courses(struct bench *b, struct course *c, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         if (!c[i].open || c[i].count == COURSE)
             continue;
-        rows[k] = (struct whisper_row){c[i].slot, 0, c[i].pos,
-                                       c[i].pos < 4 ? prompt[c[i].pos] : c[i].last};
+        rows[k] =
+            (struct asr_row){c[i].slot, 0, c[i].pos, c[i].pos < 4 ? prompt[c[i].pos] : c[i].last};
         asks[k] = (struct choice_ask){.count = c[i].count,
                                       .last = c[i].last,
                                       .before = c[i].before,
@@ -291,11 +291,11 @@ static struct course course(uint32_t slot, const float *from)
 
 static void begin_courses(struct bench *b, struct course *c, uint32_t n)
 {
-    struct whisper_window w[COURSES];
+    struct asr_window w[COURSES];
     struct err e;
 
     for (uint32_t i = 0; i < n; i++)
-        w[i] = (struct whisper_window){c[i].slot, c[i].pcm, samples / 2};
+        w[i] = (struct asr_window){c[i].slot, c[i].pcm, samples / 2};
     assert_ok(whisper_encode_begin(b->s, w, n, &e), e);
 }
 
@@ -341,8 +341,8 @@ static void run_beside(struct bench *b, enum precision p)
 
     assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b->be, p, &b->w, &e),
               e);
-    assert_ok(
-        whisper_session_new(b->w, (struct whisper_shape){.slots = 4, .windows = 2}, &b->s, &e), e);
+    assert_ok(whisper_session_new(b->w, (struct asr_shape){.slots = 4, .windows = 2}, &b->s, &e),
+              e);
     set_rules(b);
     for (int i = 0; i < 2; i++) {
         begin_courses(b, &alone[i], 1);
@@ -391,11 +391,10 @@ struct text {
     bool ended;
 };
 
-static void text_row(const struct text *t, int count, struct whisper_row *row,
-                     struct choice_ask *ask)
+static void text_row(const struct text *t, int count, struct asr_row *row, struct choice_ask *ask)
 {
-    *row = (struct whisper_row){t->slot, 0, (uint32_t)(3 + count),
-                                count ? t->tokens[count - 1] : prompt[3]};
+    *row = (struct asr_row){t->slot, 0, (uint32_t)(3 + count),
+                            count ? t->tokens[count - 1] : prompt[3]};
     *ask = (struct choice_ask){.count = count,
                                .last = count ? t->tokens[count - 1] : -1,
                                .before = count > 1 ? t->tokens[count - 2] : -1,
@@ -417,12 +416,12 @@ static void take(struct text *t, const struct choice *c)
 
 static void feed_prompts(struct bench *b, const struct text *t, uint32_t n)
 {
-    struct whisper_row row;
+    struct asr_row row;
     struct err e;
 
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t pos = 0; pos < 3; pos++) {
-            row = (struct whisper_row){t[i].slot, 0, pos, prompt[pos]};
+            row = (struct asr_row){t[i].slot, 0, pos, prompt[pos]};
             assert_ok(whisper_step(b->s, &row, 1, NULL, &e), e);
         }
 }
@@ -431,7 +430,7 @@ static void feed_prompts(struct bench *b, const struct text *t, uint32_t n)
 static void decode_behind(struct bench *b, struct text *t, uint32_t n)
 {
     for (bool going = true; going;) {
-        struct whisper_row rows[4];
+        struct asr_row rows[4];
         struct choice_ask asks[4];
         struct choice choices[4];
         uint32_t k = 0;
@@ -460,7 +459,7 @@ static void decode_ahead(struct bench *b, struct text *t, uint32_t n)
     struct err e;
 
     for (bool going = true; going || begun > done;) {
-        struct whisper_row rows[4];
+        struct asr_row rows[4];
         struct choice_ask asks[4];
         struct choice choices[4];
         uint32_t k = 0, at = begun % 2;
@@ -472,7 +471,7 @@ static void decode_ahead(struct bench *b, struct text *t, uint32_t n)
                 continue;
             text_row(&t[i], t[i].count + (int)(begun - done), &rows[k], &asks[k]);
             if (begun > done) {
-                rows[k].token = WHISPER_FOLLOWS;
+                rows[k].token = ASR_FOLLOWS;
                 asks[k] = (struct choice_ask){
                     .count = -5, .last = -5, .before = -5, .last_time = -5, .what = asks[k].what};
             }
@@ -497,7 +496,7 @@ static void decode_ahead(struct bench *b, struct text *t, uint32_t n)
 
 static void refused_rows(struct bench *b)
 {
-    struct whisper_row row = {.slot = 2, .pos = 3, .token = WHISPER_FOLLOWS};
+    struct asr_row row = {.slot = 2, .pos = 3, .token = ASR_FOLLOWS};
     struct choice_ask ask = {.what = CHOOSE_TOKEN | CHOOSE_NO_TIMES};
     struct choice choice;
     struct err e;
@@ -517,7 +516,7 @@ static void ahead(void **state)
     const struct text fresh[3] = {
         {.slot = 0, .limit = MOST}, {.slot = 1, .limit = 7}, {.slot = 2, .limit = MOST}};
     struct text behind[3], before[3], twice[3];
-    struct whisper_window w[3];
+    struct asr_window w[3];
     int64_t races = cuda.count("races");
     struct err e;
 
@@ -525,12 +524,11 @@ static void ahead(void **state)
     assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b.be, PRECISION_F32,
                            &b.w, &e),
               e);
-    assert_ok(whisper_session_new(b.w, (struct whisper_shape){.slots = 3, .windows = 1}, &b.s, &e),
-              e);
+    assert_ok(whisper_session_new(b.w, (struct asr_shape){.slots = 3, .windows = 1}, &b.s, &e), e);
     set_rules(&b);
-    assert_true(whisper_goes_ahead(b.s));
+    assert_true(b.s->ahead);
     for (uint32_t i = 0; i < 3; i++)
-        w[i] = (struct whisper_window){i, i == 1 ? pcm + samples / 2 : pcm, samples / (i + 1)};
+        w[i] = (struct asr_window){i, i == 1 ? pcm + samples / 2 : pcm, samples / (i + 1)};
     assert_ok(whisper_encode(b.s, w, 3, &e), e);
     memcpy(behind, fresh, sizeof(fresh));
     memcpy(before, fresh, sizeof(fresh));
@@ -560,7 +558,7 @@ static void beside_others(void **state)
     const struct text text = {.slot = 1, .limit = MOST};
     struct choice want[2], got[2];
     struct choice_ask ask;
-    struct whisper_row row;
+    struct asr_row row;
     char host[4096];
     void *device;
     uint32_t box;
@@ -569,11 +567,11 @@ static void beside_others(void **state)
     (void)state;
     text_row(&text, 0, &row, &ask);
     for (int i = 0; i < 2; i++) {
-        struct whisper_window window = {1, i ? pcm + samples / 2 : pcm, samples / 2};
+        struct asr_window window = {1, i ? pcm + samples / 2 : pcm, samples / 2};
 
         assert_ok(start(&b[i], PRECISION_F32, 2, &e), e);
         set_rules(&b[i]);
-        assert_true(whisper_goes_ahead(b[i].s));
+        assert_true(b[i].s->ahead);
         assert_ok(whisper_encode(b[i].s, &window, 1, &e), e);
         feed_prompts(&b[i], &text, 1);
         assert_ok(whisper_choose(b[i].s, &row, &ask, 1, &want[i], NULL, &e), e);
@@ -613,19 +611,19 @@ struct beam_path {
 /* Each beam's tokens, one after the other, in a session of one branch. */
 static void same_as_alone(struct bench *b, const struct beam_path *paths)
 {
-    struct whisper_window window = {0, pcm, samples};
+    struct asr_window window = {0, pcm, samples};
     struct err e;
 
     whisper_session_free(b->s);
     b->s = NULL;
-    assert_ok(
-        whisper_session_new(b->w, (struct whisper_shape){.slots = 1, .windows = 1}, &b->s, &e), e);
+    assert_ok(whisper_session_new(b->w, (struct asr_shape){.slots = 1, .windows = 1}, &b->s, &e),
+              e);
     set_rules(b);
     assert_ok(whisper_encode(b->s, &window, 1, &e), e);
     for (uint32_t i = 0; i < BEAMS * BEAM_STEPS; i++) {
         const struct beam_path *path = &paths[i / BEAM_STEPS];
         uint32_t pos = i % BEAM_STEPS;
-        const struct whisper_row row = {0, 0, pos, path->token[pos]};
+        const struct asr_row row = {0, 0, pos, path->token[pos]};
         const struct choice_ask ask = {
             .last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN | CHOOSE_NO_TIMES};
         struct choice choice;
@@ -638,30 +636,29 @@ static void same_as_alone(struct bench *b, const struct beam_path *paths)
 /* Each step is recorded once and run again; in between beams 3 and 2 go on from others. */
 static void beams_in(struct bench *b, enum precision p)
 {
-    static const struct whisper_move moves[4][2] = {{{0, 0, 3}, {0, 1, 2}},
-                                                    {{0, 3, 1}, {0, 3, 0}},
-                                                    {{0, 2, 0}, {0, 1, 3}},
-                                                    {{0, 0, 2}, {0, 1, 3}}};
+    static const struct asr_move moves[4][2] = {{{0, 0, 3}, {0, 1, 2}},
+                                                {{0, 3, 1}, {0, 3, 0}},
+                                                {{0, 2, 0}, {0, 1, 3}},
+                                                {{0, 0, 2}, {0, 1, 3}}};
     struct beam_path paths[BEAMS] = {0};
-    struct whisper_window window = {0, pcm, samples};
+    struct asr_window window = {0, pcm, samples};
     struct candidate top[BEAMS * (BEAMS + 1)];
     struct choice choices[BEAMS];
     struct err e;
 
     assert_ok(whisper_load(test_source_path("workers/models/whisper-nano"), b->be, p, &b->w, &e),
               e);
-    assert_ok(
-        whisper_session_new(
-            b->w, (struct whisper_shape){.slots = 1, .windows = 1, .branches = BEAMS}, &b->s, &e),
-        e);
+    assert_ok(whisper_session_new(
+                  b->w, (struct asr_shape){.slots = 1, .windows = 1, .branches = BEAMS}, &b->s, &e),
+              e);
     set_rules(b);
     assert_ok(whisper_encode(b->s, &window, 1, &e), e);
     for (uint32_t pos = 0; pos < BEAM_STEPS; pos++) {
-        struct whisper_row rows[BEAMS];
+        struct asr_row rows[BEAMS];
         struct choice_ask asks[BEAMS];
 
         if (pos > 1 && pos % 2) {
-            const struct whisper_move *m = moves[pos / 2 % 4];
+            const struct asr_move *m = moves[pos / 2 % 4];
 
             assert_ok(whisper_branch(b->s, m, 2, &e), e);
             for (int i = 0; i < 2; i++)
@@ -669,7 +666,7 @@ static void beams_in(struct bench *b, enum precision p)
         }
         for (uint32_t i = 0; i < BEAMS; i++) {
             paths[i].token[pos] = pos < 4 ? prompt[pos] : top[(i + pos) % BEAMS].token;
-            rows[i] = (struct whisper_row){0, i, pos, paths[i].token[pos]};
+            rows[i] = (struct asr_row){0, i, pos, paths[i].token[pos]};
             asks[i] = (struct choice_ask){
                 .last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN | CHOOSE_NO_TIMES};
         }
@@ -726,7 +723,7 @@ static uint32_t drill(struct stage *s, bool follow)
  * are stepped, which takes more steps than a window has, for they went on without it. */
 static void drilled(void **state)
 {
-    const struct whisper_shape shape = {.branches = 1};
+    const struct asr_shape shape = {.branches = 1};
     struct bench b = {.be = open_device(false)};
     int64_t before = cuda.count("races"), unaligned = cuda.count("unaligned");
     struct drill_meter m;

@@ -118,8 +118,8 @@ void gpu_each_model(const char *otherwise, void (*fn)(const char *name))
         fn(name);
 }
 
-int gpu_load(const char *model, struct backend *be, enum precision precision, struct whisper **ret,
-             struct err *err)
+int gpu_load(const char *model, struct backend *be, enum precision precision,
+             struct asr_model **ret, struct err *err)
 {
     struct whisper_config config;
 
@@ -137,16 +137,16 @@ static void synthesise(float *pcm, uint32_t seed)
     double phase = 0.0, pitch = 110.0 + 70.0 * seed;
 
     for (size_t i = 0; i < WHISPER_WINDOW_SAMPLES; i++) {
-        double t = (double)i / WHISPER_RATE_HZ, loud = 0.5 + 0.5 * sin(t * (1.7 + seed));
+        double t = (double)i / ASR_RATE_HZ, loud = 0.5 + 0.5 * sin(t * (1.7 + seed));
 
         seed = seed * 1664525u + 1013904223u;
-        phase += 6.283185307179586 * pitch * (1.0 + 0.3 * sin(t * 0.9)) / WHISPER_RATE_HZ;
+        phase += 6.283185307179586 * pitch * (1.0 + 0.3 * sin(t * 0.9)) / ASR_RATE_HZ;
         pcm[i] = (float)(0.2 * loud * (sin(phase) + 0.5 * sin(3.0 * phase)) +
                          0.02 * ((double)(seed >> 8) / 8388608.0 - 1.0));
     }
 }
 
-struct whisper_window gpu_window(uint32_t i, uint32_t slot)
+struct asr_window gpu_window(uint32_t i, uint32_t slot)
 {
     static float *windows[WINDOWS];
     float *speech;
@@ -166,10 +166,10 @@ struct whisper_window gpu_window(uint32_t i, uint32_t slot)
             free(speech);
         }
     }
-    return (struct whisper_window){slot, windows[i], WHISPER_WINDOW_SAMPLES};
+    return (struct asr_window){slot, windows[i], WHISPER_WINDOW_SAMPLES};
 }
 
-int32_t gpu_prompt(const struct whisper *w, uint32_t pos)
+int32_t gpu_prompt(const struct asr_model *w, uint32_t pos)
 {
     static const int32_t nano[GPU_PROMPT] = {641, 642, 645, 649};
     static const int32_t random[GPU_PROMPT] = {50258, 50259, 50359, 50363};

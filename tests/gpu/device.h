@@ -30,17 +30,17 @@ bool gpu_wants(const struct backend *be, enum precision p);
 void gpu_each_model(const char *otherwise, void (*fn)(const char *name));
 /* "nano" is the trained one; others have random weights of their configuration, the same on every
  * device. */
-int gpu_load(const char *model, struct backend *be, enum precision precision, struct whisper **ret,
-             struct err *err);
+int gpu_load(const char *model, struct backend *be, enum precision precision,
+             struct asr_model **ret, struct err *err);
 
 /* Window i of the tests, the same each time: speech (sample 01) for nano's first, else tones that
  * rise and fall in noise. WHISPER_WINDOW_SAMPLES of them, in a static buffer for i below 8. */
-struct whisper_window gpu_window(uint32_t i, uint32_t slot);
+struct asr_window gpu_window(uint32_t i, uint32_t slot);
 
 /* The prompt of a transcription in English without timestamps, for nano; other ids, which a random
  * model takes for as good, else. */
 #define GPU_PROMPT 4
-int32_t gpu_prompt(const struct whisper *w, uint32_t pos);
+int32_t gpu_prompt(const struct asr_model *w, uint32_t pos);
 
 int32_t gpu_likeliest(const float *logits, uint32_t n);
 /* ||a - b|| / ||b||, and the largest |a - b| as a share of the largest |b|. */

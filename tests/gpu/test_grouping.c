@@ -12,7 +12,7 @@
 
 struct rig {
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     size_t vocab;
     float *alone; /* [SLOTS][STEPS][vocab] */
 };
@@ -24,17 +24,16 @@ static int32_t token_of(const struct rig *r, uint32_t window, uint32_t pos)
 
 static void decode_alone(struct rig *r)
 {
-    struct whisper_session *s;
+    struct asr_session *s;
     struct err e;
 
-    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e),
-              e);
+    assert_ok(whisper_session_new(r->w, (struct asr_shape){.slots = 1, .windows = 1}, &s, &e), e);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        struct whisper_window window = gpu_window(i, 0);
+        struct asr_window window = gpu_window(i, 0);
 
         assert_ok(whisper_encode(s, &window, 1, &e), e);
         for (uint32_t pos = 0; pos < STEPS; pos++) {
-            struct whisper_row row = {0, 0, pos, token_of(r, i, pos)};
+            struct asr_row row = {0, 0, pos, token_of(r, i, pos)};
 
             assert_ok(whisper_step(s, &row, 1, r->alone + (i * STEPS + pos) * r->vocab, &e), e);
         }
@@ -46,12 +45,12 @@ static void decode_alone(struct rig *r)
 static void decode_together(struct rig *r, uint32_t turn, float *ret)
 {
     float *logits = malloc(sizeof(float) * SLOTS * r->vocab);
-    struct whisper_window windows[SLOTS];
-    struct whisper_session *s;
+    struct asr_window windows[SLOTS];
+    struct asr_session *s;
     struct err e;
 
     assert_non_null(logits);
-    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = SLOTS}, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, (struct asr_shape){.slots = SLOTS}, &s, &e), e);
     for (uint32_t at = 0, n; at < SLOTS; at += n) {
         n = at + 2 + at % 2 <= SLOTS ? 2 + at % 2 : SLOTS - at;
         for (uint32_t i = 0; i < n; i++)
@@ -59,14 +58,14 @@ static void decode_together(struct rig *r, uint32_t turn, float *ret)
         assert_ok(whisper_encode(s, windows, n, &e), e);
     }
     for (uint32_t step = 0; step < STEPS + SLOTS / 2; step++) {
-        struct whisper_row rows[SLOTS];
+        struct asr_row rows[SLOTS];
         uint32_t n = 0;
 
         for (uint32_t k = 0; k < SLOTS; k++) {
             uint32_t i = (k + turn * step) % SLOTS, pos = step - i / 2;
 
             if (step >= i / 2 && pos < STEPS)
-                rows[n++] = (struct whisper_row){i, 0, pos, token_of(r, i, pos)};
+                rows[n++] = (struct asr_row){i, 0, pos, token_of(r, i, pos)};
         }
         assert_ok(whisper_step(s, rows, n, logits, &e), e);
         for (uint32_t k = 0; k < n; k++)

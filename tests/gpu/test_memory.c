@@ -7,10 +7,10 @@
 #define MIB (1ull << 20)
 
 /* The first logits of window 1, decoded alone. */
-static void first_logits(struct whisper *w, struct whisper_session *s, float *ret)
+static void first_logits(struct asr_model *w, struct asr_session *s, float *ret)
 {
-    struct whisper_window window = gpu_window(1, 0);
-    struct whisper_row row = {0, 0, 0, gpu_prompt(w, 0)};
+    struct asr_window window = gpu_window(1, 0);
+    struct asr_row row = {0, 0, 0, gpu_prompt(w, 0)};
     struct err e;
 
     assert_ok(whisper_encode(s, &window, 1, &e), e);
@@ -21,7 +21,7 @@ TEST(too_small_for_the_weights)
 {
     struct cuda_options options = {.cap = 200 * MIB}; /* half of it is the module's own */
     struct backend *be = gpu_open(&options);
-    struct whisper *w = NULL;
+    struct asr_model *w = NULL;
     struct err e = {0};
     uint64_t before;
 
@@ -43,8 +43,8 @@ TEST(too_many_slots)
 {
     struct backend *roomy = gpu_open(NULL), *tight;
     struct cuda_options options = {0};
-    struct whisper_session *s = NULL, *more = NULL;
-    struct whisper *w;
+    struct asr_session *s = NULL, *more = NULL;
+    struct asr_model *w;
     float *want, *got;
     uint64_t loaded;
     struct err e = {0};
@@ -54,7 +54,7 @@ TEST(too_many_slots)
     bytes = sizeof(float) * whisper_config(w)->vocab_size;
     want = malloc(bytes);
     got = malloc(bytes);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 2, .windows = 1}, &s, &e), e);
     first_logits(w, s, got);
     options.cap = roomy->peak + 32 * MIB; /* room for this, and not for 512 slots */
     whisper_session_free(s);
@@ -63,12 +63,12 @@ TEST(too_many_slots)
 
     tight = gpu_open(&options);
     assert_ok(gpu_load("nano", tight, PRECISION_F32, &w, &e), e);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 2, .windows = 1}, &s, &e), e);
     first_logits(w, s, want); /* by this device's own choice of algorithms */
     loaded = tight->allocated;
     for (int again = 0; again < 3; again++) {
         assert_int_equal(
-            whisper_session_new(w, (struct whisper_shape){.slots = 512, .windows = 1}, &more, &e),
+            whisper_session_new(w, (struct asr_shape){.slots = 512, .windows = 1}, &more, &e),
             ERR_VRAM);
         assert_int_equal(tight->allocated, loaded);
     }
@@ -77,7 +77,7 @@ TEST(too_many_slots)
     assert_memory_equal(got, want, bytes);
     assert_true(tight->peak <= options.cap);
     whisper_session_free(s);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e),
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 1, .windows = 1}, &s, &e),
               e); /* half the slots, and on */
     first_logits(w, s, got);
     assert_memory_equal(got, want, bytes);
@@ -93,21 +93,21 @@ TEST(told_and_taken)
 {
     struct backend *be = gpu_open(NULL);
     uint64_t empty, loaded, told, taken, kept;
-    struct whisper_session *s;
-    struct whisper *w;
+    struct asr_session *s;
+    struct asr_model *w;
     struct err e;
 
     /* What is made at first use, and kept; but for the scratch memory of the encoder, which goes
      * with the model: so each session here makes its own of two windows. */
     assert_ok(gpu_load("nano", be, PRECISION_F16, &w, &e), e);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 6, .windows = 2}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 6, .windows = 2}, &s, &e), e);
     whisper_session_free(s);
     whisper_free(w);
     empty = be->allocated;
     assert_ok(gpu_load("nano", be, PRECISION_F16, &w, &e), e);
     loaded = be->allocated;
-    told = whisper_session_bytes(w, (struct whisper_shape){.slots = 6, .windows = 2});
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 6, .windows = 2}, &s, &e), e);
+    told = whisper_session_bytes(w, (struct asr_shape){.slots = 6, .windows = 2});
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 6, .windows = 2}, &s, &e), e);
     printf("  weights %.1f MiB, session %.1f MiB, told %.1f MiB\n", (double)(loaded - empty) / MIB,
            (double)(be->allocated - loaded) / MIB, (double)told / MIB);
     assert_true(be->allocated - loaded <= told);
@@ -116,12 +116,11 @@ TEST(told_and_taken)
     whisper_session_free(s);
     kept = be->allocated - loaded;
     assert_true(kept < taken / 10); /* scratch memory, which serves the next one */
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 6, .windows = 2}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 6, .windows = 2}, &s, &e), e);
     assert_int_equal(be->allocated - loaded, taken);
     whisper_session_free(s);
     assert_int_equal(be->allocated - loaded, kept);
-    assert_int_equal(whisper_session_bytes(w, (struct whisper_shape){.slots = 6, .windows = 2}),
-                     told);
+    assert_int_equal(whisper_session_bytes(w, (struct asr_shape){.slots = 6, .windows = 2}), told);
     whisper_free(w);
     assert_int_equal(be->allocated, empty);
     backend_close(be);
@@ -132,15 +131,15 @@ TEST(full_device)
 {
     struct cuda_options options = {.cap = 256 * MIB};
     struct backend *be = gpu_open(&options);
-    struct whisper_session *s;
+    struct asr_session *s;
     void *blocks[64];
-    struct whisper *w;
+    struct asr_model *w;
     float *want, *got;
     size_t n = 0;
     struct err e;
 
     assert_ok(gpu_load("nano", be, PRECISION_F32, &w, &e), e);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 1, .windows = 1}, &s, &e), e);
     want = malloc(sizeof(float) * whisper_config(w)->vocab_size);
     got = malloc(sizeof(float) * whisper_config(w)->vocab_size);
     first_logits(w, s, want);

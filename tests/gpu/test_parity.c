@@ -30,13 +30,13 @@ static void outcome_free(struct outcome *o)
 
 /* Decodes every window greedily; with `forced`, what it fed, so that one slip does not make all
  * that follows incomparable. */
-static void decode(struct whisper *w, struct whisper_session *s, const struct outcome *forced,
+static void decode(struct asr_model *w, struct asr_session *s, const struct outcome *forced,
                    struct outcome *o)
 {
     struct err e;
 
     for (uint32_t pos = 0; pos + 1 < GPU_PROMPT + o->steps; pos++) {
-        struct whisper_row rows[WINDOWS];
+        struct asr_row rows[WINDOWS];
         float *logits = malloc(sizeof(float) * WINDOWS * o->vocab);
         uint32_t step = pos + 1 - GPU_PROMPT;
 
@@ -44,9 +44,9 @@ static void decode(struct whisper *w, struct whisper_session *s, const struct ou
         for (uint32_t i = 0; i < WINDOWS; i++) {
             const struct outcome *from = forced ? forced : o;
 
-            rows[i] = (struct whisper_row){i, 0, pos,
-                                           pos < GPU_PROMPT ? gpu_prompt(w, pos)
-                                                            : from->tokens[i][pos - GPU_PROMPT]};
+            rows[i] = (struct asr_row){i, 0, pos,
+                                       pos < GPU_PROMPT ? gpu_prompt(w, pos)
+                                                        : from->tokens[i][pos - GPU_PROMPT]};
         }
         assert_ok(whisper_step(s, rows, WINDOWS, logits, &e), e);
         for (uint32_t i = 0; pos + 1 >= GPU_PROMPT && i < WINDOWS; i++) {
@@ -61,13 +61,13 @@ static void decode(struct whisper *w, struct whisper_session *s, const struct ou
 static void run(const char *model, struct backend *be, enum precision precision, uint32_t steps,
                 const struct outcome *forced, struct outcome *o)
 {
-    struct whisper_window windows[WINDOWS];
-    struct whisper_session *s;
-    struct whisper *w;
+    struct asr_window windows[WINDOWS];
+    struct asr_session *s;
+    struct asr_model *w;
     struct err e;
 
     assert_ok(gpu_load(model, be, precision, &w, &e), e);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = WINDOWS}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = WINDOWS}, &s, &e), e);
     *o = (struct outcome){.vocab = whisper_config(w)->vocab_size, .steps = steps};
     o->encoder_n = (size_t)WHISPER_POSITIONS * whisper_config(w)->d_model;
     o->encoder = malloc(sizeof(float) * o->encoder_n);

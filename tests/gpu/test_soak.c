@@ -19,8 +19,8 @@
 
 struct soak {
     struct backend *be;
-    struct whisper *w;
-    struct whisper_session *s;
+    struct asr_model *w;
+    struct asr_session *s;
     uint32_t slots, tokens, done;
 };
 
@@ -61,8 +61,8 @@ static void set_rules(struct soak *k)
 /* All slots once; slot i decodes (i + round) % 4 + 1 quarters of the tokens. */
 static void one_round(struct soak *k, uint32_t round)
 {
-    struct whisper_window windows[SLOTS];
-    struct whisper_row rows[SLOTS];
+    struct asr_window windows[SLOTS];
+    struct asr_row rows[SLOTS];
     struct choice_ask asks[SLOTS];
     struct choice choices[SLOTS];
     int32_t next[SLOTS];
@@ -80,7 +80,7 @@ static void one_round(struct soak *k, uint32_t round)
         for (uint32_t i = 0; i < k->slots; i++) {
             if (pos >= k->tokens * ((i + round) % 4 + 1) / 4)
                 continue;
-            rows[n] = (struct whisper_row){i, 0, pos, next[i]};
+            rows[n] = (struct asr_row){i, 0, pos, next[i]};
             asks[n++] = (struct choice_ask){.count = (int32_t)pos,
                                             .last = pos ? next[i] : -1,
                                             .before = -1,
@@ -113,7 +113,7 @@ static void one_model(const char *model)
     k.slots = k.slots > SLOTS ? SLOTS : k.slots;
     while (k.slots > 1 && wanted / k.slots < 4) /* few windows: rounds all the same */
         k.slots /= 2;
-    assert_ok(whisper_session_new(k.w, (struct whisper_shape){.slots = k.slots}, &k.s, &e), e);
+    assert_ok(whisper_session_new(k.w, (struct asr_shape){.slots = k.slots}, &k.s, &e), e);
     set_rules(&k);
     for (uint32_t i = 0; i < 8; i++) /* what is fed is made before it is looked for */
         gpu_window(i, 0);

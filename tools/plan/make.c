@@ -16,6 +16,7 @@
 #include "tools/plan/plan.h"
 #include "tools/stages_aside.h"
 #include "workers/models/files/model_dir.h"
+#include "workers/models/whisper/whisper_heads.h"
 #include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/stages/stage.h"
 #include "workers/stages/stage_kind.h"
@@ -437,7 +438,7 @@ static int place_stage(struct plan *p, const struct plan_options *o, struct plan
         return err_set(err, ERR_NOMEM, "no memory for the plan");
     if (!s->other) {
         plan_model_ready(&s->size, s->model, s->no_model.code ? NULL : s->dir);
-        s->size.footprint.cache = s->size.placement.cache = o->cache;
+        s->size.memory.cache = s->size.placement.cache = o->cache;
     }
     for (uint32_t i = 0; i < p->picked->count && s->sized; i++) {
         place_on(p, o, s, i);
@@ -524,8 +525,12 @@ static uint64_t bytes_of(const void *arg, const struct device *d, enum precision
 {
     const struct footprint_device on = {.gpu = d->kind == DEVICE_CUDA,
                                         .halves = d->kind != DEVICE_CUDA && backend_host_halves()};
+    const struct plan_memory *m = arg;
+    const struct asr_shape shape = footprint_shape(m->shape, &on, slots, windows);
 
-    return footprint_bytes(arg, &on, p, slots, windows);
+    return footprint_bytes(
+        whisper_predict_bytes(m->config, p, cache_precision_settle(m->cache, p), on.halves, shape),
+        m->voice, &on);
 }
 
 /* Its tokenizer says which heads word times need. A model whose tokenizer cannot be read is refused
@@ -534,11 +539,14 @@ static void read_shape(struct plan_model *m, const char *dir)
 {
     struct vocabulary *vocab = NULL;
     struct err err = {0};
+    uint32_t heads;
 
     if (dir && m->params.word_timestamps)
         (void)whisper_vocabulary(dir, &vocab, &err);
-    m->footprint = (struct footprint){.config = &m->config, .voice = m->params.vad_model[0] != 0};
-    transcribe_shape(&m->params, &m->config, vocab, &m->footprint.shape);
+    heads = whisper_heads(vocab, &m->config, NULL, 0);
+    m->memory = (struct plan_memory){.config = &m->config, .voice = m->params.vad_model[0] != 0};
+    transcribe_shape(&m->params, heads < WHISPER_MAX_ALIGN_HEADS ? heads : WHISPER_MAX_ALIGN_HEADS,
+                     &m->memory.shape);
     transcribe_decoding(&m->params, m->decoding);
     vocabulary_free(vocab);
 }
@@ -558,9 +566,9 @@ void plan_model_ready(struct plan_model *m, const char *name, const char *dir)
         .name = name,
         .hash = m->hash,
         .decoding = m->decoding,
-        .branches = m->footprint.shape.branches,
+        .branches = m->memory.shape.branches,
         .bytes = bytes_of,
-        .arg = &m->footprint,
+        .arg = &m->memory,
         .encoder_flop = conv + cross +
                         c->encoder_layers *
                             (2.0 * t * (4.0 * d * d + 2.0 * d * c->encoder_ffn) + 4.0 * t * t * d),

@@ -31,7 +31,12 @@ struct plan_model { /* what placement needs to know of a Whisper model */
     char hash[64];
     struct transcribe_params params;
     char decoding[TRANSCRIBE_DECODING_LEN];
-    struct footprint footprint;
+    struct plan_memory {
+        const struct whisper_config *config; /* the one above */
+        struct asr_shape shape;
+        bool voice; /* a voice activity model beside it */
+        enum cache_precision cache;
+    } memory;
     struct placement_model placement; /* points into this: do not move it while it is used */
 };
 /* Fills m->placement from m->config, m->hash and m->params. name is borrowed; dir: the model's,

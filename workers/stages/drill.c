@@ -6,6 +6,8 @@
 
 #include "base/number.h"
 #include "gpu/backend.h"
+#include "workers/models/asr_family.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/stages/stage_kind.h"
 
 #define FED_FIRST 1 /* any token */
@@ -24,7 +26,7 @@ struct drill_lane {
 
 /* Rows that are computed together. */
 struct drill_step {
-    struct whisper_row *row;
+    struct asr_row *row;
     struct choice_ask *asks;
     uint32_t *window; /* of its lane when it was begun */
     uint32_t n;
@@ -32,21 +34,21 @@ struct drill_step {
 
 /* By slots, or by slots and rows. */
 struct room {
-    struct whisper_session *session;
+    struct asr_session *session;
     struct drill_lane *lanes;
-    struct whisper_window *windows;
-    struct whisper_move *moves;
+    struct asr_window *windows;
+    struct asr_move *moves;
     struct choice_ask *course; /* of each hypothesis */
-    struct drill_step step[WHISPER_AHEAD];
+    struct drill_step step[ASR_AHEAD];
     struct choice *choices; /* of a step: */
     struct candidate *top;  /* branches + 1 of each row; NULL: one branch */
     float *pcm;             /* a window's noise, for all */
 };
 
 struct drill {
-    struct whisper *model;
+    struct asr_model *model;
     bool owned;                       /* the model is to be freed */
-    struct whisper_shape shape;       /* of the session */
+    struct asr_shape shape;           /* of the session */
     uint32_t rows;                    /* of a slot */
     struct room room;                 /* all NULL: there is none */
     uint32_t lanes;                   /* in slots 0 and on */
@@ -66,11 +68,11 @@ static void vacate(struct drill *d)
 {
     struct room *r = &d->room;
 
-    whisper_session_free(r->session);
+    d->model->ops->session_free(r->session);
     free(r->lanes);
     free(r->windows);
     free(r->moves);
-    for (int i = 0; i < WHISPER_AHEAD; i++) {
+    for (int i = 0; i < ASR_AHEAD; i++) {
         free(r->step[i].row);
         free(r->step[i].asks);
         free(r->step[i].window);
@@ -88,7 +90,7 @@ static bool make_steps(struct room *r, size_t rows)
 {
     bool made = true;
 
-    for (int i = 0; i < WHISPER_AHEAD; i++) {
+    for (int i = 0; i < ASR_AHEAD; i++) {
         struct drill_step *s = &r->step[i];
 
         s->row = calloc(rows, sizeof(*s->row));
@@ -102,7 +104,7 @@ static bool make_steps(struct room *r, size_t rows)
 static int make_arrays(struct drill *d, struct err *err)
 {
     uint32_t slots = d->shape.slots, branches = d->shape.branches;
-    size_t rows = (size_t)slots * d->rows;
+    size_t rows = (size_t)slots * d->rows, window = d->model->window_samples;
     struct room *r = &d->room;
 
     r->lanes = calloc(slots, sizeof(*r->lanes));
@@ -111,14 +113,14 @@ static int make_arrays(struct drill *d, struct err *err)
     r->course = calloc(rows, sizeof(*r->course));
     r->choices = calloc(rows, sizeof(*r->choices));
     r->top = branches > 1 ? calloc(rows * (branches + 1), sizeof(*r->top)) : NULL;
-    r->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*r->pcm));
+    r->pcm = malloc(window * sizeof(*r->pcm));
     if (!make_steps(r, rows) || !r->lanes || !r->windows || !r->moves || !r->course ||
         !r->choices || !r->pcm || (branches > 1 && !r->top))
         return err_set(err, ERR_NOMEM, "no memory to measure %u windows at once", slots);
-    for (size_t i = 0; i < WHISPER_WINDOW_SAMPLES; i++)
+    for (size_t i = 0; i < window; i++)
         r->pcm[i] = (float)number_uniform(7, i) * 0.2f - 0.1f;
     for (uint32_t i = 0; i < slots; i++)
-        r->windows[i] = (struct whisper_window){i, r->pcm, WHISPER_WINDOW_SAMPLES};
+        r->windows[i] = (struct asr_window){i, r->pcm, window};
     return 0;
 }
 
@@ -126,7 +128,7 @@ static int make_arrays(struct drill *d, struct err *err)
  * for each 20 ms. A model with fewer tokens than that has fewer timestamps. */
 static int set_rules(struct drill *d, struct err *err)
 {
-    int32_t vocab = (int32_t)whisper_config(d->model)->vocab_size;
+    int32_t vocab = (int32_t)d->model->vocab_size;
     int32_t times = vocab > 2 * TIMES ? TIMES : vocab / 2;
     int32_t begin = vocab - times, blank = 0;
     struct rules_spec spec = {
@@ -143,7 +145,7 @@ static int set_rules(struct drill *d, struct err *err)
     d->eot = spec.eot;
     if (times < 1 || begin < 1)
         return err_set(err, ERR_MODEL, "a vocabulary of %d tokens cannot be measured", vocab);
-    return whisper_session_rules(d->room.session, &spec, err);
+    return d->model->ops->session_rules(d->room.session, &spec, err);
 }
 
 static struct drill *drill_of(const struct stage *s);
@@ -158,7 +160,7 @@ int drill_resize(struct stage *drill, uint32_t slots, uint32_t windows, struct e
         return 0;
     d->shape.slots = slots;
     d->shape.windows = windows;
-    rc = whisper_session_new(d->model, d->shape, &d->room.session, err);
+    rc = d->model->ops->session_new(d->model, d->shape, &d->room.session, err);
     if (rc == 0)
         rc = set_rules(d, err);
     if (rc == 0)
@@ -187,7 +189,7 @@ static uint32_t positions(const struct drill *d) { return d->work.prompt + d->wo
 
 static uint32_t drill_windows(const void *self)
 {
-    return whisper_session_windows(((const struct drill *)self)->room.session);
+    return ((const struct drill *)self)->room.session->windows;
 }
 
 /* Lanes whose windows are encoded together. */
@@ -233,7 +235,7 @@ static int begin(struct drill *d, struct err *err)
 static int land(struct drill *d, bool wait, struct err *err)
 {
     uint32_t n = 0;
-    int rc = d->waves ? whisper_encoded(d->room.session, wait, &n, err) : 0;
+    int rc = d->waves ? d->model->ops->encoded(d->room.session, wait, &n, err) : 0;
 
     if (rc != 0 || n == 0)
         return rc;
@@ -250,7 +252,7 @@ static void drop_waves(struct drill *d)
     struct err ignored;
     uint32_t n = 1;
 
-    while (d->waves && n && whisper_encoded(d->room.session, true, &n, &ignored) == 0)
+    while (d->waves && n && d->model->ops->encoded(d->room.session, true, &n, &ignored) == 0)
         d->waves--;
 }
 
@@ -262,14 +264,14 @@ static int encode(struct drill *d, struct err *err)
     int rc = land(d, false, err);
 
     n = n < d->lanes - d->begun ? n : d->lanes - d->begun;
-    if (rc != 0 || d->waves == WHISPER_WAVES || n == 0)
+    if (rc != 0 || d->waves == ASR_WAVES || n == 0)
         return rc;
     for (uint32_t i = 0; i < n; i++)
         if (r->lanes[d->begun + i].pos < positions(d))
             return 0;
-    whisper_session_stages(r->session, d->work.apart);
-    rc = whisper_encode_begin(r->session, r->windows + d->begun, n, err);
-    whisper_session_stages(r->session, false);
+    r->session->apart = d->work.apart;
+    rc = d->model->ops->encode_begin(r->session, r->windows + d->begun, n, err);
+    r->session->apart = false;
     if (rc != 0)
         return rc;
     d->begun += n;
@@ -295,9 +297,9 @@ static void put_row(const struct drill *d, struct drill_step *s, uint32_t lane, 
     const struct drill_lane *l = &d->room.lanes[lane];
     uint32_t k = s->n++;
 
-    s->row[k] = (struct whisper_row){lane, b, l->pos, course->last > 0 ? course->last : FED_FIRST};
+    s->row[k] = (struct asr_row){lane, b, l->pos, course->last > 0 ? course->last : FED_FIRST};
     if (l->asked)
-        s->row[k].token = WHISPER_FOLLOWS;
+        s->row[k].token = ASR_FOLLOWS;
     s->asks[k] = *course;
     s->asks[k].what = l->pos >= d->work.prompt ? CHOOSE_TOKEN : 0;
     s->window[k] = l->windows;
@@ -314,7 +316,7 @@ static void gather(struct drill *d, struct drill_step *s, uint32_t *moves)
         for (uint32_t b = 0; b < d->rows; b++)
             put_row(d, s, i, b);
         if (d->rows > 1 && r->lanes[i].pos > 0)
-            r->moves[(*moves)++] = (struct whisper_move){.slot = i, .from = 0, .to = 1};
+            r->moves[(*moves)++] = (struct asr_move){.slot = i, .from = 0, .to = 1};
     }
 }
 
@@ -328,7 +330,7 @@ static void go_on(struct drill *d, const struct drill_step *s)
             continue;
         l->pos++;
         l->left--;
-        l->asked = s->asks[k].what && whisper_goes_ahead(d->room.session);
+        l->asked = s->asks[k].what && d->room.session->ahead;
     }
 }
 
@@ -359,8 +361,8 @@ static uint32_t under_way(const struct drill *d)
 static int take_step(struct drill *d, struct err *err)
 {
     struct room *r = &d->room;
-    const struct drill_step *s = &r->step[d->steps_done % WHISPER_AHEAD];
-    int rc = whisper_choose_end(r->session, r->choices, r->top, err);
+    const struct drill_step *s = &r->step[d->steps_done % ASR_AHEAD];
+    int rc = d->model->ops->choose_end(r->session, r->choices, r->top, err);
 
     d->steps_done++;
     if (rc == 0)
@@ -373,17 +375,17 @@ static int take_step(struct drill *d, struct err *err)
 static int decode(struct drill *d, struct err *err)
 {
     struct room *r = &d->room;
-    struct drill_step *s = &r->step[d->steps_begun % WHISPER_AHEAD];
-    uint32_t most = whisper_goes_ahead(r->session) ? WHISPER_AHEAD : 1, moves = 0;
+    struct drill_step *s = &r->step[d->steps_begun % ASR_AHEAD];
+    uint32_t most = r->session->ahead ? ASR_AHEAD : 1, moves = 0;
     int rc = 0;
 
     gather(d, s, &moves);
     if (s->n == 0)
         return under_way(d) ? take_step(d, err) : land(d, true, err);
     if (moves)
-        rc = whisper_branch(r->session, r->moves, moves, err);
+        rc = d->model->ops->branch(r->session, r->moves, moves, err);
     if (rc == 0)
-        rc = whisper_choose_begin(r->session, s->row, s->asks, s->n, r->top != NULL, err);
+        rc = d->model->ops->choose_begin(r->session, s->row, s->asks, s->n, r->top != NULL, err);
     if (rc != 0)
         return rc;
     d->steps_begun++;
@@ -402,8 +404,8 @@ static bool ended(const struct drill *d)
 
 static void tell_all(struct drill *d)
 {
-    static const struct stage_result one = {
-        .windows = 1, .end_sample = WHISPER_WINDOW_SAMPLES, .account.speech_ms = -1};
+    const struct stage_result one = {
+        .windows = 1, .end_sample = d->model->window_samples, .account.speech_ms = -1};
 
     d->seen = d->lanes == d->shape.slots ? positions(d) : 0;
     for (uint32_t i = 0; i < d->lanes; i++)
@@ -439,40 +441,23 @@ static int drill_step(void *self, bool *progress, struct err *err)
 
 /* ---- what it takes */
 
-static double encoder_flop(const struct whisper_config *c)
-{
-    double d = c->d_model, t = WHISPER_POSITIONS, ffn = c->encoder_ffn;
-    double conv = 2.0 * WHISPER_FRAMES * d * 3.0 * c->mel_bins + 2.0 * t * d * 3.0 * d;
-
-    return conv + c->encoder_layers * (2.0 * t * (4.0 * d * d + 2.0 * d * ffn) + 4.0 * t * t * d);
-}
-
-static double step_bytes(const struct drill *s)
-{
-    const struct whisper_config *c = whisper_config(s->model);
-    enum precision precision = whisper_precision(s->model);
-    double size = (double)dtype_size(precision_type(precision)), d = c->d_model;
-    double weights = c->decoder_layers * (6.0 * d * d + 2.0 * d * c->decoder_ffn);
-    double cross = (double)dtype_size(cache_precision_type(whisper_kept(s->model), precision));
-
-    return precision_weight_bytes(precision) * weights + size * (double)c->vocab_size * d +
-           cross * (double)s->shape.slots * c->decoder_layers * 2.0 * d * WHISPER_POSITIONS;
-}
-
 void drill_meter(const struct stage *drill, struct drill_meter *ret)
 {
     const struct drill *d = drill_of(drill);
+    const struct asr_model *m = d->model;
+    struct asr_meter of;
 
+    m->ops->meter(m, d->shape, &of);
     *ret = (struct drill_meter){
-        .positions = whisper_config(d->model)->max_target_positions,
-        .default_slots = whisper_default_slots(d->model, d->shape.branches),
-        .weight_bytes = whisper_weight_bytes(d->model),
-        .slot_bytes = whisper_slot_bytes(d->model, d->shape.branches),
-        .encoder_flop = encoder_flop(whisper_config(d->model)),
-        .step_bytes = step_bytes(d),
+        .positions = m->positions,
+        .default_slots = m->ops->default_slots(m, d->shape.branches),
+        .weight_bytes = of.weight_bytes,
+        .slot_bytes = of.slot_bytes,
+        .encoder_flop = of.encoder_flop,
+        .step_bytes = of.step_bytes,
     };
     if (d->room.session)
-        whisper_session_times(d->room.session, &ret->times);
+        ret->times = d->room.session->times;
 }
 
 /* ---- the stage */
@@ -483,7 +468,7 @@ static void drill_close(void *self)
 
     vacate(d);
     if (d->owned)
-        whisper_free(d->model);
+        d->model->ops->free(d->model);
     free(d);
 }
 
@@ -491,12 +476,12 @@ static uint32_t drill_slots(const void *self) { return ((const struct drill *)se
 
 static enum precision drill_precision(const void *self)
 {
-    return whisper_precision(((const struct drill *)self)->model);
+    return ((const struct drill *)self)->model->precision;
 }
 
 static enum cache_precision drill_cache(const void *self)
 {
-    return whisper_kept(((const struct drill *)self)->model);
+    return ((const struct drill *)self)->model->cache;
 }
 
 /* What drill.h says that it can. No row of STAGE_KINDS: nobody asks for it by name. */
@@ -514,24 +499,34 @@ static const struct stage_kind drill_kind = {
 static struct drill *drill_of(const struct stage *s) { return stage_self(s, &drill_kind); }
 
 /* Owns the model where it is said so, also after an error. */
-static int wrap(struct whisper *model, bool owned, const struct whisper_shape *shape, uint32_t rows,
+static int wrap(struct asr_model *model, bool owned, const struct asr_shape *shape, uint32_t rows,
                 struct stage **ret, struct err *err)
 {
     struct drill *d = calloc(1, sizeof(*d));
 
     if (!d) {
         if (owned)
-            whisper_free(model);
+            model->ops->free(model);
         return err_set(err, ERR_NOMEM, "no memory to measure with");
     }
     *d = (struct drill){.model = model, .owned = owned, .shape = *shape, .rows = rows};
     return stage_new(&drill_kind, d, ret, err);
 }
 
-int drill_new(struct whisper *model, const struct whisper_shape *shape, uint32_t rows,
+int drill_new(struct asr_model *model, const struct asr_shape *shape, uint32_t rows,
               struct stage **ret, struct err *err)
 {
     return wrap(model, false, shape, rows, ret, err);
+}
+
+static int open_random(const struct whisper_config *config, const struct stage_setup *setup,
+                       struct backend *be, struct asr_model **ret, struct err *err)
+{
+    int rc = whisper_random(config, 1, be, setup->precision, ret, err);
+
+    if (rc == 0)
+        whisper_keep(*ret, setup->cache);
+    return rc;
 }
 
 int drill_open(const struct stage_setup *setup, struct backend *be, struct stage **ret,
@@ -539,16 +534,18 @@ int drill_open(const struct stage_setup *setup, struct backend *be, struct stage
 {
     /* Of openai/whisper-tiny there may be both. */
     const bool folder = strchr(setup->dir, '/') && access(setup->dir, F_OK) == 0;
-    const struct whisper_shape shape = {.branches = 1};
+    const struct asr_shape shape = {.branches = 1};
     struct whisper_config config;
-    struct whisper *model = NULL;
+    struct asr_model *model = NULL;
     int rc = folder ? ERR_USAGE : whisper_preset(setup->dir, &config, err);
 
     if (rc == 0)
-        rc = whisper_random(&config, 1, be, setup->precision, &model, err);
+        rc = open_random(&config, setup, be, &model, err);
     else if (strchr(setup->dir, '/'))
-        rc = whisper_load(setup->dir, be, setup->precision, &model, err);
-    if (rc == 0)
-        whisper_keep(model, setup->cache);
+        rc = asr_family_of(setup->dir)
+                 ->open(&(struct asr_setup){.dir = setup->dir,
+                                            .precision = setup->precision,
+                                            .cache = setup->cache},
+                        be, &model, err);
     return rc != 0 ? rc : wrap(model, true, &shape, 1, ret, err);
 }

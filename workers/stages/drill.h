@@ -24,13 +24,13 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/stage.h"
 
 /* Of a model that is loaded, borrowed. shape: branches and alignment heads; rows: hypotheses of a
  * window in a step of the decoder, at most the branches, at least 1. There is room for lanes only
  * after drill_resize. */
-int drill_new(struct whisper *model, const struct whisper_shape *shape, uint32_t rows,
+int drill_new(struct asr_model *model, const struct asr_shape *shape, uint32_t rows,
               struct stage **ret, struct err *err);
 /* stage_kind.drill: setup.dir is a model's folder (with a slash), else a name of whisper_preset,
  * with random weights; of the rest the precision counts. As above. */
@@ -42,8 +42,8 @@ int drill_open(const struct stage_setup *setup, struct backend *be, struct stage
 int drill_resize(struct stage *drill, uint32_t slots, uint32_t windows, struct err *err);
 
 struct drill_meter {
-    struct whisper_times times; /* since there is this room */
-    uint32_t positions;         /* of a window in the decoder, at most */
+    struct asr_times times; /* since there is this room */
+    uint32_t positions;     /* of a window in the decoder, at most */
     uint32_t default_slots;
     uint64_t weight_bytes, slot_bytes;
     double encoder_flop; /* of one window: multiply-adds, twice */

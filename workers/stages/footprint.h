@@ -7,29 +7,23 @@
 #include <stdint.h>
 
 #include "gpu/precision.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 
 /* What a GPU's backend and its fork allocate beside models and sessions: a workspace each of their
  * libraries, and scratch of convolutions and attention. */
 #define FOOTPRINT_GPU_BYTES (UINT64_C(448) << 20)
 
-struct footprint {
-    const struct whisper_config *config; /* borrowed */
-    struct whisper_shape shape;          /* as transcribe_shape gives it */
-    bool voice;                          /* a voice activity model beside it */
-    enum cache_precision cache;
-};
-
 struct footprint_device {
     bool gpu; /* its libraries want memory of their own */
     bool deterministic;
-    bool halves; /* as of whisper_predict_bytes */
+    bool halves; /* as of asr_family.predict */
 };
 
-/* Of the weights, a session of so many slots (at least 1), the voice activity, and what the backend
- * takes beside them. The encoder never takes more windows at once than there are slots, and one
- * where it is deterministic. */
-uint64_t footprint_bytes(const struct footprint *f, const struct footprint_device *d,
-                         enum precision precision, uint32_t slots, uint32_t windows);
+/* A session's shape with so many slots (at least 1). The encoder never takes more windows at once
+ * than there are slots, and one where it is deterministic. */
+struct asr_shape footprint_shape(struct asr_shape shape, const struct footprint_device *d,
+                                 uint32_t slots, uint32_t windows);
+/* Of a model with a session, the voice activity, and what the backend takes beside them. */
+uint64_t footprint_bytes(uint64_t model, bool voice, const struct footprint_device *d);
 
 #endif

@@ -346,7 +346,7 @@ static int measure_parts(struct bench *b, const struct drill_meter *before, stru
                          struct series *v, uint32_t i, struct err *err)
 {
     const struct round again = {.lanes = stage_slots(b->stage), .drill = {.apart = true}};
-    struct whisper_times first = before->times;
+    struct asr_times first = before->times;
     struct sample ignored;
     double n;
     int rc = 0;

@@ -1,24 +1,20 @@
 /* Transcription behind stage.h: its models, and lanes of transcribe.h. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/backend.h"
+#include "workers/models/asr_family.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/whisper/whisper.h"
-#include "workers/models/whisper/whisper_vocabulary.h"
 #include "workers/stages/drill.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/stage_kind.h"
 #include "workers/stages/transcribe/transcribe.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
 struct transcription {
     struct transcribe_params params;
-    struct whisper *model;
+    struct asr_model *model;
     struct silero *vad; /* NULL: no voice activity */
-    struct vocabulary *vocab;
-    struct whisper_shape shape;
+    struct asr_shape shape;
     struct transcriber *transcriber;
     struct spoken *spoken; /* lanes; owned */
 };
@@ -32,53 +28,16 @@ struct spoken {
     void *done_arg;
 };
 
-struct reading {
-    const char *dir;
-    struct vocabulary *vocab;
-    int rc; /* err has a word of optional files that are not there, too */
-    struct err err;
-};
-
-static void *read_vocabulary(void *arg)
-{
-    struct reading *r = arg;
-
-    r->rc = whisper_vocabulary(r->dir, &r->vocab, &r->err);
-    return NULL;
-}
-
-/* Tens of thousands of tokens take as long as the weights of a small model: beside each other. */
-static int load_model(struct transcription *t, const struct stage_setup *setup, struct backend *be,
-                      struct err *err)
-{
-    struct reading r = {.dir = setup->dir};
-    pthread_t reader;
-    bool beside = pthread_create(&reader, NULL, read_vocabulary, &r) == 0;
-    int rc = whisper_load(setup->dir, be, setup->precision, &t->model, err);
-
-    if (beside)
-        pthread_join(reader, NULL);
-    else if (rc == 0)
-        read_vocabulary(&r);
-    t->vocab = r.vocab;
-    if (rc == 0 && r.rc != 0) {
-        *err = r.err;
-        rc = r.rc;
-    }
-    return rc;
-}
-
 static int load(struct transcription *t, const struct stage_setup *setup, struct backend *be,
                 const char *vad_file, struct err *err)
 {
-    int rc = load_model(t, setup, be, err);
+    const struct asr_setup asr = {setup->dir, setup->precision, setup->cache, .text = true};
+    int rc = asr_family_of(setup->dir)->open(&asr, be, &t->model, err);
 
-    if (rc == 0)
-        whisper_keep(t->model, setup->cache);
     if (rc == 0 && vad_file)
         rc = silero_load(vad_file, be, 0, &t->vad, err);
     if (rc == 0)
-        transcribe_shape(&t->params, whisper_config(t->model), t->vocab, &t->shape);
+        transcribe_shape(&t->params, t->model->align_heads, &t->shape);
     return rc;
 }
 
@@ -100,8 +59,7 @@ static int make_room(struct transcription *t, const struct stage_setup *setup, s
     int rc = setup->tune ? tune(t, setup, &slots, &windows, err) : 0;
 
     if (rc == 0)
-        rc = transcriber_new(t->model, t->vad, t->vocab, &t->params, slots, windows,
-                             &t->transcriber, err);
+        rc = transcriber_new(t->model, t->vad, &t->params, slots, windows, &t->transcriber, err);
     return rc;
 }
 
@@ -110,9 +68,9 @@ static void transcription_close(void *self)
     struct transcription *t = self;
 
     transcriber_free(t->transcriber);
-    vocabulary_free(t->vocab);
     silero_free(t->vad);
-    whisper_free(t->model);
+    if (t->model)
+        t->model->ops->free(t->model);
     while (t->spoken) {
         struct spoken *next = t->spoken->next;
 
@@ -163,25 +121,25 @@ static const struct err *transcription_lack(const void *self)
 
 static enum precision transcription_precision(const void *self)
 {
-    return whisper_precision(((const struct transcription *)self)->model);
+    return ((const struct transcription *)self)->model->precision;
 }
 
 static enum cache_precision transcription_cache(const void *self)
 {
-    return whisper_kept(((const struct transcription *)self)->model);
+    return ((const struct transcription *)self)->model->cache;
 }
 
 /* Only a GPU's backend records steps. */
 static uint64_t transcription_footprint(const void *self, const struct backend *be)
 {
     const struct transcription *t = self;
-    const struct footprint f = {whisper_config(t->model), t->shape, t->vad != NULL,
-                                whisper_kept(t->model)};
     const bool gpu = be->ops->record_begin != NULL;
     const struct footprint_device d = {gpu, be->info.deterministic, !gpu && backend_host_halves()};
 
-    return footprint_bytes(&f, &d, whisper_precision(t->model), transcription_slots(t),
-                           transcription_windows(t));
+    const struct asr_shape shape =
+        footprint_shape(t->shape, &d, transcription_slots(t), transcription_windows(t));
+
+    return footprint_bytes(t->model->ops->predict(t->model, d.halves, shape), t->vad != NULL, &d);
 }
 
 /* Without the vocabulary: of a model that names no heads for the words' times. */
@@ -190,22 +148,23 @@ static int transcription_predict(const struct stage_setup *setup, bool gpu, uint
 {
     const struct footprint_device d = {gpu, false, !gpu && backend_host_halves()};
     struct transcribe_params params;
-    struct whisper_config config;
-    struct footprint f = {.config = &config};
+    struct asr_shape shape;
+    const struct asr_setup asr = {
+        .dir = setup->dir,
+        .precision = setup->precision == PRECISION_AUTO ? PRECISION_F32 : setup->precision,
+        .cache = setup->cache,
+    };
     uint32_t slots = setup->slots ? setup->slots : 1;
+    uint64_t bytes = 0;
     int rc = transcribe_params_from_json(setup->params, &params, err);
 
-    if (rc == 0)
-        rc = whisper_read_sizes(setup->dir, &config, err);
     if (rc != 0)
         return rc;
-    transcribe_shape(&params, &config, NULL, &f.shape);
-    f.voice = params.vad_model[0] != 0;
-    f.cache = setup->cache;
-    *ret = footprint_bytes(&f, &d,
-                           setup->precision == PRECISION_AUTO ? PRECISION_F32 : setup->precision,
-                           slots, setup->windows ? setup->windows : slots);
-    return 0;
+    transcribe_shape(&params, 1, &shape);
+    shape = footprint_shape(shape, &d, slots, setup->windows ? setup->windows : slots);
+    rc = asr_family_of(setup->dir)->predict(&asr, d.halves, shape, &bytes, err);
+    *ret = footprint_bytes(bytes, params.vad_model[0] != 0, &d);
+    return rc;
 }
 
 static void forget(struct spoken *s)
@@ -286,15 +245,13 @@ static void transcription_stats(const void *self, uint32_t *lanes, uint32_t *win
                       samples_done);
 }
 
-static const char *const model_types[] = {"whisper", NULL};
-
 const struct stage_kind stage_transcribe = {
     .name = "transcribe",
     .params = &transcribe_table,
     .hears = true,
     .apart = true,
     .few_windows = true,
-    .model_types = model_types,
+    .model_types = asr_model_types,
     .weights = true,
     .option = "model",
     .doing = "to transcribe",

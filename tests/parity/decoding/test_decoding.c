@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "gpu/backend.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/decode/decoding.h"
 #include "workers/stages/transcribe/decode/token_rules.h"
 
@@ -145,8 +146,8 @@ static void set_params(struct run *r)
     p->no_speech_threshold = (float)number(r, "no_speech_threshold");
     p->temperatures[0] = p->temperatures[1] = 0; /* a fallback gives the same once more */
     p->temperature_count = 2;
-    r->policy = (struct decoding_policy){p, vocab, POSITIONS, (uint32_t)number(r, "sample_len"),
-                                         p->beam_size};
+    r->policy = (struct decoding_policy){
+        p, vocab, POSITIONS, (uint32_t)number(r, "sample_len"), p->beam_size, whisper_prompt};
 }
 
 static void open_run(struct run *r, const json_t *c)
@@ -191,9 +192,9 @@ static void begin(struct run *r)
 static void step(struct run *r)
 {
     struct candidate top[BRANCHES_MAX * (BRANCHES_MAX + 1)];
-    struct whisper_move moves[BRANCHES_MAX];
+    struct asr_move moves[BRANCHES_MAX];
     struct choice_ask asks[BRANCHES_MAX];
-    struct whisper_row rows[BRANCHES_MAX];
+    struct asr_row rows[BRANCHES_MAX];
     struct choice choices[BRANCHES_MAX];
     uint32_t k = r->policy.branches + 1, n = decoding_moves(r->d, moves);
     struct tensor logits;

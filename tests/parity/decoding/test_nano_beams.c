@@ -8,13 +8,14 @@
 
 #include "gpu/backend.h"
 #include "tests/parity/nano/fixture.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/decode/decoding.h"
 #include "workers/stages/transcribe/decode/token_rules.h"
 
 #define ROWS 16
 
 static struct backend *be;
-static struct whisper *model;
+static struct asr_model *model;
 static struct vocabulary *vocab;
 static json_t *cases;
 
@@ -51,10 +52,10 @@ static void set_params(const json_t *c, struct transcribe_params *p)
     p->no_speech_threshold = 1; /* never silent: the reference decodes all */
 }
 
-static struct whisper_session *open_session(const struct transcribe_params *p)
+static struct asr_session *open_session(const struct transcribe_params *p)
 {
-    struct whisper_shape shape = {.slots = 1, .branches = p->beam_size};
-    struct whisper_session *s;
+    struct asr_shape shape = {.slots = 1, .branches = p->beam_size};
+    struct asr_session *s;
     struct token_rules *rules;
     struct err e;
 
@@ -65,14 +66,14 @@ static struct whisper_session *open_session(const struct transcribe_params *p)
     return s;
 }
 
-static void step(struct whisper_session *s, struct decoding *d, uint32_t branches)
+static void step(struct asr_session *s, struct decoding *d, uint32_t branches)
 {
-    struct whisper_move moves[WHISPER_MAX_BRANCHES];
+    struct asr_move moves[ASR_BRANCHES_MAX];
     struct candidate top[ROWS * ROWS];
     struct choice_ask asks[ROWS];
-    struct whisper_row rows[ROWS];
+    struct asr_row rows[ROWS];
     struct choice choices[ROWS];
-    uint32_t n = decoding_moves(d, moves), room = whisper_session_rows(s);
+    uint32_t n = decoding_moves(d, moves), room = s->rows;
     struct err e;
 
     if (n > 0)
@@ -117,14 +118,15 @@ static int compare(size_t number, const json_t *c, const struct decoding_result 
 
 static int run_case(size_t number, const json_t *c, const float *pcm, size_t n)
 {
-    struct whisper_window window = {0, pcm, n};
+    struct asr_window window = {0, pcm, n};
     struct transcribe_params p;
     struct decoding_policy policy = {.params = &p,
                                      .vocab = vocab,
                                      .positions = whisper_config(model)->max_target_positions,
-                                     .max_tokens = 224};
+                                     .max_tokens = 224,
+                                     .prompt = whisper_prompt};
     const char *language = json_string_value(json_object_get(c, "language"));
-    struct whisper_session *s;
+    struct asr_session *s;
     struct decoding_result got;
     struct decoding *d;
     struct err e;

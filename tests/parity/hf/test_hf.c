@@ -80,7 +80,7 @@ static void compare(struct worst *w, float got, float want)
 
 static double relative(const struct worst *w) { return w->diff / sqrt(w->square / (double)w->n); }
 
-static void check_mel(struct whisper_session *s, const struct fixture *fx)
+static void check_mel(struct asr_session *s, const struct fixture *fx)
 {
     size_t cols = WHISPER_FRAMES / MEL_STEP;
     float *want = file_floats(fx->mel_bins * cols, "tests/parity/hf/%s.mel.f32", fx->name);
@@ -99,7 +99,7 @@ static void check_mel(struct whisper_session *s, const struct fixture *fx)
     free(got);
 }
 
-static void check_encoder(struct whisper_session *s, const struct fixture *fx)
+static void check_encoder(struct asr_session *s, const struct fixture *fx)
 {
     size_t rows = WHISPER_POSITIONS / ENCODER_STEP;
     float *want = file_floats(rows * RANDOM_D_MODEL, "tests/parity/hf/%s.encoder.f32", fx->name);
@@ -127,12 +127,12 @@ static int32_t argmax(const float *v, uint32_t n)
     return (int32_t)best;
 }
 
-static void check_decoder(struct whisper_session *s, const struct fixture *fx)
+static void check_decoder(struct asr_session *s, const struct fixture *fx)
 {
     size_t cols = (fx->vocab + LOGIT_STEP - 1) / LOGIT_STEP;
     float *want = file_floats(2 * cols, "tests/parity/hf/%s.logits.f32", fx->name);
     float *logits = malloc(fx->vocab * sizeof(*logits));
-    struct whisper_row row = {0};
+    struct asr_row row = {0};
     int32_t tokens[GREEDY];
     struct worst w = {0};
     struct err e = {0};
@@ -158,10 +158,10 @@ static void parity(void **state)
 {
     const struct fixture *fx = *state;
     char dir[] = "/tmp/nightshift-hf-XXXXXX", path[64];
-    struct whisper_session *s = NULL;
-    struct whisper_window win = {0};
+    struct asr_session *s = NULL;
+    struct asr_window win = {0};
     struct backend *be = NULL;
-    struct whisper *w = NULL;
+    struct asr_model *w = NULL;
     struct err e = {0};
     float *pcm;
 
@@ -170,7 +170,7 @@ static void parity(void **state)
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
     assert_int_equal(whisper_config(w)->vocab_size, fx->vocab);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 2}, &s, &e), e);
     pcm = read_wav(&win.n);
     win.pcm = pcm;
     assert_ok(whisper_encode(s, &win, 1, &e), e);

@@ -29,8 +29,8 @@ static const struct sample samples[] = {
 
 struct bench {
     struct backend *be;
-    struct whisper *w;
-    struct whisper_session *s;
+    struct asr_model *w;
+    struct asr_session *s;
 };
 
 /* Path of a reference, in a static buffer. */
@@ -59,8 +59,8 @@ static void open_bench(struct bench *b, enum precision precision, enum cache_pre
         whisper_load(test_source_path("workers/models/whisper-nano"), b->be, precision, &b->w, &e),
         e);
     whisper_keep(b->w, cache);
-    assert_int_equal(whisper_kept(b->w), cache);
-    assert_ok(whisper_session_new(b->w, (struct whisper_shape){.slots = 2}, &b->s, &e), e);
+    assert_int_equal(b->w->cache, cache);
+    assert_ok(whisper_session_new(b->w, (struct asr_shape){.slots = 2}, &b->s, &e), e);
 }
 
 static void close_bench(struct bench *b)
@@ -169,7 +169,7 @@ static void check_tokens(struct bench *b, const struct sample *sample, double bo
         fixture_ints(reference(sample, "tokens.json"), "prompt_no_timestamps", prompt, 8);
     int n =
         fixture_ints(reference(sample, "tokens.json"), "tokens_no_timestamps", want, MAX_TOKENS);
-    struct whisper_row row = {.slot = 1};
+    struct asr_row row = {.slot = 1};
     int differ = 0;
     struct err e;
 
@@ -204,7 +204,7 @@ static void check_all(enum precision precision, enum cache_precision cache, doub
     open_bench(&b, precision, cache);
     for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
         const struct sample *sample = &samples[i];
-        struct whisper_window window = {.slot = 1};
+        struct asr_window window = {.slot = 1};
         float *pcm;
 
         if (!sample->audio && access(reference(sample, "tokens.json"), R_OK) != 0) {
@@ -238,7 +238,7 @@ static void random_weights(const char *model, double bound)
 {
     enum { ROWS = 8, SAMPLES = 480000 };
     float *pcm = malloc(SAMPLES * sizeof(*pcm)), *logits[2];
-    struct whisper_row rows[ROWS];
+    struct asr_row rows[ROWS];
     struct whisper_config config;
     double high = 0.0, off = 0.0;
     struct bench b = {0};
@@ -252,16 +252,16 @@ static void random_weights(const char *model, double bound)
         pcm[i] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
     }
     for (uint32_t i = 0; i < ROWS; i++)
-        rows[i] = (struct whisper_row){.pos = i, .token = (int32_t)(17 * i + 1)};
+        rows[i] = (struct asr_row){.pos = i, .token = (int32_t)(17 * i + 1)};
     assert_ok(whisper_preset(model, &config, &e), e);
     assert_ok(backend_open_host(0, &b.be, &e), e);
     assert_ok(whisper_random(&config, 3, b.be, PRECISION_F32, &b.w, &e), e);
     n = ROWS * (size_t)config.vocab_size;
     for (int i = 0; i < 2; i++) {
-        const struct whisper_window window = {.pcm = pcm, .n = SAMPLES};
+        const struct asr_window window = {.pcm = pcm, .n = SAMPLES};
 
         whisper_keep(b.w, i ? CACHE_8 : CACHE_16);
-        assert_ok(whisper_session_new(b.w, (struct whisper_shape){.slots = 1}, &b.s, &e), e);
+        assert_ok(whisper_session_new(b.w, (struct asr_shape){.slots = 1}, &b.s, &e), e);
         assert_ok(whisper_encode(b.s, &window, 1, &e), e);
         logits[i] = malloc(n * sizeof(float));
         assert_non_null(logits[i]);

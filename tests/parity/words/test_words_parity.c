@@ -12,6 +12,7 @@
 #include "tests/common/nano.h"
 #include "tests/parity/nano/fixture.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/models/whisper/whisper_heads.h"
 #include "workers/stages/transcribe/decode/token_rules.h"
 #include "workers/stages/transcribe/transcribe.h"
 #include "workers/stages/transcribe/outcome/words.h"
@@ -258,8 +259,8 @@ static bool next_window(FILE *f, struct wanted *w)
 
 struct bench {
     struct backend *be;
-    struct whisper *model;
-    struct whisper_session *session;
+    struct asr_model *model;
+    struct asr_session *session;
     struct token_rules *rules;
     struct whisper_head heads[WHISPER_MAX_ALIGN_HEADS];
     uint32_t head_count;
@@ -267,7 +268,6 @@ struct bench {
 
 static void open_bench(struct bench *b)
 {
-    uint32_t pairs[WHISPER_MAX_ALIGN_HEADS][2];
     struct transcribe_params params;
     const struct whisper_config *c;
     struct err e;
@@ -278,13 +278,10 @@ static void open_bench(struct bench *b)
                            &b->model, &e),
               e);
     c = whisper_config(b->model);
-    b->head_count =
-        words_heads(nano, c->decoder_layers, c->decoder_heads, pairs, WHISPER_MAX_ALIGN_HEADS);
+    b->head_count = whisper_heads(nano, c, b->heads, WHISPER_MAX_ALIGN_HEADS);
     assert_int_equal(b->head_count, 2);
-    for (uint32_t i = 0; i < b->head_count; i++)
-        b->heads[i] = (struct whisper_head){pairs[i][0], pairs[i][1]};
     assert_ok(whisper_session_new(b->model,
-                                  (struct whisper_shape){.slots = 2, .align_heads = b->head_count},
+                                  (struct asr_shape){.slots = 2, .align_heads = b->head_count},
                                   &b->session, &e),
               e);
     assert_ok(token_rules_new(nano, c->vocab_size, &params, &b->rules, &e), e);
@@ -303,7 +300,7 @@ static void align_window(struct bench *b, const struct wanted *want, const float
                          struct words *ret)
 {
     const struct vocabulary_ids *ids = vocabulary_ids(nano);
-    struct whisper_window window = {.slot = 1, .pcm = pcm, .n = want->samples};
+    struct asr_window window = {.slot = 1, .pcm = pcm, .n = want->samples};
     uint32_t frames = (uint32_t)(want->samples / 320), rows = 4 + want->token_count + 1;
     int32_t tokens[TOKENS_MAX] = {ids->sot, vocabulary_language_id(nano, want->language),
                                   ids->transcribe, ids->no_timestamps};
@@ -319,7 +316,7 @@ static void align_window(struct bench *b, const struct wanted *want, const float
                             logprob, &e),
               e);
     assert_ok(words_align(nano, want->language, want->tokens, want->token_count, matrix, logprob, 4,
-                          frames, ret, &e),
+                          frames, 50, ret, &e),
               e);
     free(matrix);
     free(logprob);

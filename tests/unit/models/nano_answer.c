@@ -42,9 +42,9 @@ static float *read_speech(size_t *n)
 void nano_answer(const char *dir, struct backend *be, struct answer *ret)
 {
     static const int32_t prompt[] = {641, 642, 645, 649};
-    struct whisper_session *s = NULL;
-    struct whisper_window window = {0};
-    struct whisper *w = NULL;
+    struct asr_session *s = NULL;
+    struct asr_window window = {0};
+    struct asr_model *w = NULL;
     struct err e = {0};
     float *pcm = read_speech(&window.n);
 
@@ -52,10 +52,10 @@ void nano_answer(const char *dir, struct backend *be, struct answer *ret)
     assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
     ret->config = *whisper_config(w);
     assert_true(ret->config.vocab_size <= 4096);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 1, .windows = 1}, &s, &e), e);
     assert_ok(whisper_encode(s, &window, 1, &e), e);
     for (uint32_t i = 0; i < 3 + STEPS; i++) {
-        struct whisper_row row = {0, 0, i, i < 4 ? prompt[i] : ret->tokens[i - 4]};
+        struct asr_row row = {0, 0, i, i < 4 ? prompt[i] : ret->tokens[i - 4]};
 
         assert_ok(whisper_step(s, &row, 1, ret->logits, &e), e);
         if (i >= 3)

@@ -187,4 +187,4 @@ void recorder_fail(int code) { failure = code; }
 
 void recorder_counts(struct recorder_counts *ret) { *ret = seen; }
 
-struct backend *recorder_backend(const struct whisper *w) { return w->be; }
+struct backend *recorder_backend(const struct asr_model *w) { return whisper_of(w)->be; }

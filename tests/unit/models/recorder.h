@@ -6,7 +6,7 @@
 
 #include "gpu/backend.h"
 
-struct whisper;
+struct asr_model;
 
 /* From now on be records. Never taken back. */
 void recorder_install(struct backend *be);
@@ -19,6 +19,6 @@ struct recorder_counts {
 void recorder_counts(struct recorder_counts *ret);
 
 /* The backend that a model was loaded on. */
-struct backend *recorder_backend(const struct whisper *w);
+struct backend *recorder_backend(const struct asr_model *w);
 
 #endif

@@ -8,6 +8,8 @@
 #include "gpu/backend.h"
 #include "tests/unit/models/recorder.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/models/whisper/whisper_heads.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define D 128
 #define LAYERS 3
@@ -180,8 +182,8 @@ static void formula(uint32_t n, uint32_t frames, uint32_t head_count, double *ma
 
 struct rig {
     struct backend *be;
-    struct whisper *w;
-    struct whisper_session *s;
+    struct asr_model *w;
+    struct asr_session *s;
     int32_t tokens[TOKENS];
     float *matrix;  /* [TOKENS][FRAMES] */
     double *wanted; /* the same */
@@ -208,7 +210,7 @@ static void rig_open(struct rig *r)
     r->tokens[7] = 700; /* a timestamp among the text */
 }
 
-static void open_session(struct rig *r, struct whisper_shape shape)
+static void open_session(struct rig *r, struct asr_shape shape)
 {
     struct err e;
 
@@ -232,7 +234,7 @@ static void rig_close(struct rig *r)
 static void encode(struct rig *r, uint32_t slot, uint32_t seed)
 {
     static float pcm[100000];
-    const struct whisper_window w = {slot, pcm, 100000};
+    const struct asr_window w = {slot, pcm, 100000};
     uint32_t x = seed;
     struct err e;
 
@@ -284,7 +286,7 @@ static void check_logprobs(struct rig *r, uint32_t slot, uint32_t n)
 
     assert_true(r->logprob[0] == 0 && r->logprob[n - 1] == 0);
     for (uint32_t i = 0; i + 1 < n; i++) {
-        const struct whisper_row row = {slot, 0, i, r->tokens[i]};
+        const struct asr_row row = {slot, 0, i, r->tokens[i]};
         double max = -INFINITY, sum = 0;
         int32_t next = i + 2 < n ? r->tokens[i + 1] : EOT;
 
@@ -313,7 +315,7 @@ TEST(as_the_formula_says)
 
     rig_open(&r);
     watch(r.be);
-    open_session(&r, (struct whisper_shape){.slots = 2, .branches = 2, .align_heads = 4});
+    open_session(&r, (struct asr_shape){.slots = 2, .branches = 2, .align_heads = 4});
     watched = 2; /* branch 0 of slot 1 */
     encode(&r, 0, 5);
     encode(&r, 1, 6);
@@ -337,7 +339,7 @@ TEST(nothing_else_shows)
 
     assert_non_null(first);
     rig_open(&r);
-    open_session(&r, (struct whisper_shape){.slots = 1, .align_heads = 4});
+    open_session(&r, (struct asr_shape){.slots = 1, .align_heads = 4});
     encode(&r, 0, 6);
     align(&r, 0, TOKENS, FRAMES, 4);
     memcpy(first, r.matrix, bytes);
@@ -345,13 +347,13 @@ TEST(nothing_else_shows)
     for (int records = 0; records < 2; records++) {
         uint64_t held;
 
-        open_session(&r, (struct whisper_shape){.slots = 5, .branches = 20, .align_heads = 9});
-        assert_int_equal(whisper_session_rows(r.s), 100);
+        open_session(&r, (struct asr_shape){.slots = 5, .branches = 20, .align_heads = 9});
+        assert_int_equal(r.s->rows, 100);
         held = r.be->allocated;
         for (uint32_t slot = 0; slot < 5; slot++)
             encode(&r, slot, slot == 3 ? 6 : 50 + slot);
         for (uint32_t slot = 0; slot < 5; slot++)
-            assert_ok(whisper_step(r.s, &(struct whisper_row){slot, 1, 0, 3}, 1, NULL, &e), e);
+            assert_ok(whisper_step(r.s, &(struct asr_row){slot, 1, 0, 3}, 1, NULL, &e), e);
         memset(r.matrix, 0xff, bytes);
         align(&r, 3, TOKENS, FRAMES, 4);
         assert_memory_equal(r.matrix, first, bytes);
@@ -359,9 +361,9 @@ TEST(nothing_else_shows)
         assert_int_equal(r.be->allocated, held);
         /* The others go on where they were; branch 0 of the slot holds what was aligned. */
         for (uint32_t slot = 0; slot < 5; slot++)
-            assert_ok(whisper_step(r.s, &(struct whisper_row){slot, 1, 1, 3}, 1, NULL, &e), e);
+            assert_ok(whisper_step(r.s, &(struct asr_row){slot, 1, 1, 3}, 1, NULL, &e), e);
         align(&r, 3, 9, 80, 1);
-        assert_ok(whisper_step(r.s, &(struct whisper_row){3, 0, 9, 3}, 1, NULL, &e), e);
+        assert_ok(whisper_step(r.s, &(struct asr_row){3, 0, 9, 3}, 1, NULL, &e), e);
         if (!records)
             recorder_install(r.be);
     }
@@ -388,9 +390,8 @@ TEST(refusals)
 
     rig_open(&r);
     watch(r.be);
-    assert_ok(
-        whisper_session_new(r.w, (struct whisper_shape){.slots = 2, .align_heads = 3}, &r.s, &e),
-        e);
+    assert_ok(whisper_session_new(r.w, (struct asr_shape){.slots = 2, .align_heads = 3}, &r.s, &e),
+              e);
     encode(&r, 0, 1);
     refused(&r, ERR_DEVICE, 0, 9, 80, heads, 1); /* no rules */
     assert_ok(whisper_session_rules(r.s, &rules, &e), e);
@@ -413,17 +414,77 @@ TEST(refusals)
     /* One that fails half way leaves the branch empty, and can be asked for again. */
     fail_after = 4;
     refused(&r, ERR_VRAM, 0, 100, 80, heads, 3);
-    assert_int_equal(whisper_step(r.s, &(struct whisper_row){0, 0, 1, 1}, 1, NULL, &e), ERR_DEVICE);
+    assert_int_equal(whisper_step(r.s, &(struct asr_row){0, 0, 1, 1}, 1, NULL, &e), ERR_DEVICE);
     align(&r, 0, 100, 80, 3);
     check_matrix(&r, 100, 80, 3);
     poison = true;
     refused(&r, ERR_MODEL, 0, 9, 80, heads, 3);
     poison = false;
     align(&r, 0, 100, 80, 3);
-    open_session(&r, (struct whisper_shape){.slots = 1});
+    open_session(&r, (struct asr_shape){.slots = 1});
     encode(&r, 0, 1);
     refused(&r, ERR_DEVICE, 0, 9, 80, heads, 1); /* not made for it */
     rig_close(&r);
+}
+
+/* ---- which heads ---- */
+
+#define ADDED(text, id) "{\"id\":" #id ",\"content\":\"" text "\"}"
+
+/* What there is of a vocabulary that can be read, and this generation_config.json. */
+static struct vocabulary *vocabulary(const char *generation)
+{
+    static const char tokenizer[] = "{\"added_tokens\":[" ADDED("<|endoftext|>", 1) "," ADDED(
+        "<|startoftranscript|>",
+        2) "," ADDED("<|en|>", 3) "," ADDED("<|transcribe|>",
+                                            4) "," ADDED("<|notimestamps|>",
+                                                         5) "],\"model\":{\"vocab\":{\"\\u0120\":0}"
+                                                            ",\"merges\":[]}}";
+    struct vocabulary_source s = {.tokenizer = tokenizer,
+                                  .tokenizer_len = sizeof(tokenizer) - 1,
+                                  .generation = generation,
+                                  .generation_len = generation ? strlen(generation) : 0};
+    struct vocabulary *v = NULL;
+    struct err e;
+
+    assert_ok(vocabulary_parse(&s, &v, &e), e);
+    return v;
+}
+
+static uint32_t heads_of(const struct vocabulary *v, uint32_t layers, uint32_t each,
+                         struct whisper_head *ret, uint32_t max)
+{
+    const struct whisper_config c = {.decoder_layers = layers, .decoder_heads = each};
+
+    return whisper_heads(v, &c, ret, max);
+}
+
+TEST(heads_to_look_at)
+{
+    struct vocabulary *none = vocabulary(NULL);
+    struct vocabulary *named = vocabulary("{\"alignment_heads\":[[1,2],[3,0],[3,5]]}");
+    struct whisper_head h[64];
+
+    assert_int_equal(heads_of(none, 4, 3, h, 64), 6);
+    for (uint32_t i = 0; i < 6; i++)
+        assert_true(h[i].layer == 2 + i / 3 && h[i].head == i % 3);
+    assert_int_equal(heads_of(NULL, 5, 1, h, 64), 3);
+    assert_int_equal(h[0].layer, 2);
+    assert_int_equal(heads_of(none, 0, 0, h, 64), 0);
+    /* More than there is room for: evenly, up to the last. */
+    assert_int_equal(heads_of(none, 32, 20, h, 64), 320);
+    for (uint32_t i = 0; i < 64; i++)
+        assert_int_equal((h[i].layer - 16) * 20 + h[i].head, i * 5 + 4);
+    assert_int_equal(heads_of(none, 32, 20, h, 0), 320);
+
+    assert_int_equal(heads_of(named, 4, 8, h, 64), 3);
+    assert_true(h[0].layer == 1 && h[0].head == 2 && h[2].layer == 3 && h[2].head == 5);
+    /* Those that the model does not have are left out. */
+    assert_int_equal(heads_of(named, 4, 5, h, 64), 2);
+    assert_true(h[1].layer == 3 && h[1].head == 0);
+    assert_int_equal(heads_of(named, 1, 5, h, 64), 5);
+    vocabulary_free(named);
+    vocabulary_free(none);
 }
 
 TEST_MAIN(NULL, NULL)

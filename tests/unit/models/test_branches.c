@@ -34,11 +34,11 @@ static float pcm[WINDOWS][SAMPLES];
 
 struct rig {
     struct backend *be;
-    struct whisper *w;
-    struct whisper_session *s;
+    struct asr_model *w;
+    struct asr_session *s;
 };
 
-static void open_session(struct rig *r, struct whisper_shape shape)
+static void open_session(struct rig *r, struct asr_shape shape)
 {
     struct err e;
 
@@ -74,7 +74,7 @@ static void rig_close(struct rig *r)
 
 static void encode(struct rig *r, uint32_t slot, uint32_t window)
 {
-    const struct whisper_window w = {slot, pcm[window], SAMPLES - window * 1000};
+    const struct asr_window w = {slot, pcm[window], SAMPLES - window * 1000};
     struct err e;
 
     assert_ok(whisper_encode(r->s, &w, 1, &e), e);
@@ -97,15 +97,15 @@ static float *rows_new(uint32_t n)
 /* Logits of n tokens of a window, one at a time, in a session of its own. */
 static float *alone(struct rig *r, uint32_t window, const int32_t *tokens, uint32_t n)
 {
-    struct whisper_session *s, *kept = r->s;
+    struct asr_session *s, *kept = r->s;
     float *ret = rows_new(n);
     struct err e;
 
-    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = 1}, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, (struct asr_shape){.slots = 1}, &s, &e), e);
     r->s = s;
     encode(r, 0, window);
     for (uint32_t pos = 0; pos < n; pos++) {
-        const struct whisper_row row = {0, 0, pos, tokens[pos]};
+        const struct asr_row row = {0, 0, pos, tokens[pos]};
 
         assert_ok(whisper_step(s, &row, 1, ret + (size_t)pos * VOCAB, &e), e);
     }
@@ -125,7 +125,7 @@ static void same_logits(const float *a, const float *b)
 static void all_together(struct rig *r, float *want[ROWS])
 {
     float *logits = rows_new(ROWS);
-    struct whisper_row rows[ROWS];
+    struct asr_row rows[ROWS];
     uint32_t which[ROWS];
     struct err e;
 
@@ -140,8 +140,7 @@ static void all_together(struct rig *r, float *want[ROWS])
             if (step < i || step - i >= STEPS)
                 continue;
             which[n] = i;
-            rows[n++] =
-                (struct whisper_row){WINDOWS - 1 - w, b, step - i, token_of(w, b, step - i)};
+            rows[n++] = (struct asr_row){WINDOWS - 1 - w, b, step - i, token_of(w, b, step - i)};
         }
         if (n == 0)
             continue;
@@ -168,7 +167,7 @@ static void check_independence(enum precision precision, bool records)
     assert_true(memcmp(want[0], want[1], sizeof(float) * VOCAB) != 0); /* or nothing was compared */
     if (records)
         recorder_install(r.be);
-    open_session(&r, (struct whisper_shape){.slots = WINDOWS, .branches = BRANCHES});
+    open_session(&r, (struct asr_shape){.slots = WINDOWS, .branches = BRANCHES});
     all_together(&r, want);
     for (uint32_t i = 0; i < ROWS; i++)
         free(want[i]);
@@ -193,8 +192,8 @@ TEST(branches_are_independent)
 /* All of a prompt in as few calls as there is room for, between rows of others. */
 TEST(prompts_at_once)
 {
-    const struct whisper_row other = {1, 0, 0, 77};
-    struct whisper_row rows[512];
+    const struct asr_row other = {1, 0, 0, 77};
+    struct asr_row rows[512];
     int32_t tokens[PROMPT];
     float *want, *have, *want_other;
     struct rig r;
@@ -208,8 +207,8 @@ TEST(prompts_at_once)
         want_other = alone(&r, 1, &other.token, 1);
         if (records)
             recorder_install(r.be);
-        open_session(&r, (struct whisper_shape){.slots = 2, .branches = 2});
-        assert_int_equal(whisper_session_rows(r.s), 64);
+        open_session(&r, (struct asr_shape){.slots = 2, .branches = 2});
+        assert_int_equal(r.s->rows, 64);
         have = rows_new(64);
         encode(&r, 0, 0);
         encode(&r, 1, 1);
@@ -219,7 +218,7 @@ TEST(prompts_at_once)
             for (uint32_t i = 0; i < k; i++) {
                 if (i == k / 2)
                     rows[n++] = other;
-                rows[n++] = (struct whisper_row){0, 1, at + i, tokens[at + i]};
+                rows[n++] = (struct asr_row){0, 1, at + i, tokens[at + i]};
             }
             assert_ok(whisper_step(r.s, rows, n, have, &e), e);
             for (uint32_t i = 0; i < n; i++)
@@ -241,7 +240,7 @@ TEST(others_ways_go_on)
     int32_t path[3][8] = {
         {3, 14, 15, 92, 65, 35, 89, 79}, {3, 14, 15, 92, 1, 2, 3, 4}, {3, 14, 15, 92, 5, 6, 7, 8}};
     /* 0 goes to 1 and 3; 2 stays as it is. In slot 0, while slot 1 does the same the other way. */
-    const struct whisper_move moves[] = {{0, 0, 1}, {1, 2, 0}, {0, 0, 3}};
+    const struct asr_move moves[] = {{0, 0, 1}, {1, 2, 0}, {0, 0, 3}};
     const uint32_t branch[3] = {0, 1, 3};
     float *want[3], *stays, have[2 * VOCAB];
     const int32_t stay[2] = {640, 641};
@@ -252,27 +251,27 @@ TEST(others_ways_go_on)
     for (int i = 0; i < 3; i++)
         want[i] = alone(&r, 1, path[i], 8);
     stays = alone(&r, 1, stay, 2);
-    open_session(&r, (struct whisper_shape){.slots = 2, .branches = 4});
+    open_session(&r, (struct asr_shape){.slots = 2, .branches = 4});
     encode(&r, 0, 1);
     encode(&r, 1, 1);
     for (uint32_t pos = 0; pos < 4; pos++) {
-        const struct whisper_row rows[] = {{0, 0, pos, path[0][pos]}, {1, 2, pos, path[0][pos]}};
+        const struct asr_row rows[] = {{0, 0, pos, path[0][pos]}, {1, 2, pos, path[0][pos]}};
 
         assert_ok(whisper_step(r.s, rows, 2, NULL, &e), e);
     }
     for (uint32_t pos = 0; pos < 7; pos++) { /* what was there is forgotten, however long */
-        const struct whisper_row rows[] = {{0, 1, pos, 9}, {0, 3, pos, 11}};
+        const struct asr_row rows[] = {{0, 1, pos, 9}, {0, 3, pos, 11}};
 
         assert_ok(whisper_step(r.s, rows, 2, NULL, &e), e);
     }
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 0, stay[0]}, 1, NULL, &e), e);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 2, 0, stay[0]}, 1, NULL, &e), e);
     assert_ok(whisper_branch(r.s, moves, 3, &e), e);
     /* As far as the source is, no further. */
-    assert_int_equal(whisper_step(r.s, &(struct whisper_row){0, 1, 5, 1}, 1, NULL, &e), ERR_DEVICE);
+    assert_int_equal(whisper_step(r.s, &(struct asr_row){0, 1, 5, 1}, 1, NULL, &e), ERR_DEVICE);
     for (uint32_t pos = 4; pos < 8; pos++) {
         for (int i = 0; i < 3; i++) {
-            const struct whisper_row rows[] = {{0, branch[i], pos, path[i][pos]},
-                                               {1, 0, pos, path[0][pos]}};
+            const struct asr_row rows[] = {{0, branch[i], pos, path[i][pos]},
+                                           {1, 0, pos, path[0][pos]}};
 
             assert_ok(whisper_step(r.s, rows, i == 0 ? 2 : 1, have, &e), e);
             same_logits(have, want[i] + (size_t)pos * VOCAB);
@@ -280,12 +279,12 @@ TEST(others_ways_go_on)
                 same_logits(have + VOCAB, want[0] + (size_t)pos * VOCAB);
         }
     }
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 1, stay[1]}, 1, have, &e), e);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 2, 1, stay[1]}, 1, have, &e), e);
     same_logits(have, stays + VOCAB);
     /* From a branch that has seen nothing. */
     encode(&r, 1, 1);
-    assert_ok(whisper_branch(r.s, &(struct whisper_move){1, 3, 1}, 1, &e), e);
-    assert_int_equal(whisper_step(r.s, &(struct whisper_row){1, 1, 1, 1}, 1, NULL, &e), ERR_DEVICE);
+    assert_ok(whisper_branch(r.s, &(struct asr_move){1, 3, 1}, 1, &e), e);
+    assert_int_equal(whisper_step(r.s, &(struct asr_row){1, 1, 1, 1}, 1, NULL, &e), ERR_DEVICE);
     assert_ok(whisper_branch(r.s, NULL, 0, &e), e);
     for (int i = 0; i < 3; i++)
         free(want[i]);
@@ -309,7 +308,7 @@ static uint32_t drawn(uint32_t *seed, uint32_t below)
 /* Up to three moves in each window, from the first half of a permutation to the other. */
 static void draw_moves(struct rig *r, struct path *paths, uint32_t *seed)
 {
-    struct whisper_move moves[ROWS];
+    struct asr_move moves[ROWS];
     uint32_t n = 0;
     struct err e;
 
@@ -320,7 +319,7 @@ static void draw_moves(struct rig *r, struct path *paths, uint32_t *seed)
             uint32_t from = (first + step * (i % (BRANCHES - k))) % BRANCHES;
             uint32_t to = (first + step * (BRANCHES - 1 - i)) % BRANCHES;
 
-            moves[n++] = (struct whisper_move){w, from, to};
+            moves[n++] = (struct asr_move){w, from, to};
             paths[w * BRANCHES + to] = paths[w * BRANCHES + from];
         }
     }
@@ -329,7 +328,7 @@ static void draw_moves(struct rig *r, struct path *paths, uint32_t *seed)
 
 static void search_on(struct rig *r, struct path *paths, uint32_t to, uint32_t *seed, float *logits)
 {
-    struct whisper_row rows[ROWS];
+    struct asr_row rows[ROWS];
     uint32_t still = drawn(seed, ROWS), n = 0;
     struct err e;
 
@@ -339,7 +338,7 @@ static void search_on(struct rig *r, struct path *paths, uint32_t to, uint32_t *
         if (p->n >= to || (i == still && p->n + 4 > to))
             continue;
         p->token[p->n] = (int32_t)drawn(seed, VOCAB);
-        rows[n++] = (struct whisper_row){i / BRANCHES, i % BRANCHES, p->n, p->token[p->n]};
+        rows[n++] = (struct asr_row){i / BRANCHES, i % BRANCHES, p->n, p->token[p->n]};
         p->n++;
     }
     if (n > 0)
@@ -350,12 +349,12 @@ static void search_on(struct rig *r, struct path *paths, uint32_t to, uint32_t *
 static void check_paths(struct rig *r, const struct path *paths)
 {
     float *have = rows_new(ROWS);
-    struct whisper_row rows[ROWS];
+    struct asr_row rows[ROWS];
     struct err e;
 
     for (uint32_t i = 0; i < ROWS; i++)
-        rows[i] = (struct whisper_row){i / BRANCHES, i % BRANCHES, paths[i].n - 1,
-                                       paths[i].token[paths[i].n - 1]};
+        rows[i] = (struct asr_row){i / BRANCHES, i % BRANCHES, paths[i].n - 1,
+                                   paths[i].token[paths[i].n - 1]};
     assert_ok(whisper_step(r->s, rows, ROWS, have, &e), e);
     for (uint32_t i = 0; i < ROWS; i++) {
         float *want = alone(r, i / BRANCHES, paths[i].token, paths[i].n);
@@ -376,7 +375,7 @@ static void check_search(enum precision precision, bool records)
     rig_open(&r, precision);
     if (records)
         recorder_install(r.be);
-    open_session(&r, (struct whisper_shape){.slots = WINDOWS, .branches = BRANCHES});
+    open_session(&r, (struct asr_shape){.slots = WINDOWS, .branches = BRANCHES});
     for (uint32_t w = 0; w < WINDOWS; w++)
         encode(&r, w, w);
     for (uint32_t turn = 0; turn < 2; turn++) {
@@ -393,7 +392,7 @@ static void check_search(enum precision precision, bool records)
             struct err e;
 
             for (uint32_t b = 1; b < BRANCHES; b++)
-                assert_ok(whisper_branch(r.s, &(struct whisper_move){w, 0, b}, 1, &e), e);
+                assert_ok(whisper_branch(r.s, &(struct asr_move){w, 0, b}, 1, &e), e);
         }
         for (uint32_t i = 0; i < ROWS; i++)
             paths[i].n = 2;
@@ -413,7 +412,7 @@ TEST(searches)
         check_search(PRECISION_BF16, false);
 }
 
-static void refuse_rows(struct rig *r, const struct whisper_row *rows, uint32_t n)
+static void refuse_rows(struct rig *r, const struct asr_row *rows, uint32_t n)
 {
     struct err e;
 
@@ -425,18 +424,18 @@ static void refuse_rows(struct rig *r, const struct whisper_row *rows, uint32_t 
  * row of the branch, and is refused in a call with it. */
 TEST(what_is_shared_ends_with_a_move)
 {
-    struct whisper_row rows[2] = {{0, 0, 1, 3}, {0, 1, 10, 4}};
+    struct asr_row rows[2] = {{0, 0, 1, 3}, {0, 1, 10, 4}};
     struct rig r;
     struct err e;
 
     rig_open(&r, PRECISION_F32);
-    open_session(&r, (struct whisper_shape){.slots = WINDOWS, .branches = BRANCHES});
+    open_session(&r, (struct asr_shape){.slots = WINDOWS, .branches = BRANCHES});
     encode(&r, 0, 0);
     for (uint32_t p = 0; p < 10; p++)
-        assert_ok(whisper_step(r.s, &(struct whisper_row){0, 0, p, (int32_t)p}, 1, NULL, &e), e);
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 0, 7}, 1, NULL, &e), e);
-    assert_ok(whisper_branch(r.s, &(struct whisper_move){0, 0, 1}, 1, &e), e);
-    assert_ok(whisper_branch(r.s, &(struct whisper_move){0, 2, 0}, 1, &e), e);
+        assert_ok(whisper_step(r.s, &(struct asr_row){0, 0, p, (int32_t)p}, 1, NULL, &e), e);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 2, 0, 7}, 1, NULL, &e), e);
+    assert_ok(whisper_branch(r.s, &(struct asr_move){0, 0, 1}, 1, &e), e);
+    assert_ok(whisper_branch(r.s, &(struct asr_move){0, 2, 0}, 1, &e), e);
     refuse_rows(&r, rows, 2);
     assert_ok(whisper_step(r.s, &rows[1], 1, NULL, &e), e);
     assert_ok(whisper_step(r.s, &rows[0], 1, NULL, &e), e);
@@ -448,13 +447,12 @@ TEST(what_is_shared_ends_with_a_move)
 /* Branch 0 gets so many tokens, which branches 1 and 2 have from it. */
 static void share_tokens(struct rig *r, const int32_t *tokens, uint32_t n)
 {
-    const struct whisper_move moves[] = {{0, 0, 1}, {0, 0, 2}};
+    const struct asr_move moves[] = {{0, 0, 1}, {0, 0, 2}};
     struct err e;
 
     encode(r, 0, 0);
     for (uint32_t pos = 0; pos < n; pos++)
-        assert_ok(whisper_step(r->s, &(struct whisper_row){0, 0, pos, tokens[pos]}, 1, NULL, &e),
-                  e);
+        assert_ok(whisper_step(r->s, &(struct asr_row){0, 0, pos, tokens[pos]}, 1, NULL, &e), e);
     assert_ok(whisper_branch(r->s, moves, 2, &e), e);
 }
 
@@ -472,39 +470,39 @@ TEST(overwritten)
     rig_open(&r, PRECISION_F32);
     want = alone(&r, 0, tokens, 6);
     want_other = alone(&r, 0, other, 3);
-    open_session(&r, (struct whisper_shape){.slots = 1, .branches = 3, .align_heads = 1});
+    open_session(&r, (struct asr_shape){.slots = 1, .branches = 3, .align_heads = 1});
     share_tokens(&r, tokens, 4);
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 1, 4, 65}, 1, NULL, &e), e);
-    refuse_rows(&r, (struct whisper_row[]){{0, 0, 2, 88}, {0, 1, 5, 35}}, 2);
-    refuse_rows(&r, (struct whisper_row[]){{0, 2, 4, 65}, {0, 0, 3, 88}}, 2);
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 1, 5, 35}, 1, have, &e), e);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 1, 4, 65}, 1, NULL, &e), e);
+    refuse_rows(&r, (struct asr_row[]){{0, 0, 2, 88}, {0, 1, 5, 35}}, 2);
+    refuse_rows(&r, (struct asr_row[]){{0, 2, 4, 65}, {0, 0, 3, 88}}, 2);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 1, 5, 35}, 1, have, &e), e);
     same_logits(have, want + 5 * VOCAB); /* for nothing was overwritten */
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 0, 2, 88}, 1, have, &e), e);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 0, 2, 88}, 1, have, &e), e);
     same_logits(have, want_other + 2 * VOCAB);
     for (uint32_t b = 1; b < 3; b++)
         for (uint32_t pos = 3; pos < 7; pos++)
-            refuse_rows(&r, &(struct whisper_row){0, b, pos, 1}, 1);
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 1, 2, 15}, 1, have, &e), e);
+            refuse_rows(&r, &(struct asr_row){0, b, pos, 1}, 1);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 1, 2, 15}, 1, have, &e), e);
     same_logits(have, want + 2 * VOCAB);
     /* All of them at once, as drafts do that begin again behind the prompt. */
     share_tokens(&r, tokens, 5);
-    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 2, 2, 15}, {0, 0, 2, 88}, {0, 1, 2, 88}},
-                           3, have, &e),
+    assert_ok(whisper_step(r.s, (struct asr_row[]){{0, 2, 2, 15}, {0, 0, 2, 88}, {0, 1, 2, 88}}, 3,
+                           have, &e),
               e);
     same_logits(have, want + 2 * VOCAB);
     same_logits(have + VOCAB, want_other + 2 * VOCAB);
     same_logits(have + 2 * VOCAB, want_other + 2 * VOCAB);
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 3, 92}, 1, have, &e), e);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 2, 3, 92}, 1, have, &e), e);
     same_logits(have, want + 3 * VOCAB);
     /* A branch that was another's has its own place again. */
-    assert_ok(whisper_branch(r.s, &(struct whisper_move){0, 2, 0}, 1, &e), e);
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 0, 4, 65}, 1, have, &e), e);
+    assert_ok(whisper_branch(r.s, &(struct asr_move){0, 2, 0}, 1, &e), e);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 0, 4, 65}, 1, have, &e), e);
     same_logits(have, want + 4 * VOCAB);
     /* Tokens that are aligned are fed to branch 0. */
     share_tokens(&r, tokens, 4);
     assert_ok(whisper_align(r.s, 0, tokens, 4, 100, &head, 1, matrix, logprob, &e), e);
-    refuse_rows(&r, &(struct whisper_row){0, 1, 1, 1}, 1);
-    assert_ok(whisper_step(r.s, &(struct whisper_row){0, 0, 4, 65}, 1, have, &e), e);
+    refuse_rows(&r, &(struct asr_row){0, 1, 1, 1}, 1);
+    assert_ok(whisper_step(r.s, &(struct asr_row){0, 0, 4, 65}, 1, have, &e), e);
     same_logits(have, want + 4 * VOCAB);
     free(want);
     free(want_other);
@@ -532,7 +530,7 @@ TEST(failed_writes)
 
     rig_open(&r, PRECISION_F32);
     want = alone(&r, 0, tokens, 5);
-    open_session(&r, (struct whisper_shape){.slots = 1, .branches = 3});
+    open_session(&r, (struct asr_shape){.slots = 1, .branches = 3});
     host = r.be->ops;
     failing = *host;
     failing.write = failing_write;
@@ -540,10 +538,9 @@ TEST(failed_writes)
         share_tokens(&r, tokens, 4);
         r.be->ops = &failing;
         writes_left = n;
-        assert_int_equal(whisper_step(r.s, &(struct whisper_row){0, 2, 4, 65}, 1, have, &e),
-                         ERR_VRAM);
+        assert_int_equal(whisper_step(r.s, &(struct asr_row){0, 2, 4, 65}, 1, have, &e), ERR_VRAM);
         r.be->ops = host;
-        assert_ok(whisper_step(r.s, &(struct whisper_row){0, 2, 4, 65}, 1, have, &e), e);
+        assert_ok(whisper_step(r.s, &(struct asr_row){0, 2, 4, 65}, 1, have, &e), e);
         same_logits(have, want + 4 * VOCAB);
     }
     free(want);
@@ -561,7 +558,7 @@ struct course {
  * so that widths vary; and a row that only fills its cache in every step. */
 static void run_course(struct rig *r, struct course *ret)
 {
-    struct whisper_row rows[2 * ROWS];
+    struct asr_row rows[2 * ROWS];
     struct choice_ask asks[2 * ROWS];
     struct choice choice[2 * ROWS];
     struct candidate top[2 * ROWS][BRANCHES + 1];
@@ -569,21 +566,21 @@ static void run_course(struct rig *r, struct course *ret)
     struct err e;
 
     *ret = (struct course){0};
-    open_session(r, (struct whisper_shape){.slots = WINDOWS, .branches = BRANCHES});
+    open_session(r, (struct asr_shape){.slots = WINDOWS, .branches = BRANCHES});
     for (uint32_t w = 0; w < WINDOWS; w++)
         encode(r, w, w);
     for (uint32_t step = 0; step < STEPS; step++) {
         uint32_t n = 0, of[2 * ROWS];
 
         for (uint32_t i = 0; i < ROWS; i++) {
-            struct whisper_row row = {i / BRANCHES, i % BRANCHES, step, 641};
+            struct asr_row row = {i / BRANCHES, i % BRANCHES, step, 641};
 
             if (i % 3 == 2 && step % 2) /* fed what it chose only with its next choice */
                 continue;
             if (i % 3 == 2 && step > 0) {
                 of[n] = ROWS;
                 asks[n] = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
-                rows[n++] = (struct whisper_row){row.slot, row.branch, step - 1, last[i]};
+                rows[n++] = (struct asr_row){row.slot, row.branch, step - 1, last[i]};
             }
             row.token = step == 0 ? 641 : i % 3 == 2 ? 77 : last[i];
             of[n] = i;
@@ -691,7 +688,7 @@ static void check_prompt_choice(enum precision precision)
 {
     const uint32_t n = 14;
     struct choice_ask asks[14];
-    struct whisper_row rows[14];
+    struct asr_row rows[14];
     struct choice at_once[14], by_token[14];
     struct backend_ops checked;
     struct rig r;
@@ -703,12 +700,12 @@ static void check_prompt_choice(enum precision precision)
     checked.kv_append = in_order;
     r.be->ops = &checked;
     appended = 0;
-    open_session(&r, (struct whisper_shape){.slots = 1, .branches = 2});
+    open_session(&r, (struct asr_shape){.slots = 1, .branches = 2});
     encode(&r, 0, 2);
     for (uint32_t i = 0; i < n; i++) {
         asks[i] = (struct choice_ask){.last = -1, .before = -1, .last_time = -1};
         asks[i].what = i % 5 == 3 ? CHOOSE_TOKEN : 0;
-        rows[i] = (struct whisper_row){0, 1, i, token_of(2, 1, i)};
+        rows[i] = (struct asr_row){0, 1, i, token_of(2, 1, i)};
         assert_ok(whisper_choose(r.s, &rows[i], &asks[i], 1, &by_token[i], NULL, &e), e);
     }
     for (uint32_t i = 0; i < n; i++)
@@ -741,17 +738,15 @@ TEST(choices_alone)
     struct err e;
 
     rig_open(&r, PRECISION_F32);
-    open_session(&r, (struct whisper_shape){.slots = 1});
+    open_session(&r, (struct asr_shape){.slots = 1});
     encode(&r, 0, 0);
-    assert_ok(whisper_choose(r.s, &(struct whisper_row){0, 0, 0, 641}, &ask, 1, &one, NULL, &e), e);
-    assert_int_equal(
-        whisper_choose(r.s, &(struct whisper_row){0, 0, 0, 641}, &ask, 1, &one, top, &e),
-        ERR_DEVICE); /* one branch has no candidates */
-    open_session(&r, (struct whisper_shape){.slots = 1, .branches = BRANCHES});
+    assert_ok(whisper_choose(r.s, &(struct asr_row){0, 0, 0, 641}, &ask, 1, &one, NULL, &e), e);
+    assert_int_equal(whisper_choose(r.s, &(struct asr_row){0, 0, 0, 641}, &ask, 1, &one, top, &e),
+                     ERR_DEVICE); /* one branch has no candidates */
+    open_session(&r, (struct asr_shape){.slots = 1, .branches = BRANCHES});
     encode(&r, 0, 0);
-    assert_ok(whisper_choose(r.s, &(struct whisper_row){0, 3, 0, 641}, &ask, 1, &many, NULL, &e),
-              e);
-    assert_ok(whisper_choose(r.s, &(struct whisper_row){0, 2, 0, 641}, &ask, 1, &with, top, &e), e);
+    assert_ok(whisper_choose(r.s, &(struct asr_row){0, 3, 0, 641}, &ask, 1, &many, NULL, &e), e);
+    assert_ok(whisper_choose(r.s, &(struct asr_row){0, 2, 0, 641}, &ask, 1, &with, top, &e), e);
     assert_memory_equal(&one, &many, sizeof(one));
     assert_memory_equal(&one, &with, sizeof(one));
     rig_close(&r);
@@ -761,32 +756,31 @@ TEST(choices_alone)
 
 TEST(rows_are_checked)
 {
-    static struct whisper_row many[65];
+    static struct asr_row many[65];
     struct rig r;
     struct err e;
 
     rig_open(&r, PRECISION_F32);
-    open_session(&r, (struct whisper_shape){.slots = 2, .branches = 3});
+    open_session(&r, (struct asr_shape){.slots = 2, .branches = 3});
     encode(&r, 0, 0);
-    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 1, 0, 1}, {0, 1, 1, 1}}, 2, NULL, &e),
-              e);
-    refuse_rows(&r, (struct whisper_row[]){{0, 3, 0, 1}}, 1);               /* no such branch */
-    refuse_rows(&r, (struct whisper_row[]){{1, 0, 0, 1}}, 1);               /* no window */
-    refuse_rows(&r, (struct whisper_row[]){{2, 0, 0, 1}}, 1);               /* no such slot */
-    refuse_rows(&r, (struct whisper_row[]){{0, 1, 3, 1}}, 1);               /* past what was seen */
-    refuse_rows(&r, (struct whisper_row[]){{0, 2, 1, 1}}, 1);               /* not another's */
-    refuse_rows(&r, (struct whisper_row[]){{0, 1, 2, 1}, {0, 1, 2, 1}}, 2); /* twice */
-    refuse_rows(&r, (struct whisper_row[]){{0, 1, 2, 1}, {0, 1, 4, 1}}, 2); /* a gap */
-    refuse_rows(&r, (struct whisper_row[]){{0, 1, 2, 1}, {0, 1, 1, 1}}, 2); /* backwards */
-    refuse_rows(&r, (struct whisper_row[]){{0, 1, 2, 1}, {0, 0, 0, 1}, {0, 1, 2, 1}}, 3);
-    refuse_rows(&r, (struct whisper_row[]){{UINT32_MAX, UINT32_MAX, UINT32_MAX, 1}}, 1);
+    assert_ok(whisper_step(r.s, (struct asr_row[]){{0, 1, 0, 1}, {0, 1, 1, 1}}, 2, NULL, &e), e);
+    refuse_rows(&r, (struct asr_row[]){{0, 3, 0, 1}}, 1);               /* no such branch */
+    refuse_rows(&r, (struct asr_row[]){{1, 0, 0, 1}}, 1);               /* no window */
+    refuse_rows(&r, (struct asr_row[]){{2, 0, 0, 1}}, 1);               /* no such slot */
+    refuse_rows(&r, (struct asr_row[]){{0, 1, 3, 1}}, 1);               /* past what was seen */
+    refuse_rows(&r, (struct asr_row[]){{0, 2, 1, 1}}, 1);               /* not another's */
+    refuse_rows(&r, (struct asr_row[]){{0, 1, 2, 1}, {0, 1, 2, 1}}, 2); /* twice */
+    refuse_rows(&r, (struct asr_row[]){{0, 1, 2, 1}, {0, 1, 4, 1}}, 2); /* a gap */
+    refuse_rows(&r, (struct asr_row[]){{0, 1, 2, 1}, {0, 1, 1, 1}}, 2); /* backwards */
+    refuse_rows(&r, (struct asr_row[]){{0, 1, 2, 1}, {0, 0, 0, 1}, {0, 1, 2, 1}}, 3);
+    refuse_rows(&r, (struct asr_row[]){{UINT32_MAX, UINT32_MAX, UINT32_MAX, 1}}, 1);
     refuse_rows(&r, many, 0);
     for (uint32_t i = 0; i < 65; i++)
-        many[i] = (struct whisper_row){0, 0, i, 1};
+        many[i] = (struct asr_row){0, 0, i, 1};
     refuse_rows(&r, many, 65);
     assert_ok(whisper_step(r.s, many, 64, NULL, &e), e);
     /* None of them changed what is there: branch 1 has seen two tokens still. */
-    assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, 1, 2, 1}}, 1, NULL, &e), e);
+    assert_ok(whisper_step(r.s, (struct asr_row[]){{0, 1, 2, 1}}, 1, NULL, &e), e);
     /* To the last position and not beyond. */
     for (uint32_t at = 64; at < 448; at += 64) {
         for (uint32_t i = 0; i < 64; i++)
@@ -800,7 +794,7 @@ TEST(rows_are_checked)
 
 TEST(moves_are_checked)
 {
-    const struct whisper_move wrong[][2] = {
+    const struct asr_move wrong[][2] = {
         {{0, 0, 1}, {0, 1, 2}}, /* a destination as a source */
         {{0, 0, 1}, {0, 2, 0}}, /* a source as a destination */
         {{0, 0, 1}, {0, 2, 1}}, /* twice a destination */
@@ -815,15 +809,15 @@ TEST(moves_are_checked)
     struct err e;
 
     rig_open(&r, PRECISION_F32);
-    open_session(&r, (struct whisper_shape){.slots = 2, .branches = 3});
+    open_session(&r, (struct asr_shape){.slots = 2, .branches = 3});
     encode(&r, 0, 0);
     for (uint32_t b = 0; b < 3; b++)
-        assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, b, 0, 1}}, 1, NULL, &e), e);
+        assert_ok(whisper_step(r.s, (struct asr_row[]){{0, b, 0, 1}}, 1, NULL, &e), e);
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_int_equal(whisper_branch(r.s, wrong[i], 2, &e), ERR_DEVICE);
     for (uint32_t b = 0; b < 3; b++) /* nothing was moved */
-        assert_ok(whisper_step(r.s, (struct whisper_row[]){{0, b, 1, 1}}, 1, NULL, &e), e);
-    assert_ok(whisper_branch(r.s, (struct whisper_move[]){{0, 0, 1}, {0, 0, 2}}, 2, &e), e);
+        assert_ok(whisper_step(r.s, (struct asr_row[]){{0, b, 1, 1}}, 1, NULL, &e), e);
+    assert_ok(whisper_branch(r.s, (struct asr_move[]){{0, 0, 1}, {0, 0, 2}}, 2, &e), e);
     rig_close(&r);
 }
 
@@ -833,30 +827,29 @@ TEST(shapes_are_checked)
     struct err e;
 
     rig_open(&r, PRECISION_F32);
+    assert_int_equal(
+        whisper_session_new(r.w, (struct asr_shape){.slots = 1, .branches = ASR_BRANCHES_MAX + 1},
+                            &r.s, &e),
+        ERR_USAGE);
+    assert_int_equal(
+        whisper_session_new(r.w, (struct asr_shape){.slots = 4096, .branches = 17}, &r.s, &e),
+        ERR_USAGE);
     assert_int_equal(whisper_session_new(
                          r.w,
-                         (struct whisper_shape){.slots = 1, .branches = WHISPER_MAX_BRANCHES + 1},
+                         (struct asr_shape){.slots = 1, .align_heads = WHISPER_MAX_ALIGN_HEADS + 1},
                          &r.s, &e),
                      ERR_USAGE);
-    assert_int_equal(
-        whisper_session_new(r.w, (struct whisper_shape){.slots = 4096, .branches = 17}, &r.s, &e),
-        ERR_USAGE);
-    assert_int_equal(
-        whisper_session_new(
-            r.w, (struct whisper_shape){.slots = 1, .align_heads = WHISPER_MAX_ALIGN_HEADS + 1},
-            &r.s, &e),
-        ERR_USAGE);
     assert_int_equal(whisper_default_slots(r.w, 1), 16);
     assert_int_equal(whisper_default_slots(r.w, 4), 4);
-    assert_int_equal(whisper_default_slots(r.w, WHISPER_MAX_BRANCHES), 4);
+    assert_int_equal(whisper_default_slots(r.w, ASR_BRANCHES_MAX), 4);
     r.be->info.wide_batches = true;
     assert_int_equal(whisper_default_slots(r.w, 1), 128);
     assert_int_equal(whisper_default_slots(r.w, 5), 32);
     r.be->budget = r.be->allocated + 4 * 3 * whisper_slot_bytes(r.w, 5);
     assert_int_equal(whisper_default_slots(r.w, 5), 3);
     r.be->budget = 0;
-    open_session(&r, (struct whisper_shape){.slots = 3, .branches = WHISPER_MAX_BRANCHES});
-    assert_int_equal(whisper_session_rows(r.s), 3 * WHISPER_MAX_BRANCHES);
+    open_session(&r, (struct asr_shape){.slots = 3, .branches = ASR_BRANCHES_MAX});
+    assert_int_equal(r.s->rows, 3 * ASR_BRANCHES_MAX);
     rig_close(&r);
 }
 

@@ -309,7 +309,7 @@ TEST(diarization_folder)
 
 static int load_whisper(void *arg, struct err *err)
 {
-    struct whisper *w = NULL;
+    struct asr_model *w = NULL;
     int rc = whisper_load(arg, be, PRECISION_F32, &w, err);
 
     assert_true(rc == 0 || !w);
@@ -319,10 +319,10 @@ static int load_whisper(void *arg, struct err *err)
 
 static int use_whisper(void *arg, struct err *err)
 {
-    static const struct whisper_shape shape = {.slots = 2, .branches = 2, .align_heads = 2};
-    static const struct whisper_row rows[] = {{0, 0, 0, 641}};
-    const struct whisper_window window = {0, pcm, 16000};
-    struct whisper_session *s = NULL;
+    static const struct asr_shape shape = {.slots = 2, .branches = 2, .align_heads = 2};
+    static const struct asr_row rows[] = {{0, 0, 0, 641}};
+    const struct asr_window window = {0, pcm, 16000};
+    struct asr_session *s = NULL;
     int rc = whisper_session_new(arg, shape, &s, err);
 
     assert_true(rc == 0 || !s);
@@ -337,7 +337,7 @@ static int use_whisper(void *arg, struct err *err)
 TEST(whisper)
 {
     char name[] = "whisper";
-    struct whisper *w = NULL;
+    struct asr_model *w = NULL;
     struct err e = {0};
 
     assert_true(mkdir(name, 0777) == 0 || errno == EEXIST);

@@ -40,13 +40,13 @@ static void near(uint64_t have, uint64_t want, const char *what)
 /* One model, several sessions; the one of several windows last, whose scratch memory stays. */
 static void check_sizes(const char *model, enum precision precision, enum cache_precision cache)
 {
-    static const struct whisper_shape shapes[] = {
+    static const struct asr_shape shapes[] = {
         {1, 1, 1, 0}, {16, 0, 1, 0}, {4, 5, 1, 0}, {3, 32, 1, 0}, {2, 2, 1, 6}, {5, 1, 4, 0},
     };
     struct whisper_config config;
-    struct whisper_session *s;
+    struct asr_session *s;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     char what[96];
     struct err e;
 
@@ -56,16 +56,15 @@ static void check_sizes(const char *model, enum precision precision, enum cache_
     assert_ok(whisper_random(&config, 1, be, precision, &w, &e), e);
     whisper_keep(w, cache);
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        const struct whisper_shape *shape = &shapes[i];
+        const struct asr_shape *shape = &shapes[i];
         uint64_t before = be->allocated;
 
         snprintf(what, sizeof(what), "%s %s, %u slots of %u branches, %u windows, %u heads", model,
                  precision_name(precision), shape->slots, shape->branches, shape->windows,
                  shape->align_heads);
         assert_ok(whisper_session_new(w, *shape, &s, &e), e);
-        assert_int_equal(whisper_session_windows(s), shape->windows);
-        assert_int_equal(whisper_session_slots(s), shape->slots);
-        assert_true(whisper_session_rows(s) >= shape->slots * shape->branches);
+        assert_int_equal(s->windows, shape->windows);
+        assert_true(s->rows >= shape->slots * shape->branches);
         near(whisper_predict_bytes(&config, precision, cache, backend_host_halves(), *shape),
              be->allocated, what);
         if (shape->windows == 1) /* more of them may want more of the scratch memory, which stays */
@@ -96,11 +95,11 @@ TEST(sizes_are_foretold)
 /* A backend that records steps takes no more memory: rows that pad them are nobody's. */
 TEST(padding_needs_no_memory)
 {
-    const struct whisper_shape shape = {.slots = 3, .branches = 2, .windows = 1};
+    const struct asr_shape shape = {.slots = 3, .branches = 2, .windows = 1};
     struct whisper_config config;
-    struct whisper_session *s;
+    struct asr_session *s;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     uint64_t plain;
     struct err e;
 
@@ -124,21 +123,20 @@ struct course {
     struct choice choice[STEPS][SLOTS];
 };
 
-static void run_course(struct whisper *w, uint32_t windows, struct course *ret)
+static void run_course(struct asr_model *w, uint32_t windows, struct course *ret)
 {
     static float pcm[SLOTS][40000];
-    struct whisper_window window[SLOTS];
-    struct whisper_row row[SLOTS];
+    struct asr_window window[SLOTS];
+    struct asr_row row[SLOTS];
     struct choice_ask ask[SLOTS];
-    struct whisper_session *s;
+    struct asr_session *s;
     struct err e;
     uint64_t held;
 
     *ret = (struct course){0};
     assert_ok(
-        whisper_session_new(w, (struct whisper_shape){.slots = SLOTS, .windows = windows}, &s, &e),
-        e);
-    assert_int_equal(whisper_session_windows(s), windows);
+        whisper_session_new(w, (struct asr_shape){.slots = SLOTS, .windows = windows}, &s, &e), e);
+    assert_int_equal(s->windows, windows);
     assert_ok(whisper_session_rules(s, &rules, &e), e);
     held = recorder_backend(w)->allocated;
     for (uint32_t i = 0; i < SLOTS; i++) {
@@ -148,8 +146,8 @@ static void run_course(struct whisper *w, uint32_t windows, struct course *ret)
             seed = seed * 1664525u + 1013904223u;
             pcm[i][k] = ((float)(seed >> 8) / 8388608.0f - 1.0f) * 0.3f;
         }
-        window[i] = (struct whisper_window){(i * 3 + 1) % SLOTS, pcm[i], 40000 - i * 1000};
-        row[i] = (struct whisper_row){window[i].slot, 0, 0, 641};
+        window[i] = (struct asr_window){(i * 3 + 1) % SLOTS, pcm[i], 40000 - i * 1000};
+        row[i] = (struct asr_row){window[i].slot, 0, 0, 641};
     }
     assert_ok(whisper_encode(s, window, SLOTS, &e), e);
     for (uint32_t step = 0; step < STEPS; step++) {
@@ -189,7 +187,7 @@ TEST(windows_together)
 {
     static struct course one, some;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     struct err e;
 
     assert_ok(backend_open_host(0, &be, &e), e);
@@ -216,7 +214,7 @@ TEST(recorded_steps)
     static struct course plain, recorded;
     struct recorder_counts counts;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     struct err e;
 
     assert_ok(backend_open_host(0, &be, &e), e);
@@ -252,20 +250,20 @@ TEST(recorded_steps)
 TEST(other_rules)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
-    const struct whisper_window silence = {0, NULL, 0};
-    const struct whisper_row row = {0, 0, 0, 1};
+    const struct asr_window silence = {0, NULL, 0};
+    const struct asr_row row = {0, 0, 0, 1};
     struct recorder_counts before, after;
     struct rules_spec other = rules;
-    struct whisper_session *s;
+    struct asr_session *s;
     struct choice first, second;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     struct err e;
 
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
     recorder_install(be);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 2, .windows = 1}, &s, &e), e);
     assert_ok(whisper_encode(s, &silence, 1, &e), e);
     assert_ok(whisper_session_rules(s, &rules, &e), e);
     recorder_counts(&before);
@@ -288,28 +286,25 @@ TEST(other_rules)
 /* A session that the budget does not allow leaves everything as it was. */
 TEST(budgets)
 {
-    struct whisper_session *s, *more = NULL;
+    struct asr_session *s, *more = NULL;
     static struct course before, after;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     uint64_t held;
     struct err e;
 
     assert_ok(backend_open_host(0, &be, &e), e);
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
     run_course(w, 1, &before);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2, .windows = 1}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 2, .windows = 1}, &s, &e), e);
     held = be->allocated;
-    be->budget =
-        held + whisper_session_bytes(w, (struct whisper_shape){.slots = 64, .windows = 1}) - 1;
+    be->budget = held + whisper_session_bytes(w, (struct asr_shape){.slots = 64, .windows = 1}) - 1;
     assert_int_equal(
-        whisper_session_new(w, (struct whisper_shape){.slots = 64, .windows = 1}, &more, &e),
-        ERR_VRAM);
+        whisper_session_new(w, (struct asr_shape){.slots = 64, .windows = 1}, &more, &e), ERR_VRAM);
     assert_null(more);
     assert_int_equal(be->allocated, held);
     be->budget++;
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 64, .windows = 1}, &more, &e),
-              e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 64, .windows = 1}, &more, &e), e);
     assert_int_equal(be->allocated, be->budget);
     whisper_session_free(more);
     whisper_session_free(s);
@@ -332,24 +327,24 @@ static int counted_sync(struct backend *be, struct err *err)
 }
 
 /* Three windows in calls of two and one. */
-static struct whisper_times encode_three(struct whisper_session *s)
+static struct asr_times encode_three(struct asr_session *s)
 {
-    static const struct whisper_window windows[] = {{2, NULL, 0}, {0, NULL, 0}, {1, NULL, 0}};
-    struct whisper_times a, b;
+    static const struct asr_window windows[] = {{2, NULL, 0}, {0, NULL, 0}, {1, NULL, 0}};
+    struct asr_times a, b;
     struct err e;
 
-    whisper_session_times(s, &a);
+    a = s->times;
     waits = 0;
     assert_ok(whisper_encode(s, windows, 3, &e), e);
-    whisper_session_times(s, &b);
+    b = s->times;
     assert_int_equal(b.windows, a.windows + 3);
-    return (struct whisper_times){.encode_ns = b.encode_ns - a.encode_ns,
-                                  .mel_ns = b.mel_ns - a.mel_ns,
-                                  .encoder_ns = b.encoder_ns - a.encoder_ns,
-                                  .cross_ns = b.cross_ns - a.cross_ns};
+    return (struct asr_times){.encode_ns = b.encode_ns - a.encode_ns,
+                              .mel_ns = b.mel_ns - a.mel_ns,
+                              .encoder_ns = b.encoder_ns - a.encoder_ns,
+                              .cross_ns = b.cross_ns - a.cross_ns};
 }
 
-static void all_stages(struct whisper_times t)
+static void all_stages(struct asr_times t)
 {
     assert_true(t.mel_ns > 0 && t.encoder_ns > 0 && t.cross_ns > 0);
     assert_true(t.encode_ns >= t.mel_ns + t.encoder_ns + t.cross_ns);
@@ -360,10 +355,10 @@ static void all_stages(struct whisper_times t)
 TEST(stages_are_timed_on_demand)
 {
     struct backend_ops counting;
-    struct whisper_session *s;
-    struct whisper_times t;
+    struct asr_session *s;
+    struct asr_times t;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     struct err e;
 
     assert_ok(backend_open_host(0, &be, &e), e);
@@ -373,19 +368,19 @@ TEST(stages_are_timed_on_demand)
     counting.sync = counted_sync;
     be->ops = &counting;
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 3, .windows = 2}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 3, .windows = 2}, &s, &e), e);
     all_stages(encode_three(s)); /* on the host they are known in any case */
     whisper_session_free(s);
     be->info.threads = 0; /* as elsewhere */
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 3, .windows = 2}, &s, &e), e);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 3, .windows = 2}, &s, &e), e);
     t = encode_three(s);
     assert_int_equal(waits, 1);
     assert_true(t.encode_ns > 0);
     assert_int_equal(t.mel_ns | t.encoder_ns | t.cross_ns, 0);
-    whisper_session_stages(s, true);
+    s->apart = true;
     all_stages(encode_three(s));
     assert_int_equal(waits, 2 * 3 + 1);
-    whisper_session_stages(s, false);
+    s->apart = false;
     assert_int_equal(encode_three(s).encoder_ns, 0);
     whisper_session_free(s);
     whisper_free(w);
@@ -396,19 +391,19 @@ TEST(stages_are_timed_on_demand)
 /* Two waves may be under way, of different slots; what is refused changes nothing. */
 TEST(waves)
 {
-    const struct whisper_window w[] = {{0, NULL, 0}, {1, NULL, 0}, {2, NULL, 0}, {0, NULL, 0}};
+    const struct asr_window w[] = {{0, NULL, 0}, {1, NULL, 0}, {2, NULL, 0}, {0, NULL, 0}};
     const struct choice_ask nothing = {.last = -1, .before = -1, .last_time = -1};
-    struct whisper_session *s;
+    struct asr_session *s;
     struct choice choice;
     struct backend *be;
-    struct whisper *model;
+    struct asr_model *model;
     float *frames = malloc(sizeof(*frames) * small.mel_bins * WHISPER_FRAMES);
     uint32_t n = 7;
     struct err e;
 
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &model, &e), e);
-    assert_ok(whisper_session_new(model, (struct whisper_shape){.slots = 3}, &s, &e), e);
+    assert_ok(whisper_session_new(model, (struct asr_shape){.slots = 3}, &s, &e), e);
     assert_ok(whisper_session_rules(s, &rules, &e), e);
     assert_ok(whisper_encoded(s, true, &n, &e), e); /* none is */
     assert_int_equal(n, 0);
@@ -419,7 +414,7 @@ TEST(waves)
     assert_int_equal(whisper_encode_begin(s, w + 2, 1, &e), ERR_DEVICE);
     assert_non_null(strstr(e.msg, "2 calls' windows"));
     for (uint32_t i = 0; i < 2; i++) {
-        const struct whisper_row row = {i ? 2 : 1, 0, 0, 1};
+        const struct asr_row row = {i ? 2 : 1, 0, 0, 1};
 
         assert_int_equal(whisper_choose(s, &row, &nothing, 1, &choice, NULL, &e), ERR_DEVICE);
         assert_ok(whisper_encoded(s, false, &n, &e), e);
@@ -432,8 +427,7 @@ TEST(waves)
     assert_ok(whisper_encode(s, w + 1, 1, &e), e); /* after the other, which is there then, too */
     assert_ok(whisper_encoded(s, false, &n, &e), e);
     assert_int_equal(n, 0);
-    assert_ok(whisper_choose(s, &(struct whisper_row){0, 0, 0, 1}, &nothing, 1, &choice, NULL, &e),
-              e);
+    assert_ok(whisper_choose(s, &(struct asr_row){0, 0, 0, 1}, &nothing, 1, &choice, NULL, &e), e);
     whisper_session_free(s);
     whisper_free(model);
     backend_close(be);
@@ -444,21 +438,21 @@ TEST(refusals)
 {
     const struct choice_ask ask = {.last = -1, .before = -1, .last_time = -1, .what = CHOOSE_TOKEN};
     const struct choice_ask nothing = {.last = -1, .before = -1, .last_time = -1};
-    const struct whisper_window twice[] = {{0, NULL, 0}, {0, NULL, 0}};
-    const struct whisper_row row = {0, 0, 0, 1};
+    const struct asr_window twice[] = {{0, NULL, 0}, {0, NULL, 0}};
+    const struct asr_row row = {0, 0, 0, 1};
     struct rules_spec other = rules;
-    struct whisper_session *s;
+    struct asr_session *s;
     struct choice choice;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     struct err e;
 
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_int_equal(whisper_random(&small, 3, be, PRECISION_FP8, &w, &e), ERR_MODEL);
     assert_non_null(strstr(e.msg, "fp32"));
     assert_ok(whisper_random(&small, 3, be, PRECISION_F32, &w, &e), e);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2}, &s, &e), e);
-    assert_int_equal(whisper_session_windows(s), 1);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 2}, &s, &e), e);
+    assert_int_equal(s->windows, 1);
     assert_int_equal(whisper_encode(s, twice, 2, &e), ERR_DEVICE);
     assert_ok(whisper_encode(s, twice, 1, &e), e);
     assert_int_equal(whisper_choose(s, &row, &ask, 1, &choice, NULL, &e),

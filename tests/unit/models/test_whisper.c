@@ -16,7 +16,7 @@ static const struct whisper_config small = {128, 80, VOCAB, 1, 2, 256, 2, 2, 256
 
 struct rig {
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     float *pcm[SLOTS];
     size_t len[SLOTS];
     float *alone; /* [SLOTS][STEPS][VOCAB]: each window decoded by itself */
@@ -34,16 +34,16 @@ static const float *wanted(const struct rig *r, uint32_t window, uint32_t pos)
 
 static void rig_open(struct rig *r, enum precision precision)
 {
-    struct whisper_session *s;
+    struct asr_session *s;
     struct err e;
 
     assert_ok(backend_open_host(0, &r->be, &e), e);
     assert_ok(whisper_random(&small, 5, r->be, precision, &r->w, &e), e);
     r->alone = malloc(sizeof(float) * SLOTS * STEPS * VOCAB);
     assert_non_null(r->alone);
-    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = 1}, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, (struct asr_shape){.slots = 1}, &s, &e), e);
     for (uint32_t i = 0; i < SLOTS; i++) {
-        struct whisper_window window = {.slot = 0};
+        struct asr_window window = {.slot = 0};
         uint32_t seed = i + 1;
 
         r->len[i] = i == 0 ? 0 : WHISPER_WINDOW_SAMPLES / i - i * 777;
@@ -57,7 +57,7 @@ static void rig_open(struct rig *r, enum precision precision)
         window.n = r->len[i];
         assert_ok(whisper_encode(s, &window, 1, &e), e);
         for (uint32_t pos = 0; pos < STEPS; pos++) {
-            struct whisper_row row = {0, 0, pos, token_of(i, pos)};
+            struct asr_row row = {0, 0, pos, token_of(i, pos)};
 
             assert_ok(whisper_step(s, &row, 1, (float *)wanted(r, i, pos), &e), e);
         }
@@ -80,16 +80,16 @@ static void rig_close(struct rig *r)
 static void mixed(struct rig *r, uint32_t turn, uint32_t batch)
 {
     float *logits = malloc(sizeof(float) * SLOTS * VOCAB);
-    struct whisper_window windows[SLOTS];
-    struct whisper_row rows[SLOTS];
+    struct asr_window windows[SLOTS];
+    struct asr_row rows[SLOTS];
     uint32_t window_of[SLOTS];
-    struct whisper_session *s;
+    struct asr_session *s;
     struct err e;
 
     assert_non_null(logits);
-    assert_ok(whisper_session_new(r->w, (struct whisper_shape){.slots = SLOTS}, &s, &e), e);
+    assert_ok(whisper_session_new(r->w, (struct asr_shape){.slots = SLOTS}, &s, &e), e);
     for (uint32_t i = 0; i < SLOTS; i++)
-        windows[i] = (struct whisper_window){(i * turn + 3) % SLOTS, r->pcm[i], r->len[i]};
+        windows[i] = (struct asr_window){(i * turn + 3) % SLOTS, r->pcm[i], r->len[i]};
     for (uint32_t i = 0; i < SLOTS; i += batch)
         assert_ok(whisper_encode(s, windows + i, i + batch > SLOTS ? SLOTS - i : batch, &e), e);
     for (uint32_t step = 0; step < STEPS + SLOTS; step++) {
@@ -101,7 +101,7 @@ static void mixed(struct rig *r, uint32_t turn, uint32_t batch)
             if (step < i || step - i >= STEPS)
                 continue;
             window_of[n] = i;
-            rows[n++] = (struct whisper_row){windows[i].slot, 0, step - i, token_of(i, step - i)};
+            rows[n++] = (struct asr_row){windows[i].slot, 0, step - i, token_of(i, step - i)};
         }
         if (n == 0)
             continue;
@@ -144,19 +144,19 @@ TEST(decoding_again)
 {
     float *first = malloc(sizeof(float) * VOCAB), *again = malloc(sizeof(float) * VOCAB);
     struct rig r = {0};
-    struct whisper_session *s;
+    struct asr_session *s;
     struct err e;
 
     rig_open(&r, PRECISION_AUTO);
-    assert_ok(whisper_session_new(r.w, (struct whisper_shape){.slots = 2}, &s, &e), e);
+    assert_ok(whisper_session_new(r.w, (struct asr_shape){.slots = 2}, &s, &e), e);
     for (uint32_t i = 4; i-- > 0;) {
-        struct whisper_window window = {1, r.pcm[i], r.len[i]};
+        struct asr_window window = {1, r.pcm[i], r.len[i]};
 
         assert_ok(whisper_encode(s, &window, 1, &e), e);
         for (int round = 0; round < 3; round++) {
             for (uint32_t pos = round ? 2 : 0; pos < STEPS; pos++) {
                 int32_t token = token_of(i, pos) + (round == 1 && pos > 2);
-                struct whisper_row row = {1, 0, pos, token % VOCAB};
+                struct asr_row row = {1, 0, pos, token % VOCAB};
 
                 assert_ok(whisper_step(s, &row, 1, again, &e), e);
                 if (round != 1)
@@ -174,20 +174,20 @@ TEST(decoding_again)
 
 TEST(sessions_refuse)
 {
-    struct whisper_window window = {0};
-    struct whisper_session *s;
+    struct asr_window window = {0};
+    struct asr_session *s;
     struct backend *be;
-    struct whisper *w;
+    struct asr_model *w;
     float quiet[160] = {0}, *out = malloc(sizeof(float) * 2 * VOCAB);
     struct err e;
 
     assert_ok(backend_open_host(1, &be, &e), e);
     assert_ok(whisper_random(&small, 1, be, PRECISION_F32, &w, &e), e);
-    assert_int_equal(whisper_session_new(w, (struct whisper_shape){.slots = 0}, &s, &e), ERR_USAGE);
-    assert_int_equal(whisper_session_new(w, (struct whisper_shape){.slots = UINT32_MAX}, &s, &e),
+    assert_int_equal(whisper_session_new(w, (struct asr_shape){.slots = 0}, &s, &e), ERR_USAGE);
+    assert_int_equal(whisper_session_new(w, (struct asr_shape){.slots = UINT32_MAX}, &s, &e),
                      ERR_USAGE);
-    assert_ok(whisper_session_new(w, (struct whisper_shape){.slots = 2}, &s, &e), e);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){0, 0, 0, 1}, 1, out, &e), ERR_DEVICE);
+    assert_ok(whisper_session_new(w, (struct asr_shape){.slots = 2}, &s, &e), e);
+    assert_int_equal(whisper_step(s, &(struct asr_row){0, 0, 0, 1}, 1, out, &e), ERR_DEVICE);
     window.pcm = quiet;
     window.n = WHISPER_WINDOW_SAMPLES + 1;
     assert_int_equal(whisper_encode(s, &window, 1, &e), ERR_DEVICE);
@@ -196,15 +196,15 @@ TEST(sessions_refuse)
     assert_int_equal(whisper_encode(s, &window, 1, &e), ERR_DEVICE);
     window.slot = 1;
     assert_ok(whisper_encode(s, &window, 1, &e), e);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, 1, 1}, 1, out, &e), ERR_DEVICE);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, 0, -1}, 1, out, &e), ERR_MODEL);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, 0, VOCAB}, 1, out, &e), ERR_MODEL);
-    const struct whisper_row twice[] = {{1, 0, 0, 1}, {1, 0, 0, 1}};
+    assert_int_equal(whisper_step(s, &(struct asr_row){1, 0, 1, 1}, 1, out, &e), ERR_DEVICE);
+    assert_int_equal(whisper_step(s, &(struct asr_row){1, 0, 0, -1}, 1, out, &e), ERR_MODEL);
+    assert_int_equal(whisper_step(s, &(struct asr_row){1, 0, 0, VOCAB}, 1, out, &e), ERR_MODEL);
+    const struct asr_row twice[] = {{1, 0, 0, 1}, {1, 0, 0, 1}};
     assert_int_equal(whisper_step(s, twice, 2, out, &e), ERR_DEVICE);
     assert_int_equal(whisper_peek_mel(s, 0, out, &e), ERR_EMPTY);
     for (uint32_t pos = 0; pos < 448; pos++)
-        assert_ok(whisper_step(s, &(struct whisper_row){1, 0, pos, 1}, 1, NULL, &e), e);
-    assert_int_equal(whisper_step(s, &(struct whisper_row){1, 0, 448, 1}, 1, out, &e), ERR_DEVICE);
+        assert_ok(whisper_step(s, &(struct asr_row){1, 0, pos, 1}, 1, NULL, &e), e);
+    assert_int_equal(whisper_step(s, &(struct asr_row){1, 0, 448, 1}, 1, out, &e), ERR_DEVICE);
     whisper_session_free(s);
     whisper_free(w);
     backend_close(be);
@@ -266,7 +266,7 @@ static const struct broken broken[] = {
 TEST(loader_refuses)
 {
     char dir[] = "/tmp/nightshift-model-XXXXXX", config[64], weights[64];
-    struct whisper *w;
+    struct asr_model *w;
     struct backend *be;
     struct err e;
 

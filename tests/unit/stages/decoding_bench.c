@@ -1,4 +1,5 @@
 #include "tests/unit/stages/decoding_bench.h"
+#include "workers/models/whisper/whisper.h"
 
 #include "tests/common/test.h"
 
@@ -6,7 +7,7 @@ void bench_open(struct bench *x, const struct vocabulary *v)
 {
     memset(x, 0, sizeof(*x));
     transcribe_params_default(&x->params);
-    x->policy = (struct decoding_policy){&x->params, v, ENOUGH, ENOUGH / 2, 1};
+    x->policy = (struct decoding_policy){&x->params, v, ENOUGH, ENOUGH / 2, 1, whisper_prompt};
 }
 
 void bench_begin(struct bench *x, uint64_t seed)
@@ -25,7 +26,7 @@ void bench_close(struct bench *x) { decoding_free(x->d); }
 struct choice_ask bench_row(struct bench *x, uint32_t branch, uint32_t pos, int32_t token)
 {
     struct choice_ask asks[ENOUGH];
-    struct whisper_row rows[ENOUGH];
+    struct asr_row rows[ENOUGH];
 
     assert_int_equal(decoding_rows(x->d, rows, asks, ENOUGH), 1);
     assert_int_equal(rows[0].branch, branch);

@@ -151,14 +151,14 @@ void fake_choose(const struct fake_model *m, const int32_t *tokens, uint32_t n,
 /* ---- the driver */
 
 struct cache {
-    int32_t tokens[WHISPER_MAX_BRANCHES][FAKE_POSITIONS];
-    uint32_t count[WHISPER_MAX_BRANCHES];
+    int32_t tokens[ASR_BRANCHES_MAX][FAKE_POSITIONS];
+    uint32_t count[ASR_BRANCHES_MAX];
 };
 
 static void move(struct cache *c, struct decoding *d, uint32_t branches)
 {
-    struct whisper_move moves[WHISPER_MAX_BRANCHES], none[1];
-    bool from[WHISPER_MAX_BRANCHES] = {false}, to[WHISPER_MAX_BRANCHES] = {false};
+    struct asr_move moves[ASR_BRANCHES_MAX], none[1];
+    bool from[ASR_BRANCHES_MAX] = {false}, to[ASR_BRANCHES_MAX] = {false};
     uint32_t n = decoding_moves(d, moves);
 
     assert_true(n <= branches);
@@ -175,7 +175,7 @@ static void move(struct cache *c, struct decoding *d, uint32_t branches)
     assert_int_equal(decoding_moves(d, none), 0);
 }
 
-static void feed_row(struct cache *c, const struct whisper_row *r, uint32_t branches)
+static void feed_row(struct cache *c, const struct asr_row *r, uint32_t branches)
 {
     assert_int_equal(r->slot, 0);
     assert_true(r->branch < branches);
@@ -186,7 +186,7 @@ static void feed_row(struct cache *c, const struct whisper_row *r, uint32_t bran
 }
 
 /* Of different branches, or of one at positions that follow each other. */
-static void check_rows(const struct decoding *d, const struct whisper_row *rows, uint32_t n)
+static void check_rows(const struct decoding *d, const struct asr_row *rows, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < i; k++)
@@ -201,7 +201,7 @@ uint32_t fake_drive(const struct fake_model *m, struct decoding *d, uint32_t bra
 {
     struct candidate *top = calloc((size_t)room * (branches + 1), sizeof(*top));
     struct choice_ask asks[FAKE_POSITIONS];
-    struct whisper_row rows[FAKE_POSITIONS];
+    struct asr_row rows[FAKE_POSITIONS];
     struct choice choices[FAKE_POSITIONS];
     struct cache *c = calloc(1, sizeof(*c));
     uint32_t total = 0, n;
@@ -227,7 +227,7 @@ uint32_t fake_drive(const struct fake_model *m, struct decoding *d, uint32_t bra
         assert_ok(decoding_feed(d, choices, branches > 1 ? top : NULL, n, &e), e);
         total += n;
     }
-    assert_int_equal(decoding_moves(d, (struct whisper_move[1]){{0}}), 0);
+    assert_int_equal(decoding_moves(d, (struct asr_move[1]){{0}}), 0);
     assert_int_equal(decoding_rows(d, rows, asks, room), 0);
     free(c);
     free(top);

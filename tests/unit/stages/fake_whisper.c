@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "gpu/backend.h"
+#include "workers/models/asr_model.h"
 #include "workers/models/whisper/whisper.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define VOCAB 2151
 #define SOT 641
@@ -16,15 +18,11 @@
 
 struct fake_state fake;
 
-struct whisper {
-    struct whisper_config config;
-};
-
 struct fake_slot {
     const struct fake_script *script;
-    uint32_t seen[WHISPER_MAX_BRANCHES]; /* tokens since encode */
-    uint32_t start;                      /* position of the start token */
-    uint32_t attempt;                    /* which one is being played */
+    uint32_t seen[ASR_BRANCHES_MAX]; /* tokens since encode */
+    uint32_t start;                  /* position of the start token */
+    uint32_t attempt;                /* which one is being played */
     bool begun;
     uint64_t wave; /* its window is not there yet, but comes in this one, from 1 */
     struct fake_prompt prompt;
@@ -38,94 +36,38 @@ struct fake_step {
     uint32_t n;
 };
 
-struct whisper_session {
-    uint32_t slots, windows, branches;
+struct session {
+    struct asr_session asr;
+    uint32_t slots, branches;
     struct backend *be; /* for the rules alone */
     struct rules *rules;
-    float *logits;                                      /* [slots][VOCAB] */
-    uint32_t asks[WHISPER_WAVES], count[WHISPER_WAVES]; /* to go, and windows, of a wave */
+    float *logits;                              /* [slots][VOCAB] */
+    uint32_t asks[ASR_WAVES], count[ASR_WAVES]; /* to go, and windows, of a wave */
     uint64_t waves_begun, waves_there;
-    struct fake_step step[WHISPER_AHEAD];
+    struct fake_step step[ASR_AHEAD];
     uint64_t begun, ended;
     struct fake_slot slot[64];
 };
 
-struct whisper *fake_whisper(void)
-{
-    static struct whisper w = {{.vocab_size = VOCAB,
-                                .decoder_layers = 2,
-                                .decoder_heads = 2,
-                                .max_target_positions = 448}};
-
-    return &w;
-}
-
 float fake_audio(uint32_t script) { return (float)(script + 1) / 1000.0f; }
 
-const struct whisper_config *whisper_config(const struct whisper *w) { return &w->config; }
-uint64_t whisper_slot_bytes(const struct whisper *w, uint32_t branches)
+static struct session *of(struct asr_session *s) { return (struct session *)s; }
+
+static uint32_t default_slots(const struct asr_model *m, uint32_t branches)
 {
-    return w->config.vocab_size * 1000ull * branches;
-}
-uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches)
-{
-    return w->config.vocab_size && branches ? 4 : 0;
+    return m->vocab_size && branches ? 4 : 0;
 }
 
-int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
-                        struct err *err)
+static void session_free(struct asr_session *session)
 {
-    uint32_t slots = shape.slots, windows = shape.windows;
-    struct whisper_session *s;
-    int rc;
+    struct session *s = of(session);
 
-    (void)w;
-    if (fake.vram_gone || slots > 64 || (fake.session_max && slots > fake.session_max))
-        return err_set(err, ERR_VRAM, "no room for %u slots", slots);
-    s = calloc(1, sizeof(*s));
-    if (!s)
-        return err_set(err, ERR_NOMEM, "no memory for a session");
-    s->slots = slots;
-    if (windows == 0)
-        windows = fake.windows ? fake.windows : 1;
-    s->windows = windows < slots ? windows : slots;
-    s->branches = shape.branches ? shape.branches : 1;
-    s->logits = malloc(whisper_session_rows(s) * sizeof(float) * VOCAB);
-    for (int i = 0; i < WHISPER_AHEAD; i++) {
-        s->step[i].choices = calloc(whisper_session_rows(s), sizeof(struct choice));
-        s->step[i].top =
-            calloc((size_t)whisper_session_rows(s) * (s->branches + 1), sizeof(struct candidate));
-        if (!s->step[i].choices || !s->step[i].top) {
-            whisper_session_free(s);
-            return err_set(err, ERR_NOMEM, "no memory for a session");
-        }
-    }
-    rc = s->logits ? backend_open_host(1, &s->be, err) : err_set(err, ERR_NOMEM, "no memory");
-    if (rc != 0) {
-        whisper_session_free(s);
-        return rc;
-    }
-    *ret = s;
-    return 0;
-}
-
-int whisper_session_rules(struct whisper_session *s, const struct rules_spec *spec, struct err *err)
-{
-    return s->be->ops->rules_new(s->be, spec, &s->rules, err);
-}
-
-uint32_t whisper_session_windows(const struct whisper_session *s) { return s->windows; }
-
-uint32_t whisper_session_rows(const struct whisper_session *s) { return s->slots * s->branches; }
-
-void whisper_session_free(struct whisper_session *s)
-{
     if (s && s->be)
         s->be->ops->rules_free(s->be, s->rules);
     if (s) {
         backend_close(s->be);
         free(s->logits);
-        for (int i = 0; i < WHISPER_AHEAD; i++) {
+        for (int i = 0; i < ASR_AHEAD; i++) {
             free(s->step[i].choices);
             free(s->step[i].top);
         }
@@ -133,8 +75,62 @@ void whisper_session_free(struct whisper_session *s)
     free(s);
 }
 
+/* $NIGHTSHIFT_FAKE_AHEAD: as on a device that does not wait for the host. */
+static struct asr_session describe(struct asr_shape shape)
+{
+    uint32_t windows = shape.windows ? shape.windows : fake.windows ? fake.windows : 1;
+
+    return (struct asr_session){
+        .rows = shape.slots * shape.branches,
+        .windows = windows < shape.slots ? windows : shape.slots,
+        .ahead = shape.branches == 1 && getenv("NIGHTSHIFT_FAKE_AHEAD") != NULL,
+    };
+}
+
+static int session_new(struct asr_model *m, struct asr_shape shape, struct asr_session **ret,
+                       struct err *err)
+{
+    uint32_t slots = shape.slots;
+    struct session *s;
+    int rc;
+
+    (void)m;
+    if (fake.vram_gone || slots > 64 || (fake.session_max && slots > fake.session_max))
+        return err_set(err, ERR_VRAM, "no room for %u slots", slots);
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return err_set(err, ERR_NOMEM, "no memory for a session");
+    shape.branches = shape.branches ? shape.branches : 1;
+    s->asr = describe(shape);
+    s->slots = slots;
+    s->branches = shape.branches;
+    s->logits = malloc(s->asr.rows * sizeof(float) * VOCAB);
+    for (int i = 0; i < ASR_AHEAD; i++) {
+        s->step[i].choices = calloc(s->asr.rows, sizeof(struct choice));
+        s->step[i].top = calloc((size_t)s->asr.rows * (s->branches + 1), sizeof(struct candidate));
+        if (!s->step[i].choices || !s->step[i].top) {
+            session_free(&s->asr);
+            return err_set(err, ERR_NOMEM, "no memory for a session");
+        }
+    }
+    rc = s->logits ? backend_open_host(1, &s->be, err) : err_set(err, ERR_NOMEM, "no memory");
+    if (rc != 0) {
+        session_free(&s->asr);
+        return rc;
+    }
+    *ret = &s->asr;
+    return 0;
+}
+
+static int session_rules(struct asr_session *session, const struct rules_spec *spec,
+                         struct err *err)
+{
+    struct session *s = of(session);
+    return s->be->ops->rules_new(s->be, spec, &s->rules, err);
+}
+
 /* The first sound's; FAKE_SCRIPTS and more: none. */
-static uint32_t script_of(const struct whisper_window *w)
+static uint32_t script_of(const struct asr_window *w)
 {
     for (size_t i = 0; i < w->n; i++)
         if (w->pcm[i] != 0)
@@ -142,9 +138,10 @@ static uint32_t script_of(const struct whisper_window *w)
     return FAKE_SCRIPTS;
 }
 
-int whisper_encoded(struct whisper_session *s, bool wait, uint32_t *ret, struct err *err)
+static int encoded(struct asr_session *session, bool wait, uint32_t *ret, struct err *err)
 {
-    uint32_t *asks = &s->asks[s->waves_there % WHISPER_WAVES];
+    struct session *s = of(session);
+    uint32_t *asks = &s->asks[s->waves_there % ASR_WAVES];
 
     (void)err;
     *ret = 0;
@@ -154,35 +151,36 @@ int whisper_encoded(struct whisper_session *s, bool wait, uint32_t *ret, struct 
     *asks = wait || *asks == 0 ? 0 : *asks - 1;
     if (*asks > 0)
         return 0;
-    *ret = s->count[s->waves_there++ % WHISPER_WAVES];
+    *ret = s->count[s->waves_there++ % ASR_WAVES];
     for (uint32_t i = 0; i < s->slots; i++)
         if (s->slot[i].wave == s->waves_there)
             s->slot[i].wave = 0;
     return 0;
 }
 
-int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
-                         uint32_t n, struct err *err)
+static int encode_begin(struct asr_session *session, const struct asr_window *windows, uint32_t n,
+                        struct err *err)
 {
+    struct session *s = of(session);
     uint32_t waves = (uint32_t)(s->waves_begun - s->waves_there);
 
     fake.encode_calls++;
-    if (waves == WHISPER_WAVES)
+    if (waves == ASR_WAVES)
         return err_set(err, ERR_DEVICE, "others are on their way");
     if (fake.vram_gone || (fake.encode_max && s->slots > fake.encode_max) ||
-        (fake.windows_max && s->windows > fake.windows_max))
+        (fake.windows_max && s->asr.windows > fake.windows_max))
         return err_set(err, ERR_VRAM, "no room to encode %u", n);
     if (n > fake.largest_encode)
         fake.largest_encode = n;
     usleep(n * fake.encode_ms * 1000);
-    s->asks[s->waves_begun % WHISPER_WAVES] = fake.encode_asks;
-    s->count[s->waves_begun++ % WHISPER_WAVES] = n;
+    s->asks[s->waves_begun % ASR_WAVES] = fake.encode_asks;
+    s->count[s->waves_begun++ % ASR_WAVES] = n;
     if (waves + 1 > fake.most_waves)
         fake.most_waves = waves + 1;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t script = script_of(&windows[i]);
 
-        if (windows[i].slot >= s->slots || !windows[i].n || windows[i].n > WHISPER_WINDOW_SAMPLES ||
+        if (windows[i].slot >= s->slots || !windows[i].n || windows[i].n > 480000 ||
             script >= FAKE_SCRIPTS || s->slot[windows[i].slot].wave)
             return err_set(err, ERR_DEVICE, "a window that cannot be");
         s->slot[windows[i].slot] = (struct fake_slot){
@@ -217,8 +215,7 @@ static void start_logits(const struct fake_script *script, float *logits)
     logits[NO_SPEECH] = (float)log(script->no_speech);
 }
 
-static int play(struct fake_slot *slot, const struct whisper_row *row, float *logits,
-                struct err *err)
+static int play(struct fake_slot *slot, const struct asr_row *row, float *logits, struct err *err)
 {
     const struct fake_attempt *a;
     uint32_t at;
@@ -256,18 +253,12 @@ static int play(struct fake_slot *slot, const struct whisper_row *row, float *lo
     return 0;
 }
 
-/* $NIGHTSHIFT_FAKE_AHEAD: as on a device that does not wait for the host. */
-bool whisper_goes_ahead(const struct whisper_session *s)
-{
-    return s->branches == 1 && getenv("NIGHTSHIFT_FAKE_AHEAD") != NULL;
-}
-
 /* A row that follows is completed from its slot's tail; false: nothing follows. */
-static bool follow(struct whisper_session *s, struct whisper_row *row, struct choice_ask *ask)
+static bool follow(struct session *s, struct asr_row *row, struct choice_ask *ask)
 {
     const struct token_tail *tail = &s->slot[row->slot].tail;
 
-    if (row->token != WHISPER_FOLLOWS)
+    if (row->token != ASR_FOLLOWS)
         return true;
     row->token = ask->last = tail->token;
     ask->count = tail->count;
@@ -289,8 +280,8 @@ static void note(struct token_tail *tail, const struct choice_ask *ask, const st
     };
 }
 
-static int compute(struct whisper_session *s, struct whisper_row row, struct choice_ask ask,
-                   struct choice *ret, struct candidate *top, struct err *err)
+static int compute(struct session *s, struct asr_row row, struct choice_ask ask, struct choice *ret,
+                   struct candidate *top, struct err *err)
 {
     struct tensor logits = tensor_of(DTYPE_F32, s->logits, 1, VOCAB);
     struct fake_slot *slot = &s->slot[row.slot];
@@ -312,10 +303,11 @@ static int compute(struct whisper_session *s, struct whisper_row row, struct cho
     return rc;
 }
 
-int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *rows,
-                         const struct choice_ask *asks, uint32_t n, bool top, struct err *err)
+static int choose_begin(struct asr_session *session, const struct asr_row *rows,
+                        const struct choice_ask *asks, uint32_t n, bool top, struct err *err)
 {
-    struct fake_step *step = &s->step[s->begun % WHISPER_AHEAD];
+    struct session *s = of(session);
+    struct fake_step *step = &s->step[s->begun % ASR_AHEAD];
     int rc = 0;
 
     fake.step_calls++;
@@ -325,8 +317,8 @@ int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *ro
         return err_set(err, ERR_VRAM, "no room for %u rows", n);
     if (n > fake.largest_step)
         fake.largest_step = n;
-    if (n > whisper_session_rows(s) || (top && s->branches == 1) ||
-        s->begun - s->ended >= (whisper_goes_ahead(s) ? WHISPER_AHEAD : 1))
+    if (n > s->asr.rows || (top && s->branches == 1) ||
+        s->begun - s->ended >= (s->asr.ahead ? ASR_AHEAD : 1))
         return err_set(err, ERR_DEVICE, "%u rows that cannot be", n);
     for (uint32_t i = 0; !rc && i < n; i++)
         rc = compute(s, rows[i], asks[i], &step->choices[i],
@@ -336,10 +328,11 @@ int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *ro
     return rc;
 }
 
-int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct candidate *top,
-                       struct err *err)
+static int choose_end(struct asr_session *session, struct choice *ret, struct candidate *top,
+                      struct err *err)
 {
-    const struct fake_step *step = &s->step[s->ended % WHISPER_AHEAD];
+    struct session *s = of(session);
+    const struct fake_step *step = &s->step[s->ended % ASR_AHEAD];
 
     if (s->begun == s->ended)
         return err_set(err, ERR_DEVICE, "choices that nobody asked for");
@@ -350,9 +343,10 @@ int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct can
     return 0;
 }
 
-int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,
-                   struct err *err)
+static int branch(struct asr_session *session, const struct asr_move *moves, uint32_t n,
+                  struct err *err)
 {
+    struct session *s = of(session);
     for (uint32_t i = 0; i < n; i++) {
         if (moves[i].slot >= s->slots || moves[i].from >= s->branches || moves[i].to >= s->branches)
             return err_set(err, ERR_DEVICE, "a copy between branches that are not there");
@@ -362,14 +356,12 @@ int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, 
 }
 
 /* Each text token is heard 200 ms after the one before, and seldom sure. */
-int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
-                  uint32_t frames, const struct whisper_head *heads, uint32_t head_count,
-                  float *matrix, double *logprob, struct err *err)
+static int align(struct asr_session *session, uint32_t slot, const int32_t *tokens, uint32_t n,
+                 uint32_t frames, float *matrix, double *logprob, struct err *err)
 {
-    (void)heads;
+    struct session *s = of(session);
     fake.align_calls++;
-    if (slot >= s->slots || !s->slot[slot].script || n < PROMPT + 2 || !frames || !head_count ||
-        tokens[0] != SOT)
+    if (slot >= s->slots || !s->slot[slot].script || n < PROMPT + 2 || !frames || tokens[0] != SOT)
         return err_set(err, ERR_DEVICE, "an alignment that cannot be");
     if (fake.align_fails && fake.align_calls == fake.align_fails)
         return err_set(err, ERR_VRAM, "no room to align");
@@ -381,4 +373,34 @@ int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *token
         logprob[i] = i > PROMPT ? -0.25 : 0;
     }
     return 0;
+}
+
+struct asr_model *fake_whisper(struct vocabulary *vocab)
+{
+    static const struct asr_ops ops = {
+        .default_slots = default_slots,
+        .prompt = whisper_prompt,
+        .session_new = session_new,
+        .session_free = session_free,
+        .session_rules = session_rules,
+        .encode_begin = encode_begin,
+        .encoded = encoded,
+        .choose_begin = choose_begin,
+        .choose_end = choose_end,
+        .branch = branch,
+        .align = align,
+    };
+    static struct asr_model m = {
+        .ops = &ops,
+        .window_samples = 480000,
+        .positions = 448,
+        .vocab_size = VOCAB,
+        .prompt_max = 4,
+        .align_heads = 2,
+        .frame_samples = 320,
+        .language = "en",
+    };
+
+    m.vocab = vocab;
+    return &m;
 }

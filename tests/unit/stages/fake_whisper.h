@@ -1,6 +1,5 @@
-/* A stand-in for workers/models/whisper/whisper.h that plays scripts instead of computing, and
- * fails when told to; tokens are chosen by the host backend's own rules. It is linked in place of
- * the real one, with the nano model's vocabulary.
+/* A Whisper model that plays scripts instead of computing, and fails when told to; tokens are
+ * chosen by the host backend's own rules. It has the sizes of the nano model and its vocabulary.
  *
  * Audio chooses the script: the first sample of a window that is not zero is about
  * (index + 1) / 1000. */
@@ -39,7 +38,7 @@ struct fake_prompt {
     uint32_t count, script;
 };
 
-struct whisper_window;
+struct asr_window;
 /* What the fake does and has done. One test at a time. */
 struct fake_state {
     struct fake_script scripts[FAKE_SCRIPTS];
@@ -59,12 +58,14 @@ struct fake_state {
     uint32_t align_calls, align_fails;        /* ERR_VRAM from the align_fails-th one; 0: none */
     struct fake_prompt prompts[FAKE_PROMPTS]; /* the first ones, as their windows' text begins */
     uint32_t prompt_count;
-    void (*on_window)(const struct whisper_window *w); /* told of all that is encoded */
+    void (*on_window)(const struct asr_window *w); /* told of all that is encoded */
 };
 extern struct fake_state fake;
 
-struct whisper;
-struct whisper *fake_whisper(void);
+struct asr_model;
+struct vocabulary;
+/* With this vocabulary, borrowed. Static: one test at a time. */
+struct asr_model *fake_whisper(struct vocabulary *vocab);
 float fake_audio(uint32_t script);
 
 #endif

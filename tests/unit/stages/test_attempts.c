@@ -109,9 +109,9 @@ TEST(test_own_language_of_drafts)
     static const int32_t previous[] = {300, 301};
     const struct choice bad = {.token = FAKE_EOT, .logprob = -9, .usable = 1};
     struct choice c[5] = {bad, bad, bad, bad, bad};
-    struct whisper_move moves[3];
+    struct asr_move moves[3];
     struct choice_ask asks[5];
-    struct whisper_row rows[5];
+    struct asr_row rows[5];
     struct bench x;
 
     bench_open(&x, multilingual);

@@ -15,7 +15,7 @@ struct bench {
     struct beam b;
     int32_t tokens[SIZE_MAX_HERE * ROOM], best[ROOM];
     float logprobs[SIZE_MAX_HERE * ROOM], best_logprobs[ROOM];
-    struct whisper_move moves[SIZE_MAX_HERE];
+    struct asr_move moves[SIZE_MAX_HERE];
     uint32_t move_count;
     bool ended;
     struct err e;

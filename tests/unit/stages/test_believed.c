@@ -49,7 +49,7 @@ static void transcribe(struct recording *r, uint32_t slots)
 
     recording_rewind(r);
     fake.prompt_count = 0;
-    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, nano,
+    assert_ok(transcriber_new(fake_whisper(nano), params.vad_model[0] ? fake_silero() : NULL,
                               &params, slots, 1, &t, &e),
               e);
     recording_add(t, r, NULL);
@@ -190,7 +190,7 @@ TEST_SETUP(test_lack_while_listening, setup)
     transcribe(&whole, 4);
     again = windows_of("11111");
     recording_rewind(&again);
-    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 4, 1, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(nano), fake_silero(), &params, 4, 1, &t, &e), e);
     recording_add(t, &again, NULL);
     fake_ear.lacks = 2;
     recording_finish(t);
@@ -212,7 +212,7 @@ TEST_SETUP(test_lack_for_good, setup)
 
     r = windows_of("1");
     recording_rewind(&r);
-    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 4, 1, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(nano), fake_silero(), &params, 4, 1, &t, &e), e);
     recording_add(t, &r, NULL);
     fake_ear.lacks = 1000;
     for (int i = 0; i < 10 && rc == 0; i++)
@@ -231,7 +231,7 @@ TEST_SETUP(test_sparse, setup)
     bool progress = true;
 
     say(1, " farmer", 0, 2);
-    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 4, 1, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(nano), fake_silero(), &params, 4, 1, &t, &e), e);
     for (int i = 0; i < 4; i++) {
         r[i] = (struct recording){
             .parts = {{SECONDS(2), 1}, {SECONDS(120 + 60 * i), SILENCE}, {SECONDS(2), 1}}};

@@ -64,7 +64,7 @@ TEST(test_without_timestamps)
     const struct vocabulary *const vocabs[] = {english, multilingual};
     const struct choice prompted[2] = {{0}};
     struct choice_ask asks[4];
-    struct whisper_row rows[4];
+    struct asr_row rows[4];
     struct bench x;
 
     for (uint32_t k = 0; k < 2; k++) {
@@ -166,9 +166,9 @@ TEST(test_drafts)
                           {.token = FAKE_EOT, .logprob = -2, .usable = 1},
                           {.token = FAKE_TIMES + 1, .logprob = -0.5, .usable = 1}};
     const struct choice again = {.token = FAKE_EOT, .logprob = -9, .usable = 1};
-    struct whisper_move moves[3];
+    struct asr_move moves[3];
     struct choice_ask asks[3];
-    struct whisper_row rows[3];
+    struct asr_row rows[3];
     struct bench x;
 
     bench_open(&x, multilingual);
@@ -216,7 +216,7 @@ TEST(test_previous)
     static const int32_t prompt[] = {FAKE_SOT_PREV, 300, 301, FAKE_SOT, FAKE_ES};
     struct choice c[5] = {{0}};
     struct choice_ask asks[5];
-    struct whisper_row rows[5];
+    struct asr_row rows[5];
     struct bench x;
 
     bench_open(&x, multilingual);
@@ -260,7 +260,7 @@ TEST(test_previous_in_english)
         bench_feed(&x, (struct choice){.no_speech = 0.99});
         decoding_go(x.d, -1, 1);
         assert_int_equal(
-            decoding_rows(x.d, (struct whisper_row[2]){{0}}, (struct choice_ask[2]){{0}}, 2), 2);
+            decoding_rows(x.d, (struct asr_row[2]){{0}}, (struct choice_ask[2]){{0}}, 2), 2);
         assert_ok(decoding_feed(x.d, (struct choice[2]){{0}}, NULL, 2, &x.e), x.e);
         assert_int_equal(bench_row(&x, 0, 2, FAKE_SOT).what, CHOOSE_START | CHOOSE_TOKEN);
         bench_feed(&x, (struct choice){
@@ -354,7 +354,7 @@ TEST(test_impossible_policies)
     x.params.beam_size = 1;
     x.params.best_of = 2;
     assert_int_equal(decoding_new(&x.policy, &d, &x.e), ERR_USAGE);
-    x.policy.branches = WHISPER_MAX_BRANCHES + 1;
+    x.policy.branches = ASR_BRANCHES_MAX + 1;
     assert_int_equal(decoding_new(&x.policy, &d, &x.e), ERR_USAGE);
     x.policy.branches = 2;
     x.policy.positions = 5;

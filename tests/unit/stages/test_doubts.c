@@ -89,8 +89,7 @@ static void transcribe(const struct said *s, struct recording *r)
         r->parts[1].samples = SECONDS(s->to);
     recording_rewind(r);
     assert_ok(
-        transcriber_new(fake_whisper(), s->voice ? fake_silero() : NULL, nano, &p, 2, 1, &t, &e),
-        e);
+        transcriber_new(fake_whisper(nano), s->voice ? fake_silero() : NULL, &p, 2, 1, &t, &e), e);
     recording_add(t, r, NULL);
     recording_finish(t);
     transcriber_free(t);
@@ -138,7 +137,7 @@ TEST(test_each_by_itself)
         recording_packed(&p);
         r.parts[1].samples = SECONDS(2.6);
         recording_rewind(&r);
-        assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &p, 1, 1, &t, &e), e);
+        assert_ok(transcriber_new(fake_whisper(nano), fake_silero(), &p, 1, 1, &t, &e), e);
         recording_add(t, &r, NULL);
         recording_finish(t);
         transcriber_free(t);

@@ -3,6 +3,7 @@
 #include "tests/common/test.h"
 
 #include "gpu/backend.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/stages/drill.h"
 
 struct told {
@@ -10,7 +11,7 @@ struct told {
 };
 
 static struct backend *be;
-static struct whisper *model;
+static struct asr_model *model;
 
 static int setup(void **state)
 {
@@ -32,7 +33,7 @@ static int teardown(void **state)
 
 static struct stage *new_drill(uint32_t branches, uint32_t rows, uint32_t slots)
 {
-    const struct whisper_shape shape = {.branches = branches};
+    const struct asr_shape shape = {.branches = branches};
     struct stage *s = NULL;
     struct err e = {0};
 
@@ -76,7 +77,7 @@ static uint32_t run(struct stage *s, uint32_t most)
     return steps;
 }
 
-static struct whisper_times times_of(const struct stage *s)
+static struct asr_times times_of(const struct stage *s)
 {
     struct drill_meter m;
 

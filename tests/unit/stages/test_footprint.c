@@ -6,8 +6,6 @@
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/footprint.h"
 #include "workers/stages/transcribe/transcribe.h"
-#include "workers/stages/transcribe/outcome/words.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
 static const struct footprint_device host = {0};
 
@@ -33,30 +31,25 @@ TEST(a_session_takes_what_was_foretold)
     const struct footprint_device here = {.halves = backend_host_halves()};
     uint64_t last = 0, bytes;
     struct transcribe_params p;
-    struct vocabulary *vocab;
-    struct whisper_session *s;
+    struct asr_session *s;
     struct backend *be;
-    struct whisper *w;
-    struct footprint f = {0};
+    struct asr_model *w;
     struct err e = {0};
-    char *dir = strdup(test_source_path("workers/models/whisper-nano"));
+    const struct asr_setup setup = {.dir = test_source_path("workers/models/whisper-nano"),
+                                    .precision = PRECISION_F32,
+                                    .text = true};
 
-    assert_non_null(dir);
-    assert_ok(vocabulary_load(dir, &vocab, &e), e);
     assert_ok(backend_open_host(0, &be, &e), e);
     be->info.deterministic = false; /* or there would be one window whatever is asked for */
-    assert_ok(whisper_load(dir, be, PRECISION_F32, &w, &e), e);
-    f.config = whisper_config(w);
+    assert_ok(whisper_family.open(&setup, be, &w, &e), e);
     for (size_t i = 0; i < sizeof(params) / sizeof(params[0]); i++) {
         for (uint32_t slots = 1; slots < 40; slots = 3 * slots + 2) {
-            struct whisper_shape shape;
+            struct asr_shape shape;
 
             assert_ok(transcribe_params_from_json(params[i], &p, &e), e);
-            transcribe_shape(&p, f.config, vocab, &f.shape);
-            shape = f.shape;
-            shape.slots = slots;
-            shape.windows = 1;
-            bytes = footprint_bytes(&f, &here, PRECISION_F32, slots, 1);
+            transcribe_shape(&p, w->align_heads, &shape);
+            shape = footprint_shape(shape, &here, slots, 1);
+            bytes = footprint_bytes(w->ops->predict(w, here.halves, shape), false, &here);
             assert_ok(whisper_session_new(w, shape, &s, &e), e);
             near(bytes, be->allocated, params[i]);
             whisper_session_free(s);
@@ -67,15 +60,13 @@ TEST(a_session_takes_what_was_foretold)
     }
     whisper_free(w);
     backend_close(be);
-    vocabulary_free(vocab);
-    free(dir);
 }
 
 /* The matrices of a decoder step, of the largest model: not those that it does for a window. */
 TEST(float16_weights_are_half_of_float32)
 {
     const uint64_t step = UINT64_C(32) * (6 + 2 * 4) * 1280 * 1280 + UINT64_C(51866) * 1280;
-    const struct whisper_shape shape = {.slots = 2};
+    const struct asr_shape shape = {.slots = 2};
     struct whisper_config config;
     struct err e = {0};
 
@@ -91,15 +82,17 @@ static uint64_t of(const char *json, const struct footprint_device *d, uint32_t 
                    uint32_t windows)
 {
     struct whisper_config config;
-    struct footprint f = {.config = &config, .cache = CACHE_16};
     struct transcribe_params p;
+    struct asr_shape shape;
     struct err e = {0};
 
     assert_ok(whisper_preset("large-v3", &config, &e), e);
     assert_ok(transcribe_params_from_json(json, &p, &e), e);
-    transcribe_shape(&p, &config, NULL, &f.shape);
-    f.voice = p.vad_model[0] != 0;
-    return footprint_bytes(&f, d, PRECISION_F16, slots, windows);
+    transcribe_shape(&p, WHISPER_MAX_ALIGN_HEADS, &shape);
+    shape = footprint_shape(shape, d, slots, windows);
+    return footprint_bytes(
+        whisper_predict_bytes(&config, PRECISION_F16, CACHE_16, d->halves, shape),
+        p.vad_model[0] != 0, d);
 }
 
 /* Twenty million numbers for each hypothesis of a window of the largest model. */

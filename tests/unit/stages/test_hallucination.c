@@ -46,7 +46,7 @@ static void keeps(struct hallucination_rule rule, uint32_t count, double seek)
         fail_msg("goes on at %f, not at %f", at, seek);
 }
 
-#define RULE .threshold = 2, .begin = 100, .length = 30
+#define RULE .threshold = 2, .begin = 100, .length = 30, .window = 30
 
 TEST(test_good)
 {
@@ -106,20 +106,22 @@ TEST(test_edges)
     keeps((struct hallucination_rule){RULE}, 3, -1);
 }
 
+#define END .window = 30, .at_end = true
+
 /* Nothing follows: what is left is silence. */
 TEST(test_at_end)
 {
     begin();
     segment(0, 4, 8, GOOD);
     segment(8, 9, 4, BAD);
-    keeps((struct hallucination_rule){.threshold = 2, .length = 10.5, .at_end = true}, 2, -1);
-    keeps((struct hallucination_rule){.threshold = 1, .length = 9.9, .at_end = true}, 2, -1);
-    keeps((struct hallucination_rule){.threshold = 1, .length = 10.5, .at_end = true}, 1, 8);
+    keeps((struct hallucination_rule){END, .threshold = 2, .length = 10.5}, 2, -1);
+    keeps((struct hallucination_rule){END, .threshold = 1, .length = 9.9}, 2, -1);
+    keeps((struct hallucination_rule){END, .threshold = 1, .length = 10.5}, 1, 8);
     made.drafts[1].end = 9.8f;
     made.o.count = 3;
     made.drafts[2] = (struct draft){.first_word = 12, .words = 1, .start = 10, .end = 10.4f};
     made.words[12] = (struct word){10, 10.4f, made.words[0].text, 0, 1, BAD};
-    keeps((struct hallucination_rule){.threshold = 1, .length = 10.5, .at_end = true}, 1, 10.5);
+    keeps((struct hallucination_rule){END, .threshold = 1, .length = 10.5}, 1, 10.5);
 }
 
 /* What is odd: one in all of few words, three in many; marks are not counted. */

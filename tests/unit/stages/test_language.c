@@ -30,7 +30,7 @@ static struct transcriber *make(uint32_t slots)
     struct transcriber *t = NULL;
     struct err e;
 
-    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, nano,
+    assert_ok(transcriber_new(fake_whisper(nano), params.vad_model[0] ? fake_silero() : NULL,
                               &params, slots, 1, &t, &e),
               e);
     return t;
@@ -412,12 +412,12 @@ TEST_SETUP(test_packed_condition, setup)
     struct err e;
 
     params.condition_on_previous_text = true;
-    assert_int_equal(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 1, 1, &t, &e),
+    assert_int_equal(transcriber_new(fake_whisper(nano), fake_silero(), &params, 1, 1, &t, &e),
                      ERR_USAGE);
     params.condition_on_previous_text = false;
-    assert_int_equal(transcriber_new(fake_whisper(), NULL, nano, &params, 1, 1, &t, &e), ERR_USAGE);
+    assert_int_equal(transcriber_new(fake_whisper(nano), NULL, &params, 1, 1, &t, &e), ERR_USAGE);
     without_voice();
-    assert_int_equal(transcriber_new(fake_whisper(), fake_silero(), nano, &params, 1, 1, &t, &e),
+    assert_int_equal(transcriber_new(fake_whisper(nano), fake_silero(), &params, 1, 1, &t, &e),
                      ERR_USAGE);
 }
 

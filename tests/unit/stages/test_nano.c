@@ -48,7 +48,7 @@ static struct sample samples[] = {
 #define SAMPLES (sizeof(samples) / sizeof(samples[0]))
 
 static struct backend *backend;
-static struct whisper *model;
+static struct asr_model *model;
 static struct vocabulary *vocab;
 
 /* ---- audio */
@@ -150,7 +150,7 @@ static void transcribe(const size_t *which, size_t n, uint32_t slots, struct tra
     struct err e;
 
     transcribe_params_default(&p);
-    assert_ok(transcriber_new(model, NULL, vocab, &p, slots, 0, &t, &e), e);
+    assert_ok(transcriber_new(model, NULL, &p, slots, 0, &t, &e), e);
     for (size_t i = 0; i < n; i++) {
         struct lane_source source = {
             .read = read_audio, .release = release_audio, .arg = &samples[which[i]]};
@@ -196,10 +196,10 @@ static void equals_golden(const struct sample *s, const struct transcript *t)
 }
 
 /* The window's course with one slot, without any lane. */
-static void run_window(struct decoding *d, struct whisper_session *session, const struct sample *s)
+static void run_window(struct decoding *d, struct asr_session *session, const struct sample *s)
 {
-    struct whisper_window window = {0, s->pcm, (size_t)s->n};
-    struct whisper_row rows[4];
+    struct asr_window window = {0, s->pcm, (size_t)s->n};
+    struct asr_row rows[4];
     struct choice_ask asks[4];
     struct choice choices[4];
     struct err e;
@@ -207,8 +207,7 @@ static void run_window(struct decoding *d, struct whisper_session *session, cons
     assert_ok(whisper_encode(session, &window, 1, &e), e);
     decoding_begin(d, 0, NULL, 0);
     while (decoding_state(d) != DECODING_DONE) {
-        uint32_t n = decoding_rows(
-            d, rows, asks, whisper_session_rows(session) < 4 ? whisper_session_rows(session) : 4);
+        uint32_t n = decoding_rows(d, rows, asks, session->rows < 4 ? session->rows : 4);
         int32_t language;
         float prob, no_speech;
 
@@ -247,14 +246,15 @@ static void equals_tokens(const struct decoding_result *w, const struct sample *
 TEST(test_tokens)
 {
     static const size_t golden[] = {0, 3, 5, 9};
-    struct whisper_session *session;
+    struct asr_session *session;
     struct transcribe_params params;
     struct token_rules *rules;
     struct decoding_policy policy = {.params = &params,
                                      .vocab = vocab,
                                      .positions = whisper_config(model)->max_target_positions,
                                      .max_tokens = 224,
-                                     .branches = 1};
+                                     .branches = 1,
+                                     .prompt = whisper_prompt};
     struct decoding_result r;
     struct decoding *d;
     struct err e;
@@ -263,7 +263,7 @@ TEST(test_tokens)
     params.no_speech_threshold = 1;
     params.temperature_count = 1;
     assert_ok(token_rules_new(vocab, whisper_config(model)->vocab_size, &params, &rules, &e), e);
-    assert_ok(whisper_session_new(model, (struct whisper_shape){.slots = 1}, &session, &e), e);
+    assert_ok(whisper_session_new(model, (struct asr_shape){.slots = 1}, &session, &e), e);
     assert_ok(whisper_session_rules(session, token_rules_spec(rules), &e), e);
     assert_ok(decoding_new(&policy, &d, &e), e);
     for (size_t i = 0; i < 4; i++)
@@ -389,17 +389,18 @@ TEST(test_cuts)
 
 static int setup(void **state)
 {
+    const struct asr_setup nano = {.dir = test_source_path("workers/models/whisper-nano"),
+                                   .precision = PRECISION_F32,
+                                   .text = true};
     struct err e;
 
     (void)state;
     /* One thread: the tests beside this one have the other processors. */
-    if (backend_open_host(1, &backend, &e) ||
-        whisper_load(test_source_path("workers/models/whisper-nano"), backend, PRECISION_F32,
-                     &model, &e) ||
-        vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
+    if (backend_open_host(1, &backend, &e) || whisper_family.open(&nano, backend, &model, &e)) {
         print_error("%s\n", e.msg);
         return -1;
     }
+    vocab = model->vocab;
     return 0;
 }
 
@@ -407,7 +408,6 @@ static int teardown(void **state)
 {
     (void)state;
     whisper_free(model);
-    vocabulary_free(vocab);
     backend_close(backend);
     for (size_t i = 0; i < SAMPLES; i++)
         free(samples[i].pcm);

@@ -12,7 +12,6 @@
 #include "workers/models/silero/silero.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/transcribe/transcribe.h"
-#include "workers/text/tokenizer/vocabulary.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define ROOM (16000 * 120)
@@ -20,8 +19,7 @@
 #define SLACK_MS 600 /* that a word may lie beside the utterance it belongs to */
 
 static struct backend *backend;
-static struct whisper *model;
-static struct vocabulary *vocab;
+static struct asr_model *model;
 static const char *const names[] = {"01_en_short.wav", "09_long_silences.flac"};
 
 struct sound {
@@ -169,7 +167,7 @@ static void transcribe(struct silero *vad, bool words, uint32_t slots, struct sa
         strcpy(p.vad_model, "silero-vad");
         memset(p.vad_hash, '0', sizeof(p.vad_hash) - 1);
     }
-    assert_ok(transcriber_new(model, vad, vocab, &p, slots, 0, &t, &e), e);
+    assert_ok(transcriber_new(model, vad, &p, slots, 0, &t, &e), e);
     assert_ok(transcriber_add(t, 0, "en", 1, source, take, ret, NULL, &e), e);
     while (progress)
         assert_ok(transcriber_step(t, &progress, &e), e);
@@ -255,6 +253,7 @@ TEST(test_voice)
 
 int main(void)
 {
+    struct asr_setup setup = {.precision = PRECISION_F32, .text = true};
     struct err e;
     int rc;
 
@@ -262,16 +261,13 @@ int main(void)
         printf("SKIPPED: the ffmpeg program is needed to decode the samples\n");
         return TEST_SKIPPED;
     }
-    if (backend_open_host(1, &backend, &e) ||
-        whisper_load(test_source_path("workers/models/whisper-nano"), backend, PRECISION_F32,
-                     &model, &e) ||
-        vocabulary_load(test_source_path("workers/models/whisper-nano"), &vocab, &e)) {
+    setup.dir = test_source_path("workers/models/whisper-nano");
+    if (backend_open_host(1, &backend, &e) || whisper_family.open(&setup, backend, &model, &e)) {
         print_error("%s\n", e.msg);
         return 1;
     }
     rc = suite_run(NULL, NULL);
     whisper_free(model);
-    vocabulary_free(vocab);
     backend_close(backend);
     return rc;
 }

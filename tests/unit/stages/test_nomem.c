@@ -62,7 +62,7 @@ static int transcribe_whole(void *arg, struct err *err)
     fake.scripts[0] = (struct fake_script){.language = 642, .no_speech = 0.01, .attempts = 1};
     fake.scripts[0].attempt[0] = (struct fake_attempt){tokens, 5, false, false};
     transcribe_params_default(&p);
-    rc = transcriber_new(fake_whisper(), NULL, nano, &p, 2, 0, &t, err);
+    rc = transcriber_new(fake_whisper(nano), NULL, &p, 2, 0, &t, err);
     if (!rc)
         rc = transcriber_add(t, 0, NULL, 1, source, take, &told, NULL, err);
     while (!rc && progress)

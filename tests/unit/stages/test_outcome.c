@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "tests/common/nano.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 #include "workers/stages/transcribe/yield.h"
@@ -13,6 +14,7 @@
 #define SECONDS(x) ((int64_t)((x)*16000))
 
 static struct transcribe_params params;
+static struct asr_model model = {.window_samples = 480000, .language = "en"};
 static struct draft drafts[4];
 static struct word words[8];
 
@@ -43,7 +45,7 @@ static void word(uint32_t i, double from, double to)
 
 static void yield(uint32_t n, uint32_t word_count, struct yield *ret)
 {
-    struct lane_policy policy = {.params = &params, .vocab = nano};
+    struct lane_policy policy = {.params = &params, .model = &model};
     struct lane lane = {.policy = &policy};
     struct lane_window w = {.lane = &lane, .at = SECONDS(100), .samples = SECONDS(30)};
     struct decoding_result r = {.language = EN, .attempts = 1, .avg_logprob = -0.1f};
@@ -137,7 +139,7 @@ TEST(test_sureness)
     const int32_t time = vocabulary_ids(nano)->timestamp_begin;
     const int32_t tokens[] = {time, 300, 301, time + 50, time + 50, 302, time + 99};
     const float logprobs[] = {-8, -0.25f, -0.75f, -8, -8, -2, -8};
-    struct lane_policy policy = {.params = &params, .vocab = nano};
+    struct lane_policy policy = {.params = &params, .model = &model};
     struct lane lane = {.policy = &policy};
     struct lane_window w = {.lane = &lane, .samples = SECONDS(30)};
     struct decoding_result r = {.language = EN,
@@ -179,7 +181,7 @@ static void pack(double from, double to)
 static void yield_packed(uint32_t n, uint32_t word_count, const struct decoding_result *r,
                          struct yield *ret)
 {
-    struct lane_policy policy = {.params = &params, .vocab = nano, .packed = true};
+    struct lane_policy policy = {.params = &params, .model = &model, .packed = true};
     struct lane lane = {.policy = &policy};
     struct lane_window w = {.lane = &lane, .at = SECONDS(100), .voice = voice};
     struct outcome o = {
@@ -372,7 +374,7 @@ static void cover(int64_t offset, double from, double to, bool dropped)
 
 static void missing(uint32_t least, struct yield *ret)
 {
-    struct lane_policy policy = {.params = &params, .vocab = nano, .packed = true};
+    struct lane_policy policy = {.params = &params, .model = &model, .packed = true};
     struct lane lane = {.policy = &policy};
     struct lane_window w = {
         .lane = &lane, .at = SECONDS(100), .voice = voice, .coverage = &coverage};
@@ -458,7 +460,10 @@ TEST(test_sorted)
 static int open_all(void **state)
 {
     transcribe_params_default(&params);
-    return nano_open(state);
+    int rc = nano_open(state);
+
+    model.vocab = nano;
+    return rc;
 }
 
 TEST_MAIN(open_all, nano_close)

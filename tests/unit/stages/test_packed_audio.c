@@ -24,7 +24,7 @@ static struct transcriber *make(uint32_t slots, uint32_t windows)
     struct transcriber *t = NULL;
     struct err e;
 
-    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, slots, windows, &t, &e),
+    assert_ok(transcriber_new(fake_whisper(nano), fake_silero(), &params, slots, windows, &t, &e),
               e);
     return t;
 }
@@ -78,7 +78,7 @@ static void count_sample(float v, int32_t by)
     balance[script][place] += by;
 }
 
-static void count_window(const struct whisper_window *w)
+static void count_window(const struct asr_window *w)
 {
     for (size_t i = 0; i < w->n; i++)
         count_sample(w->pcm[i], -1);

@@ -22,8 +22,8 @@ static int run(void *arg, struct err *err)
     bool progress = true;
     int rc;
 
-    rc = transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, nano, &params,
-                         2, 1, &t, err);
+    rc = transcriber_new(fake_whisper(nano), params.vad_model[0] ? fake_silero() : NULL, &params, 2,
+                         1, &t, err);
     for (int i = 0; !rc && i < 2; i++) {
         recording_rewind(&r[i]);
         rc = transcriber_add(t, r[i].from, NULL, 7, recording_source(&r[i]), recording_take, &r[i],

@@ -32,7 +32,7 @@ static void transcribe_with(struct recording *r, uint32_t slots)
     struct err e;
 
     recording_rewind(r);
-    assert_ok(transcriber_new(fake_whisper(), fake_silero(), nano, &params, slots, 1, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(nano), fake_silero(), &params, slots, 1, &t, &e), e);
     recording_add(t, r, NULL);
     recording_finish(t);
     transcriber_free(t);

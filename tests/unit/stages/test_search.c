@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "tests/unit/stages/fake_decoder.h"
+#include "workers/models/whisper/whisper.h"
 #include "workers/text/compression.h"
 #include "workers/text/clean.h"
 
@@ -125,7 +126,7 @@ static void push(struct sequence *s, int32_t token, double logprob)
 static void expand(const struct course *c, const struct list *beams, struct list *pool)
 {
     uint32_t k = c->params->beam_size + 1;
-    struct candidate top[WHISPER_MAX_BRANCHES + 1];
+    struct candidate top[ASR_BRANCHES_MAX + 1];
     struct choice choice;
 
     pool->n = 0;
@@ -494,7 +495,7 @@ static void run_case(uint32_t number, struct tally *tally)
     struct transcribe_params p;
     struct fake_model m = {.seed = number_seed(1, number), .silence = 0.15};
     struct course c = {.model = &m, .params = &p};
-    struct decoding_policy policy = {.params = &p};
+    struct decoding_policy policy = {.params = &p, .prompt = whisper_prompt};
     struct decoding_result got;
     struct decoding *d;
     struct err e;

@@ -3,10 +3,13 @@
 
 #include "workers/stages/transcribe/decode/spans.h"
 #include "base/number.h"
+#include "workers/text/tokenizer/vocabulary_ids.h"
 
 #define TS 1000
 #define T(seconds) (TS + (int32_t)((seconds)*50 + 0.5))
 #define LEN(...) (sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+static const struct vocabulary_ids times = {.timestamp_begin = TS, .timestamp_ms = 20};
 
 static const char *shown(const struct span *s, size_t n, const int32_t *tokens)
 {
@@ -31,7 +34,7 @@ static void splits(double window, bool whole, const char *spans, double next, co
     struct span out[64];
     struct split split = {99, -1, false};
 
-    spans_split(tokens, n, TS, (int64_t)(window * 16000), whole, out, &split);
+    spans_split(tokens, n, &times, (int64_t)(window * 16000), whole, out, &split);
     assert_string_equal(shown(out, split.count, tokens), spans);
     assert_int_equal(split.advance, (int64_t)(next * 16000));
 }
@@ -107,7 +110,7 @@ TEST(test_random)
             tokens[i] = number_uniform(5, at++) < 0.5
                             ? (int32_t)(number_uniform(5, at++) * 100)
                             : TS + (int32_t)(number_uniform(5, at++) * 1501);
-        spans_split(tokens, n, TS, window, whole, out, &split);
+        spans_split(tokens, n, &times, window, whole, out, &split);
         assert_true(split.count <= n);
         assert_true(split.advance >= 1 && split.advance <= window);
         assert_true(!whole || split.advance == window);

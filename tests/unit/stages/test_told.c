@@ -129,7 +129,7 @@ static struct transcriber *make(uint32_t slots, uint32_t windows)
     struct transcriber *t = NULL;
     struct err e;
 
-    assert_ok(transcriber_new(fake_whisper(), params.vad_model[0] ? fake_silero() : NULL, nano,
+    assert_ok(transcriber_new(fake_whisper(nano), params.vad_model[0] ? fake_silero() : NULL,
                               &params, slots, windows, &t, &e),
               e);
     return t;

@@ -138,7 +138,7 @@ static struct transcriber *make(uint32_t slots)
     struct err e;
 
     transcribe_params_default(&p);
-    assert_ok(transcriber_new(fake_whisper(), NULL, nano, &p, slots, 0, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(nano), NULL, &p, slots, 0, &t, &e), e);
     return t;
 }
 
@@ -416,7 +416,7 @@ TEST_SETUP(test_several_languages, setup)
     strcpy(p.language, "en,es");
     fake.scripts[0].language = ES;
     SAY(0, T(0), FARMER, T(4));
-    assert_ok(transcriber_new(fake_whisper(), NULL, nano, &p, 1, 0, &t, &e), e);
+    assert_ok(transcriber_new(fake_whisper(nano), NULL, &p, 1, 0, &t, &e), e);
     r.decoded = length(&r);
     assert_ok(transcriber_add(t, 0, "", 7, source, take, &r, &lane, &e), e);
     assert_int_equal(lane->language, -1);
@@ -424,7 +424,7 @@ TEST_SETUP(test_several_languages, setup)
     assert_string_equal(r.language, "es");
     transcriber_free(t);
     strcpy(p.language, "de,en");
-    assert_int_equal(transcriber_new(fake_whisper(), NULL, nano, &p, 1, 0, &t, &e), ERR_USAGE);
+    assert_int_equal(transcriber_new(fake_whisper(nano), NULL, &p, 1, 0, &t, &e), ERR_USAGE);
     assert_non_null(strstr(e.msg, "'de'"));
 }
 
@@ -535,7 +535,7 @@ TEST_SETUP(test_encoding_beside, setup)
         else
             assert_true(fake.encode_waits < fake.encode_calls);
         /* The next windows set off while those before them are on their way. */
-        assert_int_equal(fake.most_waves, cases[i].slots == 1 ? 1 : WHISPER_WAVES);
+        assert_int_equal(fake.most_waves, cases[i].slots == 1 ? 1 : ASR_WAVES);
         assert_true(fake.step_calls <= alone);
     }
 }
@@ -670,7 +670,7 @@ TEST_SETUP(test_vram, setup)
     transcriber_free(t);
     transcribe_params_default(&p);
     p.temperature_count = 0;
-    assert_int_equal(transcriber_new(fake_whisper(), NULL, nano, &p, 1, 0, &t, &e), ERR_USAGE);
+    assert_int_equal(transcriber_new(fake_whisper(nano), NULL, &p, 1, 0, &t, &e), ERR_USAGE);
 }
 
 static void count_beat(void *arg) { ++*(uint32_t *)arg; }

@@ -251,7 +251,7 @@ static void align(const int32_t *tokens, uint32_t n, const uint32_t *begins, str
                 j >= begins[i] && j < (i < n ? begins[i + 1] : FRAMES) ? 1.0f : -1.0f;
     for (uint32_t i = 0; i < n; i++)
         logprob[PROMPT + i] = i % 2 ? HALF : 0.0;
-    assert_ok(words_align(vocab, "en", tokens, n, matrix, logprob, PROMPT, FRAMES, ret, &e), e);
+    assert_ok(words_align(vocab, "en", tokens, n, matrix, logprob, PROMPT, FRAMES, 50, ret, &e), e);
     free(matrix);
 }
 
@@ -326,7 +326,7 @@ TEST(test_align_bounds)
         assert_non_null(matrix);
         for (uint32_t i = 0; i < (N + PROMPT + 1) * m; i++)
             matrix[i] = (float)number_uniform(5, i);
-        assert_ok(words_align(vocab, "en", tokens, N, matrix, logprob, PROMPT, m, &w, &e), e);
+        assert_ok(words_align(vocab, "en", tokens, N, matrix, logprob, PROMPT, m, 50, &w, &e), e);
         for (uint32_t i = 0; i < w.count; i++) {
             assert_true(w.words[i].start >= last && w.words[i].end >= w.words[i].start);
             assert_true(w.words[i].end <= (float)m / 50.0f);
@@ -391,36 +391,6 @@ TEST(test_fit)
     }
 }
 
-/* ---- heads */
-
-TEST(test_heads)
-{
-    static const char three[] = "{\"alignment_heads\":[[1,2],[3,0],[3,5]]}";
-    uint32_t heads[64][2];
-    struct vocabulary *named;
-
-    assert_int_equal(words_heads(vocab, 4, 3, heads, 64), 6);
-    for (uint32_t i = 0; i < 6; i++)
-        assert_true(heads[i][0] == 2 + i / 3 && heads[i][1] == i % 3);
-    assert_int_equal(words_heads(vocab, 5, 1, heads, 64), 3);
-    assert_int_equal(heads[0][0], 2);
-    assert_int_equal(words_heads(vocab, 0, 0, heads, 64), 0);
-    /* More than there is room for: evenly, up to the last. */
-    assert_int_equal(words_heads(vocab, 32, 20, heads, 64), 320);
-    for (uint32_t i = 0; i < 64; i++)
-        assert_int_equal((heads[i][0] - 16) * 20 + heads[i][1], i * 5 + 4);
-    assert_int_equal(words_heads(vocab, 32, 20, heads, 0), 320);
-
-    named = vocabulary(three);
-    assert_int_equal(words_heads(named, 4, 8, heads, 64), 3);
-    assert_true(heads[0][0] == 1 && heads[0][1] == 2 && heads[2][0] == 3 && heads[2][1] == 5);
-    /* Those that the model does not have are left out. */
-    assert_int_equal(words_heads(named, 4, 5, heads, 64), 2);
-    assert_true(heads[1][0] == 3 && heads[1][1] == 0);
-    assert_int_equal(words_heads(named, 1, 5, heads, 64), 5);
-    vocabulary_free(named);
-}
-
 /* ---- memory */
 
 static int align_whole(void *arg, struct err *err)
@@ -429,7 +399,7 @@ static int align_whole(void *arg, struct err *err)
     static float matrix[(PROMPT + 6) * FRAMES];
     static double logprob[PROMPT + 6];
     struct words w = {0};
-    int rc = words_align(vocab, "en", tokens, 5, matrix, logprob, PROMPT, FRAMES, &w, err);
+    int rc = words_align(vocab, "en", tokens, 5, matrix, logprob, PROMPT, FRAMES, 50, &w, err);
 
     (void)arg;
     assert_true(rc == 0 || !w.words);

@@ -8,8 +8,7 @@
 #include "tools/enqueue/stages/enqueue_language.h"
 #include "workers/audio/speech.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/files/weights.h"
-#include "workers/models/whisper/whisper_vocabulary.h"
+#include "workers/models/asr_family.h"
 #include "workers/stages/transcribe/decode/prompt.h"
 #include "workers/text/tokenizer/vocabulary.h"
 #include "workers/stages/stage_kind.h"
@@ -49,7 +48,7 @@ static int check_tokens(const struct vocabulary *v, const struct transcribe_para
                            "without",
                            id);
     }
-    if (p->without_timestamps && vocabulary_ids(v)->no_timestamps < 0)
+    if (p->without_timestamps && vocabulary_timed(v) && vocabulary_ids(v)->no_timestamps < 0)
         return err_set(err, ERR_USAGE,
                        "this model has no token for --without-timestamps. Try it without");
     return 0;
@@ -71,9 +70,9 @@ static bool reads_as(const char *back, const char *text)
  * it looks at half of its positions before a text; what it cannot see is not left out in silence.
  */
 static int check_text(const struct vocabulary *v, const char *option, const char *text,
-                      uint64_t positions, struct err *err)
+                      uint32_t positions, struct err *err)
 {
-    const uint32_t most = positions > 2 ? prompt_previous_max((uint32_t)positions) - 1 : 0;
+    const uint32_t most = positions > 2 ? prompt_previous_max(positions) - 1 : 0;
     int32_t *ids = NULL;
     char *back = NULL;
     uint32_t n = 0;
@@ -101,42 +100,23 @@ static int check_text(const struct vocabulary *v, const char *option, const char
     return rc;
 }
 
-/* What a worker would find out in the night: that the weights were not downloaded to their end, or
- * are of another model than the tokenizer. Only their header is read. */
-static int check_weights(const struct weights *weights, const char *dir, const struct vocabulary *v,
-                         uint64_t *positions, struct err *err)
-{
-    struct weight t, conv, place;
-
-    if (!weights_find(weights, "model.decoder.embed_tokens.weight", &t) || t.rank != 2 ||
-        !weights_find(weights, "model.decoder.embed_positions.weight", &place) || place.rank != 2 ||
-        !weights_find(weights, "model.encoder.conv1.weight", &conv))
-        return err_set(err, ERR_MODEL, "the weights in %s are of no Whisper model", dir);
-    if (vocabulary_size(v) > t.dim[0])
-        return err_set(err, ERR_MODEL,
-                       "tokenizer.json has %u tokens and the weights have %llu; both must be of "
-                       "one model",
-                       vocabulary_size(v), (unsigned long long)t.dim[0]);
-    *positions = place.dim[0];
-    return 0;
-}
-
 /* The model's own bound, said or not, is one stage. */
 static void drop_own_bound(const struct vocabulary *v, struct transcribe_params *p)
 {
     const int32_t own = vocabulary_max_initial_timestamp_index(v);
 
-    if (own >= 0 && p->max_initial_timestamp == (float)(own * 0.02)) /* steps of 20 ms */
+    if (own >= 0 &&
+        p->max_initial_timestamp == (float)(own * (vocabulary_ids(v)->timestamp_ms / 1000.0)))
         p->max_initial_timestamp = -1;
 }
 
 /* p: also freed of what the model says itself. */
 static int check_model(const char *dir, struct transcribe_params *p, bool *english, struct err *err)
 {
+    const struct asr_family *family = asr_family_of(dir);
     struct vocabulary *v = NULL;
-    struct weights *weights = NULL;
-    uint64_t positions = 0;
-    int rc = whisper_vocabulary(dir, &v, err);
+    uint32_t positions = 0;
+    int rc = family->vocabulary(dir, &v, err);
 
     if (rc == 0)
         rc = check_language(v, p, err);
@@ -144,9 +124,7 @@ static int check_model(const char *dir, struct transcribe_params *p, bool *engli
     if (rc == 0)
         rc = check_tokens(v, p, err);
     if (rc == 0)
-        rc = weights_open(dir, &weights, err);
-    if (rc == 0)
-        rc = check_weights(weights, dir, v, &positions, err);
+        rc = family->check(dir, v, &positions, err);
     if (rc == 0)
         rc = check_text(v, "initial-prompt", p->initial_prompt, positions, err);
     if (rc == 0)
@@ -154,7 +132,6 @@ static int check_model(const char *dir, struct transcribe_params *p, bool *engli
     if (rc == 0)
         drop_own_bound(v, p);
     vocabulary_free(v);
-    weights_close(weights);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "workers/models/whisper/whisper_net.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 static void norm_free(struct backend *be, struct norm *n)
 {
@@ -11,8 +12,9 @@ static void norm_free(struct backend *be, struct norm *n)
     be->ops->release(be, n->beta.data);
 }
 
-void whisper_free(struct whisper *w)
+void whisper_free(struct asr_model *m)
 {
+    struct whisper *w = whisper_of(m);
     struct backend *be;
 
     if (!w)
@@ -42,18 +44,16 @@ void whisper_free(struct whisper *w)
         norm_free(be, &d->cross_norm);
         norm_free(be, &d->ffn_norm);
     }
+    vocabulary_free(w->asr.vocab);
     free(w);
 }
 
-const struct whisper_config *whisper_config(const struct whisper *w) { return &w->config; }
-
-enum precision whisper_precision(const struct whisper *w) { return w->precision; }
-
-void whisper_keep(struct whisper *w, enum cache_precision cache)
+const struct whisper_config *whisper_config(const struct asr_model *m)
 {
-    w->cache = cache_precision_settle(cache, w->precision);
+    return &whisper_of(m)->config;
 }
 
-enum cache_precision whisper_kept(const struct whisper *w) { return w->cache; }
-
-uint64_t whisper_weight_bytes(const struct whisper *w) { return w->weight_bytes; }
+void whisper_keep(struct asr_model *m, enum cache_precision cache)
+{
+    m->cache = cache_precision_settle(cache, m->precision);
+}

@@ -136,10 +136,11 @@ static int align(struct whisper_session *s, const struct look *look, float *matr
     return rc != 0 ? rc : be->ops->get(be, matrix, out, err);
 }
 
-int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *tokens, uint32_t n,
+int whisper_align(struct asr_session *session, uint32_t slot, const int32_t *tokens, uint32_t n,
                   uint32_t frames, const struct whisper_head *heads, uint32_t head_count,
                   float *matrix, double *logprob, struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     struct look look = {.heads = heads, .head_count = head_count, .frames = frames, .tokens = n};
     int64_t start = clock_mono_ns();
     int rc = check(s, slot, tokens, &look, err);
@@ -151,7 +152,7 @@ int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *token
     for (uint32_t i = 0; i < n; i++)
         logprob[i] = 0;
     for (; rc == 0 && look.at < n; look.at += look.rows) {
-        look.rows = n - look.at < s->rows_max ? n - look.at : s->rows_max;
+        look.rows = n - look.at < s->asr.rows ? n - look.at : s->asr.rows;
         rc = feed(s, slot, tokens, &look, logprob, err);
     }
     if (rc == 0)
@@ -159,8 +160,8 @@ int whisper_align(struct whisper_session *s, uint32_t slot, const int32_t *token
     if (rc != 0)
         return rc;
     s->branch[slot * s->shape.branches].seen = n;
-    s->times.step_ns += clock_mono_ns() - start;
-    s->times.steps++;
-    s->times.tokens += n;
+    s->asr.times.step_ns += clock_mono_ns() - start;
+    s->asr.times.steps++;
+    s->asr.times.tokens += n;
     return 0;
 }

@@ -136,7 +136,8 @@ static int lap(struct whisper_session *s, int64_t *stage, int64_t *start, struct
     int64_t now;
     int rc;
 
-    if (!s->staged)
+    /* The host's operations have run when they return. */
+    if (!s->asr.apart && s->w->be->info.threads == 0)
         return 0;
     rc = s->w->encoder_be->ops->sync(s->w->encoder_be, err);
     now = clock_mono_ns();
@@ -153,17 +154,17 @@ static int encode_some(struct whisper_session *s, const uint32_t *slots, uint32_
     int rc = encode_mel(s, n, err);
 
     if (rc == 0)
-        rc = lap(s, &s->times.mel_ns, &start, err);
+        rc = lap(s, &s->asr.times.mel_ns, &start, err);
     if (rc == 0)
         rc = encode_front(s, n, err);
     if (rc == 0)
         rc = encode_layers(s, n, s->w->config.encoder_layers, err);
     if (rc == 0)
-        rc = lap(s, &s->times.encoder_ns, &start, err);
+        rc = lap(s, &s->asr.times.encoder_ns, &start, err);
     if (rc == 0)
         rc = encode_cross(s, slots, n, s->w->config.decoder_layers, err);
     if (rc == 0)
-        rc = lap(s, &s->times.cross_ns, &start, err);
+        rc = lap(s, &s->asr.times.cross_ns, &start, err);
     return rc;
 }
 
@@ -178,15 +179,15 @@ static uint32_t batch(const struct whisper_session *s, uint32_t n)
 static bool is_under_way(const struct whisper_session *s, uint32_t slot)
 {
     for (uint64_t i = s->waves_there; i < s->waves_begun; i++)
-        for (uint32_t k = 0; k < s->wave[i % WHISPER_WAVES].n; k++)
-            if (s->wave[i % WHISPER_WAVES].slots[k] == slot)
+        for (uint32_t k = 0; k < s->wave[i % ASR_WAVES].n; k++)
+            if (s->wave[i % ASR_WAVES].slots[k] == slot)
                 return true;
     return false;
 }
 
 /* Slots that are in the call have no window from then on, until it has succeeded. */
-static int check_windows(struct whisper_session *s, const struct whisper_window *windows,
-                         uint32_t n, struct err *err)
+static int check_windows(struct whisper_session *s, const struct asr_window *windows, uint32_t n,
+                         struct err *err)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (windows[i].slot >= s->shape.slots || windows[i].n > WHISPER_WINDOW_SAMPLES)
@@ -213,7 +214,7 @@ static int check_windows(struct whisper_session *s, const struct whisper_window 
 static bool under_way(const struct whisper_session *s) { return s->waves_begun != s->waves_there; }
 
 /* The place of a wave, and of the mark behind it. */
-static uint32_t place_of(uint64_t number) { return (uint32_t)(number % WHISPER_WAVES); }
+static uint32_t place_of(uint64_t number) { return (uint32_t)(number % ASR_WAVES); }
 
 /* The oldest wave is there. */
 static uint32_t land(struct whisper_session *s)
@@ -221,16 +222,17 @@ static uint32_t land(struct whisper_session *s)
     const struct wave *w = &s->wave[place_of(s->waves_there++)];
     int64_t now = clock_mono_ns();
 
-    s->times.encode_ns += now - (w->start > s->there_at ? w->start : s->there_at);
-    s->times.windows += w->n;
+    s->asr.times.encode_ns += now - (w->start > s->there_at ? w->start : s->there_at);
+    s->asr.times.windows += w->n;
     s->there_at = now;
     for (uint32_t i = 0; i < w->n; i++)
         s->encoded[w->slots[i]] = true;
     return w->n;
 }
 
-int whisper_encoded(struct whisper_session *s, bool wait, uint32_t *ret, struct err *err)
+int whisper_encoded(struct asr_session *session, bool wait, uint32_t *ret, struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     struct backend *be = s->w->encoder_be;
     bool there = true;
     int rc = 0;
@@ -250,8 +252,8 @@ int whisper_encoded(struct whisper_session *s, bool wait, uint32_t *ret, struct 
 }
 
 /* n > 0 windows to w. */
-static int encode_wave(struct whisper_session *s, struct wave *w,
-                       const struct whisper_window *windows, uint32_t n, struct err *err)
+static int encode_wave(struct whisper_session *s, struct wave *w, const struct asr_window *windows,
+                       uint32_t n, struct err *err)
 {
     struct backend *be = s->w->encoder_be;
     int rc = 0;
@@ -276,13 +278,14 @@ static int encode_wave(struct whisper_session *s, struct wave *w,
     return rc;
 }
 
-int whisper_encode_begin(struct whisper_session *s, const struct whisper_window *windows,
-                         uint32_t n, struct err *err)
+int whisper_encode_begin(struct asr_session *session, const struct asr_window *windows, uint32_t n,
+                         struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     int rc;
 
-    if (s->waves_begun - s->waves_there == WHISPER_WAVES)
-        return err_set(err, ERR_DEVICE, "%d calls' windows are on their way", WHISPER_WAVES);
+    if (s->waves_begun - s->waves_there == ASR_WAVES)
+        return err_set(err, ERR_DEVICE, "%d calls' windows are on their way", ASR_WAVES);
     rc = check_windows(s, windows, n, err);
     if (rc != 0 || n == 0)
         return rc;
@@ -298,17 +301,18 @@ static int land_all(struct whisper_session *s, struct err *err)
     int rc = 0;
 
     while (rc == 0 && under_way(s))
-        rc = whisper_encoded(s, true, &n, err);
+        rc = whisper_encoded(&s->asr, true, &n, err);
     return rc;
 }
 
-int whisper_encode(struct whisper_session *s, const struct whisper_window *windows, uint32_t n,
+int whisper_encode(struct asr_session *session, const struct asr_window *windows, uint32_t n,
                    struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     int rc = land_all(s, err);
 
     if (rc == 0)
-        rc = whisper_encode_begin(s, windows, n, err);
+        rc = whisper_encode_begin(session, windows, n, err);
     return rc == 0 ? land_all(s, err) : rc;
 }
 
@@ -344,6 +348,6 @@ int whisper_warm_encoder(struct whisper_session *s, struct err *err)
         rc = be->ops->sync(be, err);
     if (be->ops->rehearse)
         (void)be->ops->rehearse(be, false, &ignored);
-    s->times = (struct whisper_times){0};
+    s->asr.times = (struct asr_times){0};
     return rc;
 }

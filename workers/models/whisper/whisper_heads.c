@@ -1,5 +1,7 @@
 #include "workers/models/whisper/whisper_heads.h"
 
+#include "workers/text/tokenizer/vocabulary.h"
+
 #define MAX_HEADS 20
 
 /* Of each published model, as OpenAI found them (the field alignment_heads of its
@@ -102,4 +104,39 @@ const uint8_t (*whisper_known_heads(const struct whisper_config *c, size_t *n))[
     }
     *n = 0;
     return NULL;
+}
+
+/* The i-th head of a model that names none. */
+static struct whisper_head upper_head(const struct whisper_config *c, uint32_t i)
+{
+    return (struct whisper_head){c->decoder_layers / 2 + i / c->decoder_heads,
+                                 i % c->decoder_heads};
+}
+
+uint32_t whisper_heads(const struct vocabulary *v, const struct whisper_config *c,
+                       struct whisper_head *ret, uint32_t max)
+{
+    const uint32_t layers = c->decoder_layers, heads = c->decoder_heads;
+    size_t named = 0, found = 0;
+    const int32_t(*own)[2] = v ? vocabulary_alignment_heads(v, &named) : NULL;
+    uint32_t n, put = 0, seen = 0;
+
+    for (size_t i = 0; i < named; i++)
+        found += (uint32_t)own[i][0] < layers && (uint32_t)own[i][1] < heads;
+    n = found ? (uint32_t)found : (layers - layers / 2) * heads;
+    for (uint32_t i = 0; i < (found ? named : n); i++) {
+        struct whisper_head head;
+
+        if (found) {
+            head = (struct whisper_head){(uint32_t)own[i][0], (uint32_t)own[i][1]};
+            if (head.layer >= layers || head.head >= heads)
+                continue;
+        } else
+            head = upper_head(c, i);
+        /* All when there is room; else the one that each of `max` equal parts ends with. */
+        if (put < max && (n <= max || (uint64_t)(seen + 1) * max / n > put))
+            ret[put++] = head;
+        seen++;
+    }
+    return n;
 }

@@ -182,7 +182,7 @@ static int load_linear(struct whisper *w, struct source *src, enum linear_use us
     }
     if (rc == 0)
         rc = w->be->ops->linear_new(
-            w->be, w->precision, use,
+            w->be, w->asr.precision, use,
             use == LINEAR_WIDE ? WHISPER_POSITIONS * whisper_wide_windows(w->be) : 8, out * parts,
             in, values, bias, ret, err);
     return rc;
@@ -214,7 +214,7 @@ static int load_conv(struct whisper *w, struct source *src, const char *name, in
         rc = source_read(src, full, 1, (const int64_t[3]){d}, 0.0f, values + d * in * 3, err);
     }
     if (rc == 0)
-        rc = w->be->ops->conv2d_new(w->be, precision_fine(w->precision), &spec, values,
+        rc = w->be->ops->conv2d_new(w->be, precision_fine(w->asr.precision), &spec, values,
                                     values + d * in * 3, ret, err);
     return rc;
 }
@@ -289,8 +289,8 @@ static int load_embedding(struct whisper *w, struct source *src, struct err *err
     if (rc == 0 && w->type != DTYPE_F32)
         rc = w->be->ops->get(w->be, src->values, w->embedding, err);
     if (rc == 0)
-        rc = w->be->ops->linear_new(w->be, precision_fine(w->precision), LINEAR_ROWS, 8, vocab, d,
-                                    src->values, NULL, &w->logits, err);
+        rc = w->be->ops->linear_new(w->be, precision_fine(w->asr.precision), LINEAR_ROWS, 8, vocab,
+                                    d, src->values, NULL, &w->logits, err);
     values_free(src);
     return rc;
 }
@@ -344,15 +344,15 @@ static int measure_mel(struct whisper *w, struct err *err)
 
 static int warm(struct whisper *w, struct err *err)
 {
-    struct whisper_session *s;
-    int rc = whisper_session_new(w, (struct whisper_shape){.slots = 1, .windows = 1}, &s, err);
+    struct asr_session *s;
+    int rc = whisper_session_new(&w->asr, (struct asr_shape){.slots = 1, .windows = 1}, &s, err);
 
     if (rc != 0)
         return rc;
     w->be->rehearsing = w->encoder_be->rehearsing = true;
-    rc = whisper_warm_encoder(s, err);
+    rc = whisper_warm_encoder(whisper_session_of(s), err);
     if (rc == 0)
-        rc = whisper_warm_decoder(s, err);
+        rc = whisper_warm_decoder(whisper_session_of(s), err);
     w->be->rehearsing = w->encoder_be->rehearsing = false;
     w->window_scratch = w->encoder_be->scratch;
     whisper_session_free(s);
@@ -360,7 +360,7 @@ static int warm(struct whisper *w, struct err *err)
 }
 
 static int whisper_new(const struct whisper_config *config, struct source *src, struct backend *be,
-                       enum precision precision, struct whisper **ret, struct err *err)
+                       enum precision precision, struct asr_model **ret, struct err *err)
 {
     uint64_t before = be->allocated;
     struct whisper *w;
@@ -373,9 +373,8 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
         return err_set(err, ERR_NOMEM, "out of memory for a model");
     w->be = w->encoder_be = be;
     w->config = *config;
-    w->precision = precision;
     w->type = precision_type(precision);
-    whisper_keep(w, CACHE_AUTO);
+    whisper_describe(w, precision);
     if (be->ops->fork)
         rc = be->ops->fork(be, &w->encoder_be, err);
     if (rc == 0)
@@ -386,16 +385,16 @@ static int whisper_new(const struct whisper_config *config, struct source *src, 
     if (rc == 0)
         rc = warm(w, err);
     if (rc != 0) {
-        whisper_free(w);
+        whisper_free(&w->asr);
         return rc;
     }
     w->weight_bytes = be->allocated - before;
-    *ret = w;
+    *ret = &w->asr;
     return 0;
 }
 
 int whisper_load(const char *dir, struct backend *be, enum precision precision,
-                 struct whisper **ret, struct err *err)
+                 struct asr_model **ret, struct err *err)
 {
     struct whisper_config config = {0};
     struct source src = {0};
@@ -413,7 +412,7 @@ int whisper_load(const char *dir, struct backend *be, enum precision precision,
 }
 
 int whisper_random(const struct whisper_config *config, uint64_t seed, struct backend *be,
-                   enum precision precision, struct whisper **ret, struct err *err)
+                   enum precision precision, struct asr_model **ret, struct err *err)
 {
     struct source src = {.state = seed};
     int rc = whisper_check_config(config, err);

@@ -43,13 +43,13 @@ struct decoder_layer {
 };
 
 struct whisper {
+    struct asr_model asr;
     struct backend *be;         /* borrowed */
     struct backend *encoder_be; /* be's fork, owned; `be` itself where it has none: what windows
                                    become keys and values on, while steps run on be */
     struct whisper_config config;
-    enum precision precision;
     enum dtype type;
-    enum cache_precision cache;           /* of the windows' keys and values; settled */
+    struct whisper_head heads[WHISPER_MAX_ALIGN_HEADS]; /* asr.align_heads of them */
     uint64_t weight_bytes;                /* and what the backend keeps to compute with them */
     uint64_t mel_bytes, mel_window_bytes; /* a session's log-mel: in any case, and per window */
     uint64_t window_scratch; /* what encoder_be keeps once a window has been encoded: at most so
@@ -66,11 +66,19 @@ struct whisper {
                               which would cost words there and save little time */
 };
 
+static inline struct whisper *whisper_of(const struct asr_model *m)
+{
+    return (struct whisper *)(uintptr_t)m;
+}
+
 /* Windows that the encoder takes at once where the device may choose. */
 static inline uint32_t whisper_wide_windows(const struct backend *be)
 {
     return be->info.wide_batches && !be->info.deterministic ? WHISPER_WIDE_WINDOWS : 1;
 }
+
+/* Fills in w->asr, as of a model without a vocabulary. w->config is set. */
+void whisper_describe(struct whisper *w, enum precision precision);
 
 /* Checks that the program can run this configuration: ERR_MODEL says what it cannot. */
 int whisper_check_config(const struct whisper_config *c, struct err *err);

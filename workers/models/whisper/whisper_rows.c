@@ -39,12 +39,12 @@ int whisper_check_token(const struct whisper_session *s, int32_t token, struct e
                    token, s->w->config.vocab_size);
 }
 
-static int check_row(struct whisper_session *s, const struct whisper_row *r, uint32_t i, bool ahead,
+static int check_row(struct whisper_session *s, const struct asr_row *r, uint32_t i, bool ahead,
                      struct err *err)
 {
     struct branch *b = branch_of(s, r->slot, r->branch);
     bool again = b && b->call == s->calls;
-    bool follows = ahead && r->token == WHISPER_FOLLOWS;
+    bool follows = ahead && r->token == ASR_FOLLOWS;
 
     if (!b || !s->encoded[r->slot] || r->pos >= s->w->config.max_target_positions ||
         (again ? r->pos != b->next : r->pos > b->seen))
@@ -59,7 +59,7 @@ static int check_row(struct whisper_session *s, const struct whisper_row *r, uin
 }
 
 /* Whether the row would look at a position that another branch's row of this call stores anew. */
-static bool is_overtaken(const struct whisper_session *s, const struct whisper_row *r)
+static bool is_overtaken(const struct whisper_session *s, const struct asr_row *r)
 {
     uint32_t own = r->slot * s->shape.branches + r->branch;
     const uint16_t *line = line_of(s, own);
@@ -74,7 +74,7 @@ static bool is_overtaken(const struct whisper_session *s, const struct whisper_r
 }
 
 /* Lower positions than what a branch has stored are rare: else no row can be overtaken. */
-static int check_shared(const struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+static int check_shared(const struct whisper_session *s, const struct asr_row *rows, uint32_t n,
                         struct err *err)
 {
     bool lower = false;
@@ -89,13 +89,13 @@ static int check_shared(const struct whisper_session *s, const struct whisper_ro
     return 0;
 }
 
-int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+int whisper_check_rows(struct whisper_session *s, const struct asr_row *rows, uint32_t n,
                        bool ahead, struct err *err)
 {
     int rc = 0;
 
-    if (n < 1 || n > s->rows_max)
-        return err_set(err, ERR_DEVICE, "a step of %u rows in a session of %u", n, s->rows_max);
+    if (n < 1 || n > s->asr.rows)
+        return err_set(err, ERR_DEVICE, "a step of %u rows in a session of %u", n, s->asr.rows);
     s->calls++;
     for (uint32_t i = 0; rc == 0 && i < n; i++)
         rc = check_row(s, &rows[i], i, ahead, err);
@@ -151,11 +151,11 @@ int whisper_send_rows(struct whisper_session *s, uint32_t n, uint32_t width, str
                : s->w->be->ops->write(s->w->be, s->rows, s->to_rows, width * sizeof(*s->rows), err);
 }
 
-int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+int whisper_write_rows(struct whisper_session *s, const struct asr_row *rows, uint32_t n,
                        uint32_t width, struct err *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const struct whisper_row *r = &rows[i];
+        const struct asr_row *r = &rows[i];
         uint32_t own = r->slot * s->shape.branches + r->branch;
 
         s->to_rows[i] =
@@ -164,7 +164,7 @@ int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows
     return whisper_send_rows(s, n, width, err);
 }
 
-void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows,
+void whisper_settle_rows(struct whisper_session *s, const struct asr_row *rows,
                          const struct choice_ask *asks, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -178,7 +178,7 @@ void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *ro
 /* ---- branches ---- */
 
 /* As a source or as a destination; a source may have many. */
-static int name_branch(struct whisper_session *s, const struct whisper_move *m, bool to, uint32_t i,
+static int name_branch(struct whisper_session *s, const struct asr_move *m, bool to, uint32_t i,
                        struct err *err)
 {
     uint32_t which = to ? m->to : m->from;
@@ -194,9 +194,10 @@ static int name_branch(struct whisper_session *s, const struct whisper_move *m, 
     return 0;
 }
 
-int whisper_branch(struct whisper_session *s, const struct whisper_move *moves, uint32_t n,
+int whisper_branch(struct asr_session *session, const struct asr_move *moves, uint32_t n,
                    struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     int rc = 0;
 
     s->calls++;

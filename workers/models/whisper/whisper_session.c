@@ -12,7 +12,7 @@
 
 size_t whisper_cross_bytes(const struct whisper *w)
 {
-    return w->be->ops->kv_bytes(cache_precision_type(w->cache, w->precision),
+    return w->be->ops->kv_bytes(cache_precision_type(w->asr.cache, w->asr.precision),
                                 w->config.decoder_heads, WHISPER_POSITIONS);
 }
 
@@ -32,8 +32,10 @@ static uint64_t own_stride(const struct whisper *w)
     return (uint64_t)w->config.decoder_layers * whisper_own_bytes(w);
 }
 
-uint64_t whisper_slot_bytes(const struct whisper *w, uint32_t branches)
+uint64_t whisper_slot_bytes(const struct asr_model *m, uint32_t branches)
 {
+    const struct whisper *w = whisper_of(m);
+
     return cross_stride(w) + (branches ? branches : 1) * own_stride(w);
 }
 
@@ -49,12 +51,13 @@ static uint64_t room(const struct backend *be)
  * part of what a step reads, and the rest, each slot's own keys and values, is not shared by more.
  * A device with wide batches needs as many rows as it has memory for to be busy in a step, and,
  * with many branches, still enough slots for the encoder to have windows to take at once. */
-uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches)
+uint32_t whisper_default_slots(const struct asr_model *m, uint32_t branches)
 {
+    const struct whisper *w = whisper_of(m);
     bool wide = w->be->info.wide_batches;
     uint32_t most = (wide ? WIDE_ROWS : HOST_ROWS) / (branches ? branches : 1);
     uint32_t least = wide ? WIDE_SLOTS : HOST_SLOTS;
-    uint64_t fit = room(w->be) / 4 / whisper_slot_bytes(w, branches);
+    uint64_t fit = room(w->be) / 4 / whisper_slot_bytes(m, branches);
 
     if (most < least)
         most = least;
@@ -70,13 +73,13 @@ uint32_t whisper_default_slots(const struct whisper *w, uint32_t branches)
 static size_t place_tensors(struct whisper_session *s, char *base)
 {
     const struct whisper_config *c = &s->w->config;
-    int64_t d = c->d_model, n = s->rows_max;
+    int64_t d = c->d_model, n = s->asr.rows;
     int64_t frames = (int64_t)s->shape.windows * WHISPER_FRAMES;
     int64_t positions = (int64_t)s->shape.windows * WHISPER_POSITIONS;
     int64_t aligned = s->shape.align_heads ? c->max_target_positions : 0; /* tokens */
     size_t positions_max = c->max_target_positions;
     int64_t vocab = (c->vocab_size + ROW_ALIGN - 1) / ROW_ALIGN * ROW_ALIGN;
-    enum dtype t = s->w->type, in = precision_input(s->w->precision);
+    enum dtype t = s->w->type, in = precision_input(s->w->asr.precision);
     bool eight = in == DTYPE_E4M3; /* then rows have scales; ffn's 8 bits lie where its 16 did */
     struct tensor h_scales, ffn_scales;
     const struct {
@@ -137,24 +140,25 @@ static size_t place_tensors(struct whisper_session *s, char *base)
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
         if (base)
             *arrays[i].place = base + at;
-        at += (arrays[i].size * s->rows_max + 255) / 256 * 256;
+        at += (arrays[i].size * s->asr.rows + 255) / 256 * 256;
     }
     return at;
 }
 
 /* The numbers that follow from a shape, whose windows are as they will be. */
-static void size_session(struct whisper_session *s, struct whisper_shape shape)
+static void size_session(struct whisper_session *s, struct asr_shape shape)
 {
     uint32_t branches = shape.slots * shape.branches;
 
     s->shape = shape;
-    s->rows_max = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
+    s->asr.windows = shape.windows;
+    s->asr.rows = branches > WHISPER_PROMPT_ROWS ? branches : WHISPER_PROMPT_ROWS;
     s->top = shape.branches > 1 ? shape.branches + 1 : 0;
     s->own_slots = branches;
 }
 
 /* The scratch memory of one window is there since the model was loaded. */
-static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
+static uint64_t bytes_of(const struct whisper *w, struct asr_shape shape)
 {
     /* The counting leaves the model alone. */
     struct whisper_session s = {.w = (struct whisper *)(uintptr_t)w};
@@ -167,7 +171,7 @@ static uint64_t bytes_of(const struct whisper *w, struct whisper_shape shape)
 
 /* The shape with what was left open: never more windows than slots; where grouping would change
  * results, one. */
-static struct whisper_shape settle_shape(const struct whisper *w, struct whisper_shape shape)
+static struct asr_shape settle_shape(const struct whisper *w, struct asr_shape shape)
 {
     const struct backend *be = w->be;
     bool chosen = shape.windows == 0;
@@ -184,20 +188,11 @@ static struct whisper_shape settle_shape(const struct whisper *w, struct whisper
     return shape;
 }
 
-uint64_t whisper_session_bytes(const struct whisper *w, struct whisper_shape shape)
+uint64_t whisper_session_bytes(const struct asr_model *m, struct asr_shape shape)
 {
+    const struct whisper *w = whisper_of(m);
+
     return bytes_of(w, settle_shape(w, shape));
-}
-
-uint32_t whisper_session_slots(const struct whisper_session *s) { return s->shape.slots; }
-
-uint32_t whisper_session_rows(const struct whisper_session *s) { return s->rows_max; }
-
-uint32_t whisper_session_windows(const struct whisper_session *s) { return s->shape.windows; }
-
-void whisper_session_times(const struct whisper_session *s, struct whisper_times *ret)
-{
-    *ret = s->times;
 }
 
 /* ---- making ---- */
@@ -206,7 +201,7 @@ struct kv whisper_cross_kv(const struct whisper_session *s, uint32_t layer)
 {
     const struct whisper *w = s->w;
 
-    return (struct kv){.type = cache_precision_type(w->cache, w->precision),
+    return (struct kv){.type = cache_precision_type(w->asr.cache, w->asr.precision),
                        .heads = w->config.decoder_heads,
                        .capacity = WHISPER_POSITIONS,
                        .slots = s->shape.slots,
@@ -229,13 +224,13 @@ struct kv whisper_own_kv(const struct whisper_session *s, uint32_t layer)
 
 static int make_arrays(struct whisper_session *s, struct err *err)
 {
-    size_t branches = (size_t)s->shape.slots * s->shape.branches, rows = s->rows_max;
+    size_t branches = (size_t)s->shape.slots * s->shape.branches, rows = s->asr.rows;
     bool made = true;
 
     s->encoded = calloc(s->shape.slots, sizeof(*s->encoded));
     s->branch = calloc(branches, sizeof(*s->branch));
     s->audio = calloc(s->shape.windows, sizeof(*s->audio));
-    for (int i = 0; i < WHISPER_WAVES; i++) {
+    for (int i = 0; i < ASR_WAVES; i++) {
         s->wave[i].slots = calloc(s->shape.slots, sizeof(*s->wave[i].slots));
         made = made && s->wave[i].slots;
     }
@@ -274,7 +269,7 @@ static int make_memory(struct whisper_session *s, struct err *err)
     return rc;
 }
 
-_Static_assert(WHISPER_FOLLOWS == TOKEN_FOLLOWS, "rows that follow");
+_Static_assert(ASR_FOLLOWS == TOKEN_FOLLOWS, "rows that follow");
 
 /* Steps' answers come by boxes of the session's own where they come later; and so do marks of how
  * far its windows are, on a fork. */
@@ -282,14 +277,14 @@ static int take_boxes(struct whisper_session *s, struct err *err)
 {
     struct backend *be = s->w->be, *encoder = s->w->encoder_be;
     bool ahead = s->records && be->ops->follow && s->shape.branches == 1 &&
-                 s->rows_max * sizeof(*s->choices) <= BACKEND_BOX_BYTES;
+                 s->asr.rows * sizeof(*s->choices) <= BACKEND_BOX_BYTES;
     int rc = 0;
 
     if (ahead)
-        rc = backend_take_boxes(be, WHISPER_AHEAD, &s->answer_box, err);
-    s->ahead = ahead && rc == 0;
+        rc = backend_take_boxes(be, ASR_AHEAD, &s->answer_box, err);
+    s->asr.ahead = ahead && rc == 0;
     if (rc == 0 && encoder != be) {
-        rc = backend_take_boxes(encoder, WHISPER_WAVES, &s->wave_box, err);
+        rc = backend_take_boxes(encoder, ASR_WAVES, &s->wave_box, err);
         s->marks = rc == 0;
     }
     return rc;
@@ -297,20 +292,20 @@ static int take_boxes(struct whisper_session *s, struct err *err)
 
 static void give_boxes(struct whisper_session *s)
 {
-    if (s->ahead)
-        backend_give_boxes(s->w->be, s->answer_box, WHISPER_AHEAD);
+    if (s->asr.ahead)
+        backend_give_boxes(s->w->be, s->answer_box, ASR_AHEAD);
     if (s->marks)
-        backend_give_boxes(s->w->encoder_be, s->wave_box, WHISPER_WAVES);
+        backend_give_boxes(s->w->encoder_be, s->wave_box, ASR_WAVES);
 }
 
-static int check_shape(struct whisper_shape shape, struct err *err)
+static int check_shape(struct asr_shape shape, struct err *err)
 {
     if (shape.slots < 1 || shape.slots > WHISPER_MAX_SLOTS)
         return err_set(err, ERR_USAGE, "a session has 1 to %d slots, not %u", WHISPER_MAX_SLOTS,
                        shape.slots);
-    if (shape.branches > WHISPER_MAX_BRANCHES)
-        return err_set(err, ERR_USAGE, "a window has at most %d branches, not %u",
-                       WHISPER_MAX_BRANCHES, shape.branches);
+    if (shape.branches > ASR_BRANCHES_MAX)
+        return err_set(err, ERR_USAGE, "a window has at most %d branches, not %u", ASR_BRANCHES_MAX,
+                       shape.branches);
     if (shape.slots * (shape.branches ? shape.branches : 1) > UINT16_MAX + 1) /* lies_in */
         return err_set(err, ERR_USAGE, "a session has at most %d branches, not %u times %u",
                        UINT16_MAX + 1, shape.slots, shape.branches);
@@ -320,9 +315,10 @@ static int check_shape(struct whisper_shape shape, struct err *err)
     return 0;
 }
 
-int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct whisper_session **ret,
+int whisper_session_new(struct asr_model *m, struct asr_shape shape, struct asr_session **ret,
                         struct err *err)
 {
+    struct whisper *w = whisper_of(m);
     struct whisper_session *s;
     int rc = check_shape(shape, err);
 
@@ -334,7 +330,6 @@ int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct wh
     s->w = w;
     size_session(s, settle_shape(w, shape));
     s->records = w->be->ops->record_begin != NULL;
-    s->staged = w->be->info.threads != 0; /* the host's operations have run when they return */
     s->peek = -1;
     rc = take_boxes(s, err);
     if (rc == 0)
@@ -344,16 +339,11 @@ int whisper_session_new(struct whisper *w, struct whisper_shape shape, struct wh
     if (rc == 0 && s->shape.windows > 1)
         rc = whisper_warm_encoder(s, err);
     if (rc != 0) {
-        whisper_session_free(s);
+        whisper_session_free(&s->asr);
         return rc;
     }
-    *ret = s;
+    *ret = &s->asr;
     return 0;
-}
-
-void whisper_session_stages(struct whisper_session *s, bool timed)
-{
-    s->staged = timed || s->w->be->info.threads != 0;
 }
 
 static void free_recordings(struct whisper_session *s)
@@ -365,8 +355,10 @@ static void free_recordings(struct whisper_session *s)
     }
 }
 
-int whisper_session_rules(struct whisper_session *s, const struct rules_spec *spec, struct err *err)
+int whisper_session_rules(struct asr_session *session, const struct rules_spec *spec,
+                          struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     struct backend *be = s->w->be;
     struct rules *r = NULL;
     int rc;
@@ -384,8 +376,9 @@ int whisper_session_rules(struct whisper_session *s, const struct rules_spec *sp
     return 0;
 }
 
-void whisper_session_free(struct whisper_session *s)
+void whisper_session_free(struct asr_session *session)
 {
+    struct whisper_session *s = whisper_session_of(session);
     struct backend *be;
 
     if (!s)
@@ -401,7 +394,7 @@ void whisper_session_free(struct whisper_session *s)
     free(s->encoded);
     free(s->branch);
     free(s->audio);
-    for (int i = 0; i < WHISPER_WAVES; i++)
+    for (int i = 0; i < ASR_WAVES; i++)
         free(s->wave[i].slots);
     free(s->answered);
     free(s->to_rows);
@@ -429,8 +422,9 @@ static struct tensor peek_rows(const struct whisper_session *s, struct tensor t)
     return t;
 }
 
-int whisper_peek_mel(struct whisper_session *s, uint32_t slot, float *out, struct err *err)
+int whisper_peek_mel(struct asr_session *session, uint32_t slot, float *out, struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     int64_t bins = s->w->config.mel_bins;
     float *frames;
     int rc = peek(s, slot, err);
@@ -447,8 +441,9 @@ int whisper_peek_mel(struct whisper_session *s, uint32_t slot, float *out, struc
     return rc;
 }
 
-int whisper_peek_encoder(struct whisper_session *s, uint32_t slot, float *out, struct err *err)
+int whisper_peek_encoder(struct asr_session *session, uint32_t slot, float *out, struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     struct backend *be = s->w->encoder_be;
     int rc = peek(s, slot, err);
 

@@ -44,34 +44,31 @@ struct under_way {
 };
 
 struct whisper_session {
-    struct whisper *w;          /* borrowed */
-    struct whisper_shape shape; /* without zeros for what is chosen */
-    uint32_t rows_max;          /* of a step */
-    uint32_t top;               /* candidates of a row; 0: none, a window has one branch */
-    uint32_t own_slots;         /* slots * branches */
+    struct asr_session asr;
+    struct whisper *w;      /* borrowed */
+    struct asr_shape shape; /* without zeros for what is chosen */
+    uint32_t top;           /* candidates of a row; 0: none, a window has one branch */
+    uint32_t own_slots;     /* slots * branches */
     int64_t peek;     /* slot whose window was put into the scratch tensors last; -1: none, or not
                          whole */
     uint32_t peek_at; /* which of the windows there it is */
     bool *encoded;    /* [slots] */
-    struct wave wave[WHISPER_WAVES];   /* wave i in place i % WHISPER_WAVES, */
+    struct wave wave[ASR_WAVES];       /* wave i in place i % ASR_WAVES, */
     uint64_t waves_begun, waves_there; /*   for i from waves_there to waves_begun - 1 */
     bool marks;                        /* on a fork: of how far they are, from this box on */
     uint32_t wave_box;
     int64_t there_at;      /* clock_mono_ns */
     struct branch *branch; /* [slots * branches] */
     uint64_t calls;        /* that named branches */
-    struct whisper_times times;
     struct mel *mel;
     struct rules *rules;
     int32_t eot; /* of the rules */
-    bool staged; /* the stages of the encoder are timed one by one */
     struct bucket bucket[WHISPER_BUCKETS];
-    bool records; /* the device records steps, and has had memory for it so far */
-    bool ahead;   /* steps may follow each other without the host, answers by boxes from this on */
-    uint32_t answer_box;
-    struct under_way under_way[WHISPER_AHEAD]; /* step i in place i % WHISPER_AHEAD, */
-    uint64_t begun, ended;                     /*   for i from `ended` to begun - 1 */
-    int64_t ended_at;                          /* clock_mono_ns */
+    bool records;        /* the device records steps, and has had memory for it so far */
+    uint32_t answer_box; /* asr.ahead: from this box on */
+    struct under_way under_way[ASR_AHEAD]; /* step i in place i % ASR_AHEAD, */
+    uint64_t begun, ended;                 /*   for i from `ended` to begun - 1 */
+    int64_t ended_at;                      /* clock_mono_ns */
     char *cross; /* [slots][layers][whisper_cross_bytes]: keys and values of the windows */
     char *own;   /* [own_slots][layers][whisper_own_bytes]: and of the branches */
     void *workspace;
@@ -85,7 +82,7 @@ struct whisper_session {
     struct tensor qkv;          /* [W * 1500][3d] */
     struct tensor ffn;          /* [W * 1500][ffn] */
     struct tensor output;       /* [W * 1500][d] float32 */
-    /* and of `rows_max` rows (here R). */
+    /* and of `asr.rows` rows (here R). */
     struct tensor step_x; /* [R][d] float32 */
     struct tensor step_h, step_attended, step_q, step_qkv, step_ffn;
     struct tensor logits;         /* [R][vocabulary] float32, rows at multiples of 16 bytes */
@@ -111,6 +108,11 @@ struct whisper_session {
     struct candidate *from_candidates;
 };
 
+static inline struct whisper_session *whisper_session_of(struct asr_session *s)
+{
+    return (struct whisper_session *)s;
+}
+
 /* Bytes of a slot's cross-attention cache in one layer, and of the decoder's own. */
 size_t whisper_cross_bytes(const struct whisper *w);
 size_t whisper_own_bytes(const struct whisper *w);
@@ -125,19 +127,19 @@ static inline struct tensor head_rows(struct tensor t, uint32_t n)
     return t;
 }
 
-/* Whether these rows may be a step: whisper.h, whisper_step; ahead: some may follow the step
+/* Whether these rows may be a step: asr_model.h, struct asr_row; ahead: some may follow the step
  * before. Changes nothing that a later call would see. */
-int whisper_check_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+int whisper_check_rows(struct whisper_session *s, const struct asr_row *rows, uint32_t n,
                        bool ahead, struct err *err);
 /* ERR_MODEL: not in the vocabulary. */
 int whisper_check_token(const struct whisper_session *s, int32_t token, struct err *err);
 /* n rows to the device, and padding up to `width`. */
-int whisper_write_rows(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
+int whisper_write_rows(struct whisper_session *s, const struct asr_row *rows, uint32_t n,
                        uint32_t width, struct err *err);
 /* The same of the n rows that lie in s->to_rows. */
 int whisper_send_rows(struct whisper_session *s, uint32_t n, uint32_t width, struct err *err);
 /* Their caches hold them from now on. asks: or NULL, none. */
-void whisper_settle_rows(struct whisper_session *s, const struct whisper_row *rows,
+void whisper_settle_rows(struct whisper_session *s, const struct asr_row *rows,
                          const struct choice_ask *asks, uint32_t n);
 /* How many rows a step of n has with its padding, because devices that record steps prepare
  * themselves for each number; n itself elsewhere. index: its place among them. */

@@ -88,7 +88,7 @@ static uint64_t align_bytes(const struct whisper_config *c, uint64_t heads)
 }
 
 uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision precision,
-                               enum cache_precision cache, bool halves, struct whisper_shape shape)
+                               enum cache_precision cache, bool halves, struct asr_shape shape)
 {
     enum dtype cross = cache_precision_type(cache, precision);
     uint64_t scales = cross == DTYPE_I8 ? 2 * (uint64_t)c->d_model * sizeof(float) : 0;
@@ -103,4 +103,38 @@ uint64_t whisper_predict_bytes(const struct whisper_config *c, enum precision pr
            branches * layers * keys_bytes(c, c->max_target_positions, size) +
            rows * (row_bytes(c, size) + shared) + align_bytes(c, shape.align_heads) +
            windows * window_bytes(c, size);
+}
+
+/* ---- what it computes ---- */
+
+static double encoder_flop(const struct whisper_config *c)
+{
+    double d = c->d_model, t = WHISPER_POSITIONS, ffn = c->encoder_ffn;
+    double conv = 2.0 * WHISPER_FRAMES * d * 3.0 * c->mel_bins + 2.0 * t * d * 3.0 * d;
+
+    return conv + c->encoder_layers * (2.0 * t * (4.0 * d * d + 2.0 * d * ffn) + 4.0 * t * t * d);
+}
+
+static double step_read(const struct whisper *w, uint32_t slots)
+{
+    const struct whisper_config *c = &w->config;
+    enum precision precision = w->asr.precision;
+    double size = (double)dtype_size(precision_type(precision)), d = c->d_model;
+    double weights = c->decoder_layers * (6.0 * d * d + 2.0 * d * c->decoder_ffn);
+    double cross = (double)dtype_size(cache_precision_type(w->asr.cache, precision));
+
+    return precision_weight_bytes(precision) * weights + size * (double)c->vocab_size * d +
+           cross * (double)slots * c->decoder_layers * 2.0 * d * WHISPER_POSITIONS;
+}
+
+void whisper_meter(const struct asr_model *m, struct asr_shape shape, struct asr_meter *ret)
+{
+    const struct whisper *w = whisper_of(m);
+
+    *ret = (struct asr_meter){
+        .weight_bytes = w->weight_bytes,
+        .slot_bytes = whisper_slot_bytes(m, shape.branches),
+        .encoder_flop = encoder_flop(&w->config),
+        .step_bytes = step_read(w, shape.slots),
+    };
 }

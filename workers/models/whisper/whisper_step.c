@@ -129,7 +129,7 @@ uint32_t whisper_step_width(const struct whisper_session *s, uint32_t n, uint32_
             width *= 2;
         else
             width = (width & (width - 1)) == 0 ? width / 2 * 3 : width / 3 * 4;
-    return width < s->rows_max ? width : s->rows_max;
+    return width < s->asr.rows ? width : s->asr.rows;
 }
 
 /* A step that began at `start` has ended, perhaps begun while another was under way. */
@@ -138,14 +138,13 @@ static void count(struct whisper_session *s, uint32_t n, int64_t start)
     int64_t from = start > s->ended_at ? start : s->ended_at;
 
     s->ended_at = clock_mono_ns();
-    s->times.step_ns += s->ended_at - from;
-    s->times.steps++;
-    s->times.tokens += n;
+    s->asr.times.step_ns += s->ended_at - from;
+    s->asr.times.steps++;
+    s->asr.times.tokens += n;
 }
 
 /* The rows' caches alone. */
-static int fill(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                struct err *err)
+static int fill(struct whisper_session *s, const struct asr_row *rows, uint32_t n, struct err *err)
 {
     uint32_t index, width = whisper_step_width(s, n, &index);
     int rc = whisper_write_rows(s, rows, n, width, err);
@@ -153,9 +152,10 @@ static int fill(struct whisper_session *s, const struct whisper_row *rows, uint3
     return rc != 0 ? rc : whisper_step_layers(s, width, NULL, err);
 }
 
-int whisper_step(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                 float *logits, struct err *err)
+int whisper_step(struct asr_session *session, const struct asr_row *rows, uint32_t n, float *logits,
+                 struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     struct backend *be = s->w->be;
     int64_t start = clock_mono_ns();
     int rc;
@@ -198,13 +198,13 @@ static int choose_rows(struct whisper_session *s, uint32_t n, bool top, struct e
 static int step_choices(struct whisper_session *s, uint32_t width, struct err *err)
 {
     struct backend *be = s->w->be;
-    int rc = s->ahead ? be->ops->follow(be, s->tails, s->rows, s->asks, width, err) : 0;
+    int rc = s->asr.ahead ? be->ops->follow(be, s->tails, s->rows, s->asks, width, err) : 0;
 
     if (rc == 0)
         rc = whisper_step_layers(s, width, NULL, err);
     if (rc == 0)
         rc = choose_rows(s, width, s->top != 0, err);
-    if (rc == 0 && s->ahead)
+    if (rc == 0 && s->asr.ahead)
         rc = be->ops->note(be, s->rules, s->rows, s->asks, s->choices, width, s->tails, err);
     return rc;
 }
@@ -324,7 +324,7 @@ static int read_answers(struct whisper_session *s, uint32_t answered, bool top, 
 }
 
 /* Through a recorded step, whatever of it is asked for. */
-static int choose_recorded(struct whisper_session *s, const struct whisper_row *rows,
+static int choose_recorded(struct whisper_session *s, const struct asr_row *rows,
                            const struct choice_ask *asks, uint32_t n, struct err *err)
 {
     uint32_t index, width = whisper_step_width(s, n, &index);
@@ -335,7 +335,7 @@ static int choose_recorded(struct whisper_session *s, const struct whisper_row *
     return rc != 0 ? rc : run_choices(s, width, index, err);
 }
 
-static int choose_plain(struct whisper_session *s, const struct whisper_row *rows,
+static int choose_plain(struct whisper_session *s, const struct asr_row *rows,
                         const struct choice_ask *asks, uint32_t n, uint32_t answered, bool top,
                         struct err *err)
 {
@@ -349,13 +349,11 @@ static int choose_plain(struct whisper_session *s, const struct whisper_row *row
     return rc != 0 ? rc : choose_rows(s, answered, top, err);
 }
 
-bool whisper_goes_ahead(const struct whisper_session *s) { return s->ahead; }
-
-static int check_choose(struct whisper_session *s, const struct whisper_row *rows, uint32_t n,
-                        bool top, struct err *err)
+static int check_choose(struct whisper_session *s, const struct asr_row *rows, uint32_t n, bool top,
+                        struct err *err)
 {
-    uint32_t most = s->ahead ? WHISPER_AHEAD : 1;
-    int rc = whisper_check_rows(s, rows, n, s->ahead, err);
+    uint32_t most = s->asr.ahead ? ASR_AHEAD : 1;
+    int rc = whisper_check_rows(s, rows, n, s->asr.ahead, err);
 
     if (rc != 0)
         return rc;
@@ -368,11 +366,12 @@ static int check_choose(struct whisper_session *s, const struct whisper_row *row
     return 0;
 }
 
-static uint32_t place_of(uint64_t step) { return (uint32_t)(step % WHISPER_AHEAD); }
+static uint32_t place_of(uint64_t step) { return (uint32_t)(step % ASR_AHEAD); }
 
-int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *rows,
+int whisper_choose_begin(struct asr_session *session, const struct asr_row *rows,
                          const struct choice_ask *asks, uint32_t n, bool top, struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     struct under_way u = {.n = n, .top = top, .start = clock_mono_ns()};
     struct backend *be = s->w->be;
     bool recorded;
@@ -382,11 +381,11 @@ int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *ro
         return rc;
     u.answered = list_answered(s, asks, n, false);
     recorded = be->ops->record_begin && (u.answered || s->records);
-    if (recorded || s->ahead)
+    if (recorded || s->asr.ahead)
         u.answered = list_answered(s, asks, n, true);
-    rc = recorded || s->ahead ? choose_recorded(s, rows, asks, n, err)
-                              : choose_plain(s, rows, asks, n, u.answered, top, err);
-    if (rc == 0 && s->ahead)
+    rc = recorded || s->asr.ahead ? choose_recorded(s, rows, asks, n, err)
+                                  : choose_plain(s, rows, asks, n, u.answered, top, err);
+    if (rc == 0 && s->asr.ahead)
         rc = be->ops->post(be, s->answer_box + place_of(s->begun), s->choices,
                            n * sizeof(*s->choices), err);
     if (rc != 0) {
@@ -398,24 +397,25 @@ int whisper_choose_begin(struct whisper_session *s, const struct whisper_row *ro
     return 0;
 }
 
-int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct candidate *top,
+int whisper_choose_end(struct asr_session *session, struct choice *ret, struct candidate *top,
                        struct err *err)
 {
+    struct whisper_session *s = whisper_session_of(session);
     const struct under_way *u = &s->under_way[place_of(s->ended)];
     struct backend *be = s->w->be;
     int rc;
 
     if (s->begun == s->ended || (top && !u->top))
         return err_set(err, ERR_DEVICE, "choices that nobody asked for");
-    rc = s->ahead ? be->ops->collect(be, s->answer_box + place_of(s->ended), s->from_choices,
-                                     u->n * sizeof(*s->from_choices), err)
-                  : read_answers(s, u->answered, u->top, err);
+    rc = s->asr.ahead ? be->ops->collect(be, s->answer_box + place_of(s->ended), s->from_choices,
+                                         u->n * sizeof(*s->from_choices), err)
+                      : read_answers(s, u->answered, u->top, err);
     s->ended++;
     if (rc != 0) {
         s->ended = s->begun;
         return rc;
     }
-    if (s->ahead)
+    if (s->asr.ahead)
         memcpy(ret, s->from_choices, u->n * sizeof(*ret));
     else
         put_answers(s, u->n, u->answered, ret, top);
@@ -423,19 +423,20 @@ int whisper_choose_end(struct whisper_session *s, struct choice *ret, struct can
     return 0;
 }
 
-int whisper_choose(struct whisper_session *s, const struct whisper_row *rows,
+int whisper_choose(struct asr_session *session, const struct asr_row *rows,
                    const struct choice_ask *asks, uint32_t n, struct choice *ret,
                    struct candidate *top, struct err *err)
 {
-    int rc = s->begun == s->ended ? whisper_choose_begin(s, rows, asks, n, top != NULL, err)
+    struct whisper_session *s = whisper_session_of(session);
+    int rc = s->begun == s->ended ? whisper_choose_begin(session, rows, asks, n, top != NULL, err)
                                   : err_set(err, ERR_DEVICE, "a step while others are under way");
 
-    return rc == 0 ? whisper_choose_end(s, ret, top, err) : rc;
+    return rc == 0 ? whisper_choose_end(session, ret, top, err) : rc;
 }
 
 int whisper_warm_decoder(struct whisper_session *s, struct err *err)
 {
-    const struct whisper_row row = {0};
+    const struct asr_row row = {0};
     int rc = whisper_write_rows(s, &row, 1, 1, err);
 
     if (rc == 0)

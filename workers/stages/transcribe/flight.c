@@ -21,15 +21,15 @@
 static int open_session(struct flight *f, uint32_t slots, uint32_t windows, struct err *err)
 {
     for (;;) {
-        struct whisper_shape shape = f->shape;
+        struct asr_shape shape = f->shape;
         int rc;
 
         shape.slots = slots;
         shape.windows = windows;
-        rc = whisper_session_new(f->model, shape, &f->session, err);
+        rc = f->model->ops->session_new(f->model, shape, &f->session, err);
         if (rc == 0) {
             f->slot_count = slots;
-            return whisper_session_rules(f->session, f->rules, err);
+            return f->model->ops->session_rules(f->session, f->rules, err);
         }
         if (rc != ERR_VRAM || (slots == 1 && windows == 1))
             return rc;
@@ -48,7 +48,7 @@ static bool make_steps(struct flight *f, size_t rows)
 {
     bool made = true;
 
-    for (int i = 0; i < WHISPER_AHEAD; i++) {
+    for (int i = 0; i < ASR_AHEAD; i++) {
         struct flight_step *s = &f->step[i];
 
         s->rows = calloc(rows, sizeof(*s->rows));
@@ -61,8 +61,8 @@ static bool make_steps(struct flight *f, size_t rows)
 
 static int make_slots(struct flight *f, struct err *err)
 {
-    uint32_t windows = whisper_session_windows(f->session);
-    size_t rows = f->row_max = whisper_session_rows(f->session);
+    uint32_t windows = f->session->windows;
+    size_t rows = f->row_max = f->session->rows;
 
     f->encode_max = windows > ENCODE_MAX ? windows : ENCODE_MAX;
     if (f->encode_max > f->slot_count)
@@ -74,7 +74,7 @@ static int make_slots(struct flight *f, struct err *err)
     f->top = calloc(rows * (f->policy.branches + 1), sizeof(*f->top));
     f->moves = calloc((size_t)f->slot_count * f->policy.branches, sizeof(*f->moves));
     f->windows = calloc(f->encode_max, sizeof(*f->windows));
-    f->pcm = malloc(f->encode_max * (size_t)WHISPER_WINDOW_SAMPLES * sizeof(*f->pcm));
+    f->pcm = malloc(f->encode_max * (size_t)f->model->window_samples * sizeof(*f->pcm));
     if (!make_steps(f, rows) || !f->slots || !f->choices || !f->top || !f->moves || !f->windows ||
         !f->pcm)
         return err_set(err, ERR_NOMEM, "no memory for %u windows at once", f->slot_count);
@@ -101,7 +101,7 @@ void flight_close(struct flight *f)
 {
     for (uint32_t i = 0; f->slots && i < f->slot_count; i++)
         decoding_free(f->slots[i].decoding);
-    for (int i = 0; i < WHISPER_AHEAD; i++) {
+    for (int i = 0; i < ASR_AHEAD; i++) {
         free(f->step[i].rows);
         free(f->step[i].asks);
         free(f->step[i].generation);
@@ -122,13 +122,13 @@ void flight_close(struct flight *f)
     f->pcm = NULL;
     f->slot_count = 0;
     f->waves_begun = f->waves_there = 0;
-    whisper_session_free(f->session);
+    f->model->ops->session_free(f->session);
     f->session = NULL;
 }
 
 int flight_shrink(struct flight *f, struct err *err)
 {
-    uint32_t slots = f->slot_count, windows = whisper_session_windows(f->session);
+    uint32_t slots = f->slot_count, windows = f->session->windows;
 
     if (slots == 1 && windows == 1)
         return err->code;
@@ -285,7 +285,7 @@ static int gather(struct flight *f, struct lane *lanes, uint32_t most, uint32_t 
     struct lane *l = lanes;
 
     while (l && slot && *n < most) {
-        float *room = f->pcm + (size_t)*n * WHISPER_WINDOW_SAMPLES;
+        float *room = f->pcm + (size_t)*n * f->model->window_samples;
         struct lane_window *w;
         const float *pcm;
         int rc;
@@ -299,7 +299,7 @@ static int gather(struct flight *f, struct lane *lanes, uint32_t most, uint32_t 
         take_off(slot, w);
         slot->wave = f->waves_begun + 1;
         f->windows[(*n)++] =
-            (struct whisper_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples};
+            (struct asr_window){(uint32_t)(slot - f->slots), pcm, (size_t)w->samples};
         slot = free_slot(f);
     }
     return 0;
@@ -312,8 +312,8 @@ static uint32_t encode_share(const struct flight *f)
     int64_t most = f->window_ns ? ENCODE_NS / f->window_ns : 1;
 
     /* A landing is noticed between steps: the time may be mostly theirs. */
-    if (most < whisper_session_windows(f->session))
-        most = whisper_session_windows(f->session);
+    if (most < f->session->windows)
+        most = f->session->windows;
     if (most > f->encode_max)
         most = f->encode_max;
     return (uint32_t)(most - most % f->batch);
@@ -327,9 +327,9 @@ static uint32_t waves_under_way(const struct flight *f)
 /* The oldest windows on their way, if they are there; wait: once they are. */
 static int land(struct flight *f, bool wait, struct err *err)
 {
-    int64_t now, start = f->wave_start[f->waves_there % WHISPER_WAVES];
+    int64_t now, start = f->wave_start[f->waves_there % ASR_WAVES];
     uint32_t n;
-    int rc = whisper_encoded(f->session, wait, &n, err);
+    int rc = f->model->ops->encoded(f->session, wait, &n, err);
 
     if (rc || n == 0)
         return rc;
@@ -352,8 +352,8 @@ static int encode_some(struct flight *f, struct lane *lanes, uint32_t most, uint
 
     if (rc || !*n)
         return rc;
-    f->wave_start[f->waves_begun % WHISPER_WAVES] = clock_mono_ns();
-    rc = whisper_encode_begin(f->session, f->windows, *n, err);
+    f->wave_start[f->waves_begun % ASR_WAVES] = clock_mono_ns();
+    rc = f->model->ops->encode_begin(f->session, f->windows, *n, err);
     if (rc)
         return rc;
     f->waves_begun++;
@@ -369,7 +369,7 @@ int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err
 
     if (!rc) /* or a window that could go on would give up its slot */
         rc = tell_languages(f, err);
-    left = rc || waves_under_way(f) == WHISPER_WAVES ? 0 : worth_filling(f, lanes);
+    left = rc || waves_under_way(f) == ASR_WAVES ? 0 : worth_filling(f, lanes);
     if (rc || left == 0)
         return rc;
     left = left < f->encode_max ? left : f->encode_max;
@@ -379,7 +379,7 @@ int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err
         rc = encode_some(f, lanes, share < left ? share : left, &n, err);
         left -= n;
         *progress = *progress || n;
-    } while (!rc && n && left && waves_under_way(f) < WHISPER_WAVES);
+    } while (!rc && n && left && waves_under_way(f) < ASR_WAVES);
     return rc;
 }
 
@@ -395,11 +395,11 @@ static int move_branches(struct flight *f, struct err *err)
         for (; k > 0; k--)
             f->moves[n++].slot = i;
     }
-    return n ? whisper_branch(f->session, f->moves, n, err) : 0;
+    return n ? f->model->ops->branch(f->session, f->moves, n, err) : 0;
 }
 
 /* The slot's next rows; of one that waits for an answer the row that follows it, if any. */
-static uint32_t rows_of(struct slot *s, struct whisper_row *rows, struct choice_ask *asks,
+static uint32_t rows_of(struct slot *s, struct asr_row *rows, struct choice_ask *asks,
                         uint32_t room)
 {
     if (s->asked)
@@ -480,7 +480,7 @@ static uint32_t under_way(const struct flight *f)
 
 static struct flight_step *step_of(struct flight *f, uint64_t number)
 {
-    return &f->step[number % WHISPER_AHEAD];
+    return &f->step[number % ASR_AHEAD];
 }
 
 /* Behind the rows of slot rows[at].slot. */
@@ -500,8 +500,8 @@ static int answer(struct flight *f, const struct flight_step *step, uint32_t at,
 {
     struct slot *s = &f->slots[step->rows[at].slot];
     const struct lane_window *w = s->window;
-    struct whisper_row rows[WHISPER_MAX_BRANCHES];
-    struct choice_ask asks[WHISPER_MAX_BRANCHES];
+    struct asr_row rows[ASR_BRANCHES_MAX];
+    struct choice_ask asks[ASR_BRANCHES_MAX];
     int rc;
 
     if (!w || step->generation[at] != s->generation)
@@ -511,8 +511,7 @@ static int answer(struct flight *f, const struct flight_step *step, uint32_t at,
     if (rc || !ahead || s->window != w)
         return rc;
     if (decoding_state(s->decoding) != DECODING_TEXT ||
-        decoding_rows(s->decoding, rows, asks, WHISPER_MAX_BRANCHES) != 1 ||
-        rows[0].pos != ahead_pos)
+        decoding_rows(s->decoding, rows, asks, ASR_BRANCHES_MAX) != 1 || rows[0].pos != ahead_pos)
         set_window(s, s->window);
     return 0;
 }
@@ -522,8 +521,8 @@ static int take_answers(struct flight *f, struct err *err)
 {
     struct flight_step *step = step_of(f, f->steps_done), *next = step_of(f, f->steps_done + 1);
     uint32_t at_next = 0, next_n;
-    int rc =
-        whisper_choose_end(f->session, f->choices, f->policy.branches > 1 ? f->top : NULL, err);
+    int rc = f->model->ops->choose_end(f->session, f->choices,
+                                       f->policy.branches > 1 ? f->top : NULL, err);
 
     f->steps_done++;
     if (rc)
@@ -555,8 +554,8 @@ static bool asks_nothing(const struct flight_step *step, uint32_t at, uint32_t e
 /* The step that gather_rows has filled. */
 static int begin_step(struct flight *f, struct flight_step *step, struct err *err)
 {
-    int rc = whisper_choose_begin(f->session, step->rows, step->asks, step->n,
-                                  f->policy.branches > 1, err);
+    int rc = f->model->ops->choose_begin(f->session, step->rows, step->asks, step->n,
+                                         f->policy.branches > 1, err);
 
     if (rc)
         return rc;
@@ -566,7 +565,7 @@ static int begin_step(struct flight *f, struct flight_step *step, struct err *er
 
         end = end_of(step, at);
         s->asked = true;
-        if (!whisper_goes_ahead(f->session) || !asks_nothing(step, at, end))
+        if (!f->session->ahead || !asks_nothing(step, at, end))
             continue;
         rc = decoding_feed(s->decoding, f->choices, NULL, end - at, err);
         if (rc)
@@ -614,7 +613,7 @@ static int time_told(struct flight *f, bool *progress, struct err *err)
 int flight_step(struct flight *f, bool *progress, struct err *err)
 {
     struct flight_step *step = step_of(f, f->steps_begun);
-    uint32_t most = whisper_goes_ahead(f->session) ? WHISPER_AHEAD : 1;
+    uint32_t most = f->session->ahead ? ASR_AHEAD : 1;
     int rc;
 
     if ((rc = time_told(f, progress, err)) || (rc = tell_languages(f, err)) ||

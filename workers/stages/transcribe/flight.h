@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/decode/decoding.h"
 #include "workers/stages/transcribe/lane.h"
 
@@ -25,19 +25,19 @@ struct slot {
 
 /* Rows that are computed together, and the answers. */
 struct flight_step {
-    struct whisper_row *rows; /* [row_max] */
+    struct asr_row *rows; /* [row_max] */
     struct choice_ask *asks;
     uint32_t *generation; /* of their slots when it was begun */
     uint32_t n;
 };
 
 struct flight {
-    struct whisper *model;          /* borrowed, as all up to here: */
+    struct asr_model *model;        /* borrowed, as all up to here: */
     const struct rules_spec *rules; /* token_rules.h */
     struct timing *timing;          /* NULL: no words */
     struct decoding_policy policy;
-    struct whisper_shape shape; /* branches and alignment heads */
-    struct whisper_session *session;
+    struct asr_shape shape; /* branches and alignment heads */
+    struct asr_session *session;
     struct slot *slots;
     uint32_t slot_count;
     uint32_t encode_max; /* windows per call that there is memory for */
@@ -45,17 +45,17 @@ struct flight {
     uint32_t fill_from;  /* free slots that are worth a call of the encoder */
     uint32_t row_max;    /* rows of a step */
     float *pcm;          /* encode_max windows' audio */
-    struct whisper_window *windows;
-    struct flight_step step[WHISPER_AHEAD]; /* the oldest under way is `steps_done`, modulo that */
+    struct asr_window *windows;
+    struct flight_step step[ASR_AHEAD]; /* the oldest under way is `steps_done`, modulo that */
     uint64_t steps_begun, steps_done;
     struct choice *choices; /* of the step that has its answers */
     struct candidate *top;
-    struct whisper_move *moves;
+    struct asr_move *moves;
     uint64_t waves_begun,
-        waves_there; /* calls of the encoder: between the two they are under way */
-    int64_t wave_start[WHISPER_WAVES]; /* of wave i in place i % WHISPER_WAVES, clock_mono_ns */
-    int64_t there_at;                  /* when one was found to be there last */
-    int64_t window_ns; /* what a window of that one took to encode; 0: not known yet */
+        waves_there;               /* calls of the encoder: between the two they are under way */
+    int64_t wave_start[ASR_WAVES]; /* of wave i in place i % ASR_WAVES, clock_mono_ns */
+    int64_t there_at;              /* when one was found to be there last */
+    int64_t window_ns;             /* what a window of that one took to encode; 0: not known yet */
     void (*beat)(void *arg);
     void *beat_arg;
 };
@@ -78,11 +78,11 @@ uint32_t flight_vacant(const struct flight *f); /* slots that another window may
 
 /* Puts windows that are ready into free slots and encodes them, lanes in order: as whole batches of
  * the encoder, as long as the lanes may have windows for one. Where the device encodes beside its
- * steps (whisper_encode_begin) they come into steps by the call that finds them there; the next
+ * steps (asr_ops.encode_begin) they come into steps by the call that finds them there; the next
  * ones set off before that, where slots are free, so that the encoder need not wait for them. */
 int flight_fill(struct flight *f, struct lane *lanes, bool *progress, struct err *err);
 /* Begins one step of the decoder for all slots, and takes the answers of the oldest that is under
- * way: where the device goes ahead (whisper_goes_ahead) that is the one before, so that it computes
+ * way: where the device goes ahead (asr_session.ahead) that is the one before, so that it computes
  * while the host looks at what it chose; else the same. Settles what ended. When there is nothing
  * to step, it waits for the windows on their way.
  *

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 
 static struct lane *new_lane(const struct lane_policy *policy, int64_t begin,
                              struct lane_source source, struct err *err)
@@ -215,7 +215,7 @@ int lane_language(struct lane_window *w, int32_t heard, float heard_prob, float 
     *language = heard;
     *prob = heard_prob;
     *ret = LANE_GOES;
-    if (!vocabulary_multilingual(l->policy->vocab))
+    if (!vocabulary_multilingual(l->policy->model->vocab))
         return 0;
     if (!l->policy->packed) {
         sequential_language(w, heard, heard_prob, language, prob);
@@ -251,8 +251,7 @@ void lane_note_language(struct lane *l, const struct lane_window *w, int32_t lan
 
 void lane_tell(struct lane *l)
 {
-    const struct vocabulary *v = l->policy->vocab;
-    const char *code = NULL;
+    const struct asr_model *m = l->policy->model;
     struct lane_result result = {
         .end_sample = l->end,
         .windows = l->windows,
@@ -272,8 +271,7 @@ void lane_tell(struct lane *l)
     if (l->told) {
         told_result(l, &result);
     } else if (l->spoke) {
-        code = vocabulary_multilingual(v) ? vocabulary_language_code(v, l->language) : "en";
-        result.language = code ? code : "";
+        result.language = language_code_of(m, l->language);
         result.language_prob = l->language_prob;
     }
     l->done(l->done_arg, &result, NULL);

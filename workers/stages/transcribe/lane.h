@@ -29,11 +29,12 @@ struct coverage;  /* coverage.h */
 struct outcome;   /* outcome.h */
 struct told;      /* lane_told.c */
 struct listening; /* lane_packed.c */
+struct asr_model;
 
 /* Shared by all lanes of a transcriber; borrowed. */
 struct lane_policy {
     const struct transcribe_params *params;
-    const struct vocabulary *vocab;
+    const struct asr_model *model;
     bool packed;                       /* voice activity cuts the windows */
     const int32_t *initial, *hotwords; /* tokens */
     uint32_t initial_count, hotwords_count;
@@ -49,7 +50,7 @@ struct lane_window {
     struct lane *lane;
     enum window_place place;
     int64_t at; /* where it begins, sample in the recording; in its lane no two have the same */
-    int64_t samples; /* of its audio, 1 .. 480000 */
+    int64_t samples; /* of its audio, 1 .. window_samples */
 
     /* Packed */
     float *pcm; /* owned: [samples] */

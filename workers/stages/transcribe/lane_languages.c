@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "workers/audio/speech.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/lane.h"
 #include "workers/stages/transcribe/outcome/coverage.h"
 
@@ -20,7 +20,7 @@
 
 static bool is_many(const struct lane *l)
 {
-    return l->policy->params->multilingual && vocabulary_multilingual(l->policy->vocab);
+    return l->policy->params->multilingual && vocabulary_multilingual(l->policy->model->vocab);
 }
 
 static bool knows(const struct lane_window *w, float prob)
@@ -32,7 +32,7 @@ static bool is_sure(const struct lane_window *w) { return knows(w, w->language_p
 
 bool lane_asks(const struct lane *l)
 {
-    return l->language < 0 && vocabulary_multilingual(l->policy->vocab);
+    return l->language < 0 && vocabulary_multilingual(l->policy->model->vocab);
 }
 
 /* Waits for its lane's language, or for its probes, having told its own. */

@@ -6,15 +6,13 @@
 
 #include "workers/audio/speech.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/lane.h"
 #include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 
 #define BLOCK ((int64_t)SILERO_BLOCK * SILERO_STEP)
 #define SHORTEST 1600 /* samples; nobody says anything in a tenth of a second */
-#define VOICE_STEPS ((WHISPER_WINDOW_SAMPLES + SPEECH_STEP - 1) / SPEECH_STEP)
-#define MAX_SPEECH_MS 30000
 
 /* Speech without text is heard again by itself, from so many steps on (0.64 s); what is left then
  * is told from half a second on. */
@@ -35,6 +33,13 @@ struct listening {
     struct lane_window *open; /* owned: being filled; NULL: none */
 };
 
+static int64_t window_of(const struct lane *l) { return l->policy->model->window_samples; }
+
+static size_t voice_steps(const struct lane *l)
+{
+    return (size_t)(window_of(l) + SPEECH_STEP - 1) / SPEECH_STEP;
+}
+
 int packed_begin(struct lane *l, struct err *err)
 {
     const struct transcribe_params *p = l->policy->params;
@@ -42,7 +47,7 @@ int packed_begin(struct lane *l, struct err *err)
         .threshold = p->vad_threshold,
         .neg_threshold = p->vad_neg_threshold,
         .min_speech_ms = p->vad_min_speech_duration_ms,
-        .max_speech_ms = MAX_SPEECH_MS,
+        .max_speech_ms = (uint32_t)(window_of(l) / (ASR_RATE_HZ / 1000)),
         .min_silence_ms = p->vad_min_silence_duration_ms,
         .pad_ms = p->vad_speech_pad_ms,
     };
@@ -141,8 +146,8 @@ static int grow(struct lane_window *w, int64_t samples, struct err *err)
 
     if (samples <= w->pcm_room)
         return 0;
-    if (room > WHISPER_WINDOW_SAMPLES)
-        room = WHISPER_WINDOW_SAMPLES;
+    if (room > window_of(w->lane))
+        room = window_of(w->lane);
     pcm = realloc(w->pcm, (size_t)room * sizeof(*pcm));
     if (!pcm)
         return err_set(err, ERR_NOMEM, "no memory for a window's audio");
@@ -174,12 +179,12 @@ static int append(struct lane *l, const struct speech_span *span, struct err *er
     struct lane_window *w;
     int rc;
 
-    if (h->open && !pack_fits(&h->open->pack, span, WHISPER_WINDOW_SAMPLES))
+    if (h->open && !pack_fits(&h->open->pack, span, window_of(l)))
         queue_open(l);
     if (!h->open && (rc = lane_window_new(l, placed.start, &h->open, err)))
         return rc;
     w = h->open;
-    if (!w->voice && !(w->voice = calloc(VOICE_STEPS, sizeof(*w->voice))))
+    if (!w->voice && !(w->voice = calloc(voice_steps(l), sizeof(*w->voice))))
         return err_set(err, ERR_NOMEM, "no memory for a window");
     if ((rc = grow(w, w->samples + n, err)) || (rc = pack_add(&w->pack, &placed, err)))
         return rc;
@@ -196,10 +201,10 @@ static int take_speech(struct lane *l, struct err *err)
     int rc = 0;
 
     while (!rc && speech_next(l->listening->speech, &span)) {
-        while (!rc && span.end - span.start > WHISPER_WINDOW_SAMPLES) {
+        while (!rc && span.end - span.start > window_of(l)) {
             struct speech_span piece = span;
 
-            piece.end = span.start = span.start + WHISPER_WINDOW_SAMPLES;
+            piece.end = span.start = span.start + window_of(l);
             rc = append(l, &piece, err);
         }
         if (!rc)

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "workers/audio/steady.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/lane.h"
 #include "workers/stages/transcribe/outcome/loudness.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 
-#define RATE WHISPER_RATE_HZ
+#define RATE ASR_RATE_HZ
 #define SHORTEST 1600           /* samples; nobody says anything in a tenth of a second */
 #define QUIET (1.5f / 32768.0f) /* 16-bit silence with one bit of dither */
 #define SHORT_MOVES_MAX 3
@@ -71,11 +71,12 @@ int sequential_next(struct lane *l, float *room, struct lane_window **ret, struc
     if (l->first_window && l->first_window->place != WINDOW_QUEUED)
         return 0;
     for (;;) {
-        int64_t n = l->source.read(l->source.arg, l->end, WHISPER_WINDOW_SAMPLES, room);
+        const int64_t window = l->policy->model->window_samples;
+        int64_t n = l->source.read(l->source.arg, l->end, (size_t)window, room);
 
         if (n == -1)
             return 0;
-        if (n < 0 || n > WHISPER_WINDOW_SAMPLES) {
+        if (n < 0 || n > window) {
             struct err e;
 
             err_set(&e, ERR_IO, "the audio's source failed (%lld)", (long long)n);

@@ -5,16 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/lane.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 #include "workers/text/languages.h"
 
-#define SAMPLES_PER_MS (WHISPER_RATE_HZ / 1000)
+#define SAMPLES_PER_MS (ASR_RATE_HZ / 1000)
 /* Timestamps are rough: so much is heard on both sides of a window's text. */
 #define LEAD (0 * SAMPLES_PER_MS)
 #define TAIL (500 * SAMPLES_PER_MS)
-#define SPECIALS 5       /* of an aligned window's tokens: four before its text, one behind it */
 #define MOST_BYTES 16384 /* of a text that a window's tokens may hold */
 #define SKIP 4096        /* samples that are passed over at once */
 
@@ -45,7 +44,8 @@ int told_begin(struct lane *l, const struct result_told *told, uint32_t source, 
     t->of = told;
     t->counts = source <= 1;
     t->at = l->begin;
-    t->token_max = 2 * l->policy->previous_max - SPECIALS;
+    /* Of an aligned window's tokens those before its text and the one behind it are none of its. */
+    t->token_max = 2 * l->policy->previous_max - l->policy->model->prompt_max - 1;
     for (uint32_t i = 0; rc == 0 && i < told->segment_count; i++) {
         struct result_segment s = told->segments[i];
 
@@ -80,6 +80,8 @@ void told_free(struct lane *l)
 
 /* ---- texts */
 
+static int64_t window_of(const struct lane *l) { return l->policy->model->window_samples; }
+
 static const char *language_of(const struct lane *l, uint32_t i)
 {
     const char *own = l->yield.segments[i].language;
@@ -104,8 +106,9 @@ static int encode(const struct lane *l, uint32_t i, struct told_text *ret, struc
         return err_set(err, ERR_NOMEM, "no memory for a text");
     said[0] = ' ';
     memcpy(said + 1, text, len + 1);
-    rc = vocabulary_encode(l->policy->vocab, said + language_without_blanks(language_of(l, i)),
-                           &ret->tokens, &n, err);
+    rc =
+        vocabulary_encode(l->policy->model->vocab,
+                          said + language_without_blanks(language_of(l, i)), &ret->tokens, &n, err);
     free(said);
     ret->count = (uint32_t)n;
     if (rc == 0 && (n == 0 || n > l->told->token_max))
@@ -119,8 +122,8 @@ static int look_at(struct lane *l, uint32_t i, struct err *err)
     const struct result_segment *s = &l->yield.segments[i];
 
     if (s->dropped || !s->text[0] || strlen(s->text) > MOST_BYTES ||
-        (s->end_ms - s->start_ms) * SAMPLES_PER_MS > WHISPER_WINDOW_SAMPLES ||
-        !speaks(l->policy->vocab, language_of(l, i)))
+        (s->end_ms - s->start_ms) * SAMPLES_PER_MS > window_of(l) ||
+        !speaks(l->policy->model->vocab, language_of(l, i)))
         return 0;
     return encode(l, i, &l->told->texts[i], err);
 }
@@ -139,7 +142,7 @@ static bool joins(const struct lane *l, const struct told_plan *p, uint32_t i)
 {
     const uint32_t usual = l->policy->previous_max;
 
-    return l->yield.segments[i].end_ms * SAMPLES_PER_MS - p->at <= WHISPER_WINDOW_SAMPLES &&
+    return l->yield.segments[i].end_ms * SAMPLES_PER_MS - p->at <= window_of(l) &&
            p->tokens + l->told->texts[i].count <= usual &&
            strcmp(language_of(l, i), language_of(l, p->first)) == 0;
 }
@@ -165,13 +168,12 @@ static int plan_window(struct lane *l, struct told_plan *p, struct err *err)
             break;
         if (!p->tokens) {
             p->first = p->end;
-            p->at = later(later(from - LEAD, to - WHISPER_WINDOW_SAMPLES), t->at);
+            p->at = later(later(from - LEAD, to - window_of(l)), t->at);
         }
         p->tokens += t->texts[p->end].count;
         p->to = later(p->to, to);
     }
-    p->to = p->to + TAIL - p->at < WHISPER_WINDOW_SAMPLES ? p->to + TAIL
-                                                          : p->at + WHISPER_WINDOW_SAMPLES;
+    p->to = p->to + TAIL - p->at < window_of(l) ? p->to + TAIL : p->at + window_of(l);
     return 0;
 }
 
@@ -318,7 +320,7 @@ int told_drafts(const struct lane_window *w, struct decoding_result *r, struct o
                 struct err *err)
 {
     const struct lane *l = w->lane;
-    const struct vocabulary *v = l->policy->vocab;
+    const struct vocabulary *v = l->policy->model->vocab;
     uint32_t n = 0;
 
     o->drafts = calloc(w->texts, sizeof(*o->drafts));
@@ -338,8 +340,8 @@ int told_drafts(const struct lane_window *w, struct decoding_result *r, struct o
                      .count = text->count},
         };
         d = &o->drafts[o->count - 1];
-        d->start = (float)d->span.start / WHISPER_RATE_HZ;
-        d->end = (float)d->span.end / WHISPER_RATE_HZ;
+        d->start = (float)d->span.start / ASR_RATE_HZ;
+        d->end = (float)d->span.end / ASR_RATE_HZ;
         memcpy(l->told->tokens + n, text->tokens, text->count * sizeof(*text->tokens));
         n += text->count;
     }

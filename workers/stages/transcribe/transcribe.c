@@ -6,26 +6,23 @@
 
 #include "base/clock.h"
 #include "workers/models/silero/silero.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/flight.h"
 #include "workers/stages/transcribe/lane.h"
 #include "workers/stages/transcribe/decode/prompt.h"
 #include "workers/stages/transcribe/outcome/timing.h"
 #include "workers/stages/transcribe/decode/token_rules.h"
-#include "workers/stages/transcribe/outcome/words.h"
+#include "workers/text/tokenizer/vocabulary.h"
 
 #define SLOTS_MAX 4096
-#define SPECIALS 3       /* tokens of a prompt that are always there: start, language, task */
-#define ALIGN_SPECIALS 5 /* when words are timed, <|notimestamps|> and <|endoftext|> as well */
 /* What the voice activity may take between two steps of the decoder, to fill slots that are free.
  */
 #define LISTEN_NS INT64_C(50000000)
 #define BLOCK ((size_t)SILERO_BLOCK * SILERO_STEP)
 
 struct transcriber {
-    struct whisper *model;           /* borrowed */
+    struct asr_model *model;         /* borrowed */
     struct silero *vad;              /* borrowed; NULL: none */
-    const struct vocabulary *vocab;  /* borrowed */
     struct transcribe_params params; /* copied */
     struct token_rules *rules;
     struct timing *timing; /* NULL: no words */
@@ -43,17 +40,19 @@ struct transcriber {
 
 /* ---- making */
 
-static int check_language(const struct vocabulary *v, const char *code, int32_t *id,
-                          struct err *err)
+static int check_language(const struct asr_model *m, const char *code, int32_t *id, struct err *err)
 {
+    const struct vocabulary *v = m->vocab;
+
     *id = -1;
     if (!code || !code[0])
         return 0;
     if (!vocabulary_multilingual(v)) {
-        if (strcmp(code, "en") == 0)
+        if (strcmp(code, m->language) == 0)
             return 0;
-        return err_set(err, ERR_USAGE, "the model is English-only; language '%.15s' needs another",
-                       code);
+        return err_set(err, ERR_USAGE,
+                       "the model knows '%s' alone; language '%.15s' needs another model",
+                       m->language, code);
     }
     *id = vocabulary_language_id(v, code);
     if (*id < 0)
@@ -64,7 +63,7 @@ static int check_language(const struct vocabulary *v, const char *code, int32_t 
     return 0;
 }
 
-static int check_languages(const struct vocabulary *v, const struct transcribe_params *p,
+static int check_languages(const struct asr_model *m, const struct transcribe_params *p,
                            struct err *err)
 {
     const char *list = p->language;
@@ -73,18 +72,19 @@ static int check_languages(const struct vocabulary *v, const struct transcribe_p
     int rc = 0;
 
     if (!transcribe_many_languages(p))
-        return check_language(v, list, &id, err);
+        return check_language(m, list, &id, err);
     while (!rc && transcribe_next_language(&list, code))
-        rc = check_language(v, code, &id, err);
+        rc = check_language(m, code, &id, err);
     return rc;
 }
 
-static int check_params(const struct vocabulary *v, const struct transcribe_params *p,
+static int check_params(const struct asr_model *m, const struct transcribe_params *p,
                         struct err *err)
 {
-    if (p->translate && (!vocabulary_multilingual(v) || vocabulary_ids(v)->translate < 0))
+    if (p->translate &&
+        (!vocabulary_multilingual(m->vocab) || vocabulary_ids(m->vocab)->translate < 0))
         return err_set(err, ERR_USAGE, "the model cannot translate; take a multilingual one");
-    return check_languages(v, p, err);
+    return check_languages(m, p, err);
 }
 
 static int set_lane_policy(struct transcriber *t, struct err *err)
@@ -93,29 +93,26 @@ static int set_lane_policy(struct transcriber *t, struct err *err)
     int rc;
 
     p->params = &t->params;
-    p->vocab = t->vocab;
+    p->model = t->model;
     p->packed = t->vad != NULL;
-    p->previous_max = whisper_config(t->model)->max_target_positions / 2;
-    rc = prompt_encode(t->vocab, t->params.initial_prompt, &t->initial, &p->initial_count, err);
+    p->previous_max = t->model->positions / 2;
+    rc = prompt_encode(t->model->vocab, t->params.initial_prompt, &t->initial, &p->initial_count,
+                       err);
     if (!rc)
-        rc = prompt_encode(t->vocab, t->params.hotwords, &t->hotwords, &p->hotwords_count, err);
+        rc = prompt_encode(t->model->vocab, t->params.hotwords, &t->hotwords, &p->hotwords_count,
+                           err);
     p->initial = t->initial;
     p->hotwords = t->hotwords;
     return rc;
 }
 
-void transcribe_shape(const struct transcribe_params *p, const struct whisper_config *config,
-                      const struct vocabulary *vocab, struct whisper_shape *ret)
+void transcribe_shape(const struct transcribe_params *p, uint32_t align_heads,
+                      struct asr_shape *ret)
 {
-    uint32_t heads = 0;
-
-    *ret =
-        (struct whisper_shape){.branches = p->beam_size > p->best_of ? p->beam_size : p->best_of};
+    *ret = (struct asr_shape){.branches = p->beam_size > p->best_of ? p->beam_size : p->best_of};
     if (ret->branches < 1)
         ret->branches = 1;
-    if (p->word_timestamps)
-        heads = words_heads(vocab, config->decoder_layers, config->decoder_heads, NULL, 0);
-    ret->align_heads = heads < WHISPER_MAX_ALIGN_HEADS ? heads : WHISPER_MAX_ALIGN_HEADS;
+    ret->align_heads = p->word_timestamps ? align_heads : 0;
 }
 
 uint32_t transcribe_rows(const struct transcribe_params *p)
@@ -139,23 +136,26 @@ void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_
 
 static int set_decoding_policy(struct transcriber *t, struct err *err)
 {
-    uint32_t positions = whisper_config(t->model)->max_target_positions, max = t->params.max_tokens;
+    const struct asr_model *m = t->model;
+    uint32_t positions = m->positions, max = t->params.max_tokens;
+    uint32_t room = positions + 1 - m->prompt_max; /* the last token is not fed */
 
-    transcribe_shape(&t->params, whisper_config(t->model), t->vocab, &t->flight.shape);
-    if (positions < ALIGN_SPECIALS + 2)
+    transcribe_shape(&t->params, m->align_heads, &t->flight.shape);
+    if (positions < m->prompt_max + 3)
         return err_set(err, ERR_MODEL, "the model's decoder has %u positions only", positions);
     if (!max)
         max = positions / 2;
-    if (max > positions - SPECIALS)
-        max = positions - SPECIALS;
-    if (t->params.word_timestamps && max > positions - ALIGN_SPECIALS)
-        max = positions - ALIGN_SPECIALS; /* or the last ones' words could not be timed */
+    if (t->params.word_timestamps)
+        room -= 2; /* all are fed, and the end: or the last ones' words could not be timed */
+    if (max > room)
+        max = room;
     t->flight.policy = (struct decoding_policy){
         .params = &t->params,
-        .vocab = t->vocab,
+        .vocab = m->vocab,
         .positions = positions,
         .max_tokens = max,
         .branches = t->flight.shape.branches,
+        .prompt = m->ops->prompt,
     };
     return 0;
 }
@@ -177,31 +177,30 @@ static int make_ears(struct transcriber *t, struct err *err)
 
 static int make(struct transcriber *t, uint32_t slots, uint32_t windows, struct err *err)
 {
-    int rc =
-        token_rules_new(t->vocab, whisper_config(t->model)->vocab_size, &t->params, &t->rules, err);
+    const struct asr_model *m = t->model;
+    int rc = token_rules_new(m->vocab, m->vocab_size, &t->params, &t->rules, err);
 
     if (!rc)
         rc = set_lane_policy(t, err);
     if (!rc)
         rc = set_decoding_policy(t, err);
     if (!rc && t->params.word_timestamps)
-        rc = timing_new(whisper_config(t->model), t->vocab, &t->timing, err);
+        rc = timing_new(m, &t->timing, err);
     if (!rc)
         rc = make_ears(t, err);
     if (rc)
         return rc;
-    t->flight.model = t->model;
     t->flight.rules = token_rules_spec(t->rules);
     t->flight.timing = t->timing;
-    rc = flight_open(&t->flight,
-                     slots ? slots : whisper_default_slots(t->model, t->flight.policy.branches),
-                     windows, err);
+    rc =
+        flight_open(&t->flight, slots ? slots : m->ops->default_slots(m, t->flight.policy.branches),
+                    windows, err);
     if (!rc) /* a single lane can have a batch waiting */
         t->policy.queue = t->flight.batch > LANE_QUEUE ? t->flight.batch : LANE_QUEUE;
     return rc;
 }
 
-int transcriber_new(struct whisper *model, struct silero *vad, const struct vocabulary *vocab,
+int transcriber_new(struct asr_model *model, struct silero *vad,
                     const struct transcribe_params *params, uint32_t slots, uint32_t windows,
                     struct transcriber **ret, struct err *err)
 {
@@ -213,14 +212,16 @@ int transcriber_new(struct whisper *model, struct silero *vad, const struct voca
     if (slots > SLOTS_MAX)
         return err_set(err, ERR_USAGE, "%u windows at once are too many; the limit is %u", slots,
                        SLOTS_MAX);
-    if ((rc = transcribe_params_check(params, err)) || (rc = check_params(vocab, params, err)))
+    if (model->window_samples > ASR_WINDOW_MAX)
+        return err_set(err, ERR_MODEL, "the model's windows have %u samples; the limit is %d",
+                       model->window_samples, ASR_WINDOW_MAX);
+    if ((rc = transcribe_params_check(params, err)) || (rc = check_params(model, params, err)))
         return rc;
     t = calloc(1, sizeof(*t));
     if (!t)
         return err_set(err, ERR_NOMEM, "no memory for a transcriber");
-    t->model = model;
+    t->model = t->flight.model = model;
     t->vad = vad;
-    t->vocab = vocab;
     t->params = *params;
     rc = make(t, slots, windows, err);
     if (rc) {
@@ -254,10 +255,7 @@ void transcriber_free(struct transcriber *t)
 
 uint32_t transcriber_slots(const struct transcriber *t) { return t->flight.slot_count; }
 
-uint32_t transcriber_windows(const struct transcriber *t)
-{
-    return whisper_session_windows(t->flight.session);
-}
+uint32_t transcriber_windows(const struct transcriber *t) { return t->flight.session->windows; }
 
 const struct err *transcriber_lack(const struct transcriber *t) { return &t->lack; }
 
@@ -286,7 +284,7 @@ int transcriber_add(struct transcriber *t, int64_t start_sample, const char *lan
 
     if (!language || !language[0])
         language = transcribe_many_languages(&t->params) ? "" : t->params.language;
-    if ((rc = check_language(t->vocab, language, &id, err)) ||
+    if ((rc = check_language(t->model, language, &id, err)) ||
         (rc = lane_new(&t->policy, start_sample, id, seed, source, &l, err)))
         return rc;
     link_lane(t, l, done, done_arg);

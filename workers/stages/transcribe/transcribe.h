@@ -2,8 +2,8 @@
  * session.
  *
  * A *lane* is one shard: its audio from cut to cut. Lanes are of two kinds (lane.h): without voice
- * activity Whisper's window slides over the audio, and each begins where the timestamps of the one
- * before say; with it, speech is found first and packed into windows that do not depend on each
+ * activity the model's window slides over the audio, and each begins where the timestamps of the
+ * one before say; with it, speech is found first and packed into windows that do not depend on each
  * other. Lanes are independent; windows of different lanes share the slots, and a finished window's
  * slot is refilled at once, or with others as a batch. What a lane yields depends on its audio, the
  * model and the parameters alone.
@@ -20,19 +20,17 @@
 #include "workers/stages/transcribe/transcribe_params.h"
 #include "workers/stages/transcribe/transcription.h"
 
-struct silero; /* workers/models/silero/silero.h */
-struct whisper;
-struct vocabulary; /* workers/text/tokenizer/vocabulary.h: tokenizer and the special tokens' ids */
+struct silero;    /* workers/models/silero/silero.h */
+struct asr_model; /* workers/models/asr_model.h */
+struct asr_shape;
 
 struct transcriber;
 struct lane;
-struct whisper_config; /* workers/models/whisper/whisper.h */
-struct whisper_shape;
 
 /* What a session for these parameters is made for: branches and alignment heads; slots and windows
- * are left 0. vocab NULL: the model is not here, and taken for one that names no heads. Pure. */
-void transcribe_shape(const struct transcribe_params *p, const struct whisper_config *config,
-                      const struct vocabulary *vocab, struct whisper_shape *ret);
+ * are left 0. align_heads: the model's. Pure. */
+void transcribe_shape(const struct transcribe_params *p, uint32_t align_heads,
+                      struct asr_shape *ret);
 
 /* Those parameters in words, by which what was measured is remembered: "beam_size=5
  * word_timestamps"; "" for greedy decoding with nothing beside. Pure. */
@@ -41,10 +39,10 @@ void transcribe_decoding(const struct transcribe_params *p, char ret[TRANSCRIBE_
 /* Hypotheses of a window in a step of the decoder; at most the branches. */
 uint32_t transcribe_rows(const struct transcribe_params *p);
 
-/* Borrows model, voice activity (NULL exactly when the parameters have none) and vocabulary. slots:
- * windows in work at once; windows: those that the encoder takes at once
- * (models/whisper/whisper.h); 0: chosen by the model's size and the device. */
-int transcriber_new(struct whisper *model, struct silero *vad, const struct vocabulary *vocab,
+/* Borrows the model, with its vocabulary, and voice activity (NULL exactly when the parameters have
+ * none). slots: windows in work at once; windows: those that the encoder takes at once (struct
+ * asr_shape); 0: chosen by the model's size and the device. */
+int transcriber_new(struct asr_model *model, struct silero *vad,
                     const struct transcribe_params *params, uint32_t slots, uint32_t windows,
                     struct transcriber **ret, struct err *err);
 void transcriber_free(struct transcriber *t); /* drops lanes without calling them */

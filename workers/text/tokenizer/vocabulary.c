@@ -95,8 +95,13 @@ static int build(const struct vocabulary_source *source, const json_t *tokenizer
     struct vocabulary *v = calloc(1, sizeof(*v));
     int rc;
 
-    if (!v)
+    if (!v) {
+        if (source->rules)
+            vocabulary_rules_free(source->rules);
         return err_set(err, ERR_NOMEM, "no memory for a vocabulary");
+    }
+    if (source->rules)
+        v->rules = *source->rules;
     if ((rc = bpe_new(&v->bpe, err)))
         goto fail;
     rc = source->tokens ? read_tokens(v, source, err) : read_tokenizer(v, tokenizer, err);
@@ -104,7 +109,7 @@ static int build(const struct vocabulary_source *source, const json_t *tokenizer
         err_prefix(err, source->tokens ? "its vocabulary" : "tokenizer.json");
         goto fail;
     }
-    if ((rc = vocabulary_rules_read(v->bpe, generation, config, &v->rules, err)))
+    if (!source->rules && (rc = vocabulary_rules_read(v->bpe, generation, config, &v->rules, err)))
         goto fail;
     *ret = v;
     return 0;
@@ -129,6 +134,8 @@ int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary *
         rc = json_file_parse("config.json", source->config, source->config_len, &config, err);
     if (!rc)
         rc = build(source, tokenizer, generation, config, ret, err);
+    else if (source->rules)
+        vocabulary_rules_free(source->rules);
     if (rc)
         utf8_display_err(err);
     json_decref(tokenizer);
@@ -195,6 +202,11 @@ const struct vocabulary_ids *vocabulary_ids(const struct vocabulary *v) { return
 uint32_t vocabulary_size(const struct vocabulary *v) { return (uint32_t)v->rules.size; }
 
 bool vocabulary_multilingual(const struct vocabulary *v) { return v->rules.language_count > 0; }
+
+bool vocabulary_timed(const struct vocabulary *v)
+{
+    return v->rules.ids.timestamp_begin <= v->rules.ids.timestamp_end;
+}
 
 int32_t vocabulary_language_id(const struct vocabulary *v, const char *code)
 {

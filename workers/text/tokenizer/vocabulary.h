@@ -33,6 +33,10 @@ struct vocabulary_source {
     const struct vocabulary_token *tokens; /* NULL: tokenizer.json it is */
     size_t token_count, text_count;
     bool spelled; /* text as GPT-2 writes bytes (bpe.h); else its bytes themselves */
+    /* Special tokens, languages and lists of a family that has its own; NULL: generation and config
+     * say them, as Whisper's do. What it owns is the vocabulary's from the call on, also after an
+     * error. */
+    struct vocabulary_rules *rules;
 };
 int vocabulary_parse(const struct vocabulary_source *source, struct vocabulary **ret,
                      struct err *err);
@@ -41,6 +45,7 @@ void vocabulary_free(struct vocabulary *v);
 const struct vocabulary_ids *vocabulary_ids(const struct vocabulary *v);
 uint32_t vocabulary_size(const struct vocabulary *v); /* highest id + 1 */
 bool vocabulary_multilingual(const struct vocabulary *v);
+bool vocabulary_timed(const struct vocabulary *v); /* it has timestamps */
 
 /* Languages: "en" <-> id. -1 / NULL when there is none. */
 int32_t vocabulary_language_id(const struct vocabulary *v, const char *code);

@@ -7,7 +7,8 @@
 #include "base/utf8.h"
 #include "workers/text/tokenizer/bpe.h"
 
-#define TIMESTAMP_STEPS 1500 /* a window's 30 s in steps of 20 ms */
+#define TIMESTAMP_STEPS 1500 /* a window's 30 s, */
+#define TIMESTAMP_MS 20      /*   in steps of so much */
 #define LIST_MAX (1 << 20)
 #define LANGUAGE_MAX 4096
 #define HEADS_MAX 65536
@@ -96,6 +97,7 @@ static int read_timestamps(const struct source *s, struct vocabulary_ids *ids)
 {
     int32_t end = named(s, "<|30.00|>");
 
+    ids->timestamp_ms = TIMESTAMP_MS;
     ids->timestamp_begin = named(s, "<|0.00|>");
     if (ids->timestamp_begin < 0)
         ids->timestamp_begin = ids->no_timestamps + 1;

@@ -14,8 +14,10 @@ struct json_t;
 /* Special tokens; -1 where the model has none. */
 struct vocabulary_ids {
     int32_t eot, sot, translate, transcribe, sot_prev, sot_lm, no_speech, no_timestamps;
-    int32_t timestamp_begin; /* <|0.00|>; one per 20 ms from there to timestamp_end */
-    int32_t timestamp_end;   /* <|30.00|> */
+    int32_t timestamp_begin; /* <|0.00|>; one per timestamp_ms from there to timestamp_end. A model
+                                that has none: its vocabulary's size, and all ids are below */
+    int32_t timestamp_end;   /* <|30.00|>; a model that has none: timestamp_begin - 1 */
+    int32_t timestamp_ms;    /* from one to the next */
     int32_t first_language;  /* lowest language id, -1 in English-only models */
 };
 

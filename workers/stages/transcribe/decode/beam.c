@@ -6,7 +6,7 @@
 
 #include "gpu/backend.h"
 
-#define POOL_MAX (WHISPER_MAX_BRANCHES * (WHISPER_MAX_BRANCHES + 1))
+#define POOL_MAX (ASR_BRANCHES_MAX * (ASR_BRANCHES_MAX + 1))
 
 struct child {
     double logprob; /* of the hypothesis with its new token */
@@ -93,10 +93,10 @@ static uint32_t select_children(struct beam *b, struct child *children, uint32_t
 
 /* Finds each child its branch and appends its token. Returns the number of copies. */
 static uint32_t place(struct beam *b, const struct child *children, uint32_t n,
-                      struct whisper_move *moves)
+                      struct asr_move *moves)
 {
-    struct beam_live next[WHISPER_MAX_BRANCHES];
-    bool taken[WHISPER_MAX_BRANCHES] = {false}, first[WHISPER_MAX_BRANCHES] = {false};
+    struct beam_live next[ASR_BRANCHES_MAX];
+    bool taken[ASR_BRANCHES_MAX] = {false}, first[ASR_BRANCHES_MAX] = {false};
     uint32_t copies = 0, vacant = 0;
 
     for (uint32_t i = 0; i < n; i++)
@@ -108,7 +108,7 @@ static uint32_t place(struct beam *b, const struct child *children, uint32_t n,
             while (taken[vacant])
                 vacant++;
             to = vacant++;
-            moves[copies++] = (struct whisper_move){.from = from, .to = to};
+            moves[copies++] = (struct asr_move){.from = from, .to = to};
             token_run_copy(row(b, to), row(b, from), b->count);
         }
         first[from] = true;
@@ -133,8 +133,8 @@ static void fill_up(struct beam *b)
         finish(b, b->live[i].branch, b->live[i].logprob);
 }
 
-int beam_feed(struct beam *b, const struct candidate *top, uint32_t stride,
-              struct whisper_move *moves, uint32_t *move_count, bool *ended, struct err *err)
+int beam_feed(struct beam *b, const struct candidate *top, uint32_t stride, struct asr_move *moves,
+              uint32_t *move_count, bool *ended, struct err *err)
 {
     struct child children[POOL_MAX];
     uint32_t n = select_children(b, children, pool(b, top, stride, children));

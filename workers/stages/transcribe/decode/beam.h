@@ -17,13 +17,13 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/decode/token_run.h"
 
 struct candidate; /* gpu/backend.h */
 
 struct beam_rule {
-    uint32_t size;   /* hypotheses that live on; 1 .. WHISPER_MAX_BRANCHES */
+    uint32_t size;   /* hypotheses that live on; 1 .. ASR_BRANCHES_MAX */
     uint32_t enough; /* finished ones that end the search; at least 1 */
     uint32_t limit;  /* tokens of a hypothesis; at least 1 */
     int32_t eot;
@@ -37,10 +37,10 @@ struct beam_live {
 
 struct beam {
     struct beam_rule rule;
-    uint32_t room;         /* tokens in a row of `rows`; at least rule.limit */
-    struct token_run rows; /* borrowed: [rule.size][room], by branch */
-    struct token_run best; /* borrowed: [room] */
-    struct beam_live live[WHISPER_MAX_BRANCHES]; /* likeliest first */
+    uint32_t room;                           /* tokens in a row of `rows`; at least rule.limit */
+    struct token_run rows;                   /* borrowed: [rule.size][room], by branch */
+    struct token_run best;                   /* borrowed: [room] */
+    struct beam_live live[ASR_BRANCHES_MAX]; /* likeliest first */
     uint32_t live_count;
     uint32_t count;    /* tokens of each live hypothesis */
     uint32_t finished; /* hypotheses; of them the best: */
@@ -62,7 +62,7 @@ void beam_begin(struct beam *b, struct beam_rule rule, struct token_run rows, st
  * for none; the first size + 1 of each are looked at. moves (room for size): the copies between
  * branches that the next step needs. *ended: best, best_count and best_logprob are the result.
  * ERR_MODEL: nothing may follow and nothing is finished. */
-int beam_feed(struct beam *b, const struct candidate *top, uint32_t stride,
-              struct whisper_move *moves, uint32_t *move_count, bool *ended, struct err *err);
+int beam_feed(struct beam *b, const struct candidate *top, uint32_t stride, struct asr_move *moves,
+              uint32_t *move_count, bool *ended, struct err *err);
 
 #endif

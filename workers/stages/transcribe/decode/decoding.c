@@ -40,10 +40,10 @@ struct decoding {
     bool beams;       /* it is a beam search, else one of drafts */
     struct drafts drafts;
     struct beam beam;
-    struct token_run rows;               /* owned: [branches][max_tokens] */
-    struct token_run best;               /* owned: [max_tokens], of the beam search */
-    bool prompted[WHISPER_MAX_BRANCHES]; /* the branch's cache begins with the prompt */
-    struct whisper_move moves[WHISPER_MAX_BRANCHES];
+    struct token_run rows;           /* owned: [branches][max_tokens] */
+    struct token_run best;           /* owned: [max_tokens], of the beam search */
+    bool prompted[ASR_BRANCHES_MAX]; /* the branch's cache begins with the prompt */
+    struct asr_move moves[ASR_BRANCHES_MAX];
     uint32_t move_count;
 
     int32_t own_language; /* that START heard; -1: none to be tried */
@@ -80,11 +80,25 @@ static uint32_t drafts_of(const struct decoding *d, uint32_t attempt)
     return draws && d->policy->params->best_of > 1 ? d->policy->params->best_of : 1;
 }
 
-/* In English-only models the start token is the prompt's last one, and the logits that tell about
+static bool is_timed(const struct decoding_policy *p)
+{
+    return vocabulary_timed(p->vocab) && !p->params->without_timestamps;
+}
+
+static uint32_t put_prompt(const struct decoding_policy *p, int32_t language, int32_t *ret)
+{
+    const struct asr_task task = {language, p->params->translate, is_timed(p)};
+
+    return p->prompt(p->vocab, task, ret);
+}
+
+/* In models of one language the start token may be the whole prompt, and the logits that tell about
  * silence are the first token's as well. Several drafts want one draw each. */
 static bool start_chooses(const struct decoding *d)
 {
-    return !vocabulary_multilingual(d->policy->vocab) && !d->policy->params->without_timestamps &&
+    int32_t prompt[ASR_PROMPT_MAX];
+
+    return !vocabulary_multilingual(d->policy->vocab) && put_prompt(d->policy, -1, prompt) == 1 &&
            d->previous_len == 0 && drafts_of(d, 0) == 1;
 }
 
@@ -104,17 +118,18 @@ static void free_run(struct token_run *r)
 int decoding_new(const struct decoding_policy *policy, struct decoding **ret, struct err *err)
 {
     const struct transcribe_params *p = policy->params;
-    size_t prompt = prompt_previous_max(policy->positions) + PROMPT_START_MAX;
+    size_t prompt = prompt_previous_max(policy->positions) + ASR_PROMPT_MAX;
     struct decoding *d;
 
-    if (policy->branches > WHISPER_MAX_BRANCHES || policy->branches < 1 ||
+    if (policy->branches > ASR_BRANCHES_MAX || policy->branches < 1 ||
         policy->branches < p->beam_size || policy->branches < p->best_of)
         return err_set(err, ERR_USAGE, "%u beams or %u candidates do not fit %u branches",
                        p->beam_size, p->best_of, policy->branches);
     if (policy->positions < POSITIONS_MIN)
         return err_set(err, ERR_MODEL, "the model's decoder has %u positions only",
                        policy->positions);
-    if (p->without_timestamps && vocabulary_ids(policy->vocab)->no_timestamps < 0)
+    if (p->without_timestamps && vocabulary_timed(policy->vocab) &&
+        vocabulary_ids(policy->vocab)->no_timestamps < 0)
         return err_set(err, ERR_USAGE,
                        "the model cannot do without timestamps: it has no token "
                        "<|notimestamps|>");
@@ -175,7 +190,7 @@ static void begin_attempt(struct decoding *d)
     drafts_begin(&d->drafts, drafts_of(d, attempt), d->limit, eot, d->rows, d->policy->max_tokens);
     for (uint32_t i = 1; d->prompt_len > 1 && i < d->drafts.size; i++)
         if (!d->prompted[i]) {
-            d->moves[d->move_count++] = (struct whisper_move){.from = 0, .to = i};
+            d->moves[d->move_count++] = (struct asr_move){.from = 0, .to = i};
             d->prompted[i] = true;
         }
 }
@@ -186,7 +201,7 @@ static void make_prompt(struct decoding *d)
 {
     uint32_t n = d->previous_len;
 
-    n += prompt_start(d->policy->vocab, d->policy->params, d->language, d->prompt + n);
+    n += put_prompt(d->policy, d->language, d->prompt + n);
     d->prompt_len = n;
     d->limit = d->policy->positions + 1 - n; /* the last token is not fed */
     if (d->limit > d->policy->max_tokens)
@@ -293,7 +308,7 @@ static void ask_any(const struct decoding *d, uint32_t draft, uint32_t count,
     uint64_t seed = number_seed(d->seed, d->attempt);
 
     ret->what |= CHOOSE_TOKEN;
-    if (d->policy->params->without_timestamps)
+    if (!is_timed(d->policy))
         ret->what |= CHOOSE_NO_TIMES;
     ret->temperature = temperature_of(d, d->attempt);
     ret->uniform = number_uniform(draft > 0 ? number_seed(seed, draft) : seed, count);
@@ -314,17 +329,17 @@ static void ask_token(const struct decoding *d, uint32_t draft, const int32_t *t
 
 static const struct choice_ask nothing_asked = {.last = -1, .before = -1, .last_time = -1};
 
-static void start_row(const struct decoding *d, struct whisper_row *row, struct choice_ask *ask)
+static void start_row(const struct decoding *d, struct asr_row *row, struct choice_ask *ask)
 {
-    *row = (struct whisper_row){.token = vocabulary_ids(d->policy->vocab)->sot};
+    *row = (struct asr_row){.token = vocabulary_ids(d->policy->vocab)->sot};
     *ask = nothing_asked;
     ask->what = CHOOSE_START;
     if (start_chooses(d))
         ask_token(d, 0, NULL, 0, ask);
 }
 
-static uint32_t prompt_rows(const struct decoding *d, struct whisper_row *rows,
-                            struct choice_ask *asks, uint32_t room)
+static uint32_t prompt_rows(const struct decoding *d, struct asr_row *rows, struct choice_ask *asks,
+                            uint32_t room)
 {
     uint32_t n = d->prompt_len - 1 - d->prompt_pos;
 
@@ -333,7 +348,7 @@ static uint32_t prompt_rows(const struct decoding *d, struct whisper_row *rows,
     for (uint32_t i = 0; i < n; i++) {
         uint32_t pos = d->prompt_pos + i;
 
-        rows[i] = (struct whisper_row){.pos = pos, .token = d->prompt[pos]};
+        rows[i] = (struct asr_row){.pos = pos, .token = d->prompt[pos]};
         asks[i] = nothing_asked;
         if (hears_silence(d, pos))
             asks[i].what = CHOOSE_START;
@@ -342,13 +357,13 @@ static uint32_t prompt_rows(const struct decoding *d, struct whisper_row *rows,
 }
 
 /* The row that continues tokens[0..count) of a branch. */
-static void text_row(const struct decoding *d, uint32_t branch, uint32_t count,
-                     struct whisper_row *row, struct choice_ask *ask)
+static void text_row(const struct decoding *d, uint32_t branch, uint32_t count, struct asr_row *row,
+                     struct choice_ask *ask)
 {
     const int32_t *tokens = branch_tokens(d, branch).ids;
     uint32_t pos = d->prompt_len + count - 1;
 
-    *row = (struct whisper_row){.branch = branch, .pos = pos};
+    *row = (struct asr_row){.branch = branch, .pos = pos};
     row->token = count > 0 ? tokens[count - 1] : d->prompt[pos];
     *ask = nothing_asked;
     if (hears_silence(d, pos) && branch == 0)
@@ -356,7 +371,7 @@ static void text_row(const struct decoding *d, uint32_t branch, uint32_t count,
     ask_token(d, branch, tokens, count, ask);
 }
 
-uint32_t decoding_rows(const struct decoding *d, struct whisper_row *rows, struct choice_ask *asks,
+uint32_t decoding_rows(const struct decoding *d, struct asr_row *rows, struct choice_ask *asks,
                        uint32_t room)
 {
     uint32_t n = 0;
@@ -383,20 +398,20 @@ uint32_t decoding_rows(const struct decoding *d, struct whisper_row *rows, struc
     return 0;
 }
 
-bool decoding_ahead(const struct decoding *d, struct whisper_row *row, struct choice_ask *ask)
+bool decoding_ahead(const struct decoding *d, struct asr_row *row, struct choice_ask *ask)
 {
     const struct draft *draft = &d->drafts.drafts[0];
 
     if (d->state != DECODING_TEXT || d->beams || d->drafts.size != 1 ||
         draft->count + 1 >= d->limit)
         return false;
-    *row = (struct whisper_row){.pos = d->prompt_len + draft->count, .token = WHISPER_FOLLOWS};
+    *row = (struct asr_row){.pos = d->prompt_len + draft->count, .token = ASR_FOLLOWS};
     *ask = nothing_asked;
     ask_any(d, 0, draft->count + 1, ask);
     return true;
 }
 
-uint32_t decoding_moves(struct decoding *d, struct whisper_move *ret)
+uint32_t decoding_moves(struct decoding *d, struct asr_move *ret)
 {
     uint32_t n = d->move_count;
 

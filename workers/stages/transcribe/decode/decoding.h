@@ -8,7 +8,8 @@
  *   DONE ◄───────────────────────────── good, silent, or the last temperature ──────────────┘
  *
  * With a previous text before the start token, silence is heard in PROMPT, not in START. In
- * English-only models START chooses the first token, too, and LANGUAGE goes on to TEXT.
+ * models whose prompt is the start token alone START chooses the first token, too, and LANGUAGE
+ * goes on to TEXT.
  *
  * Greedy (beam_size 1, temperature 0), beam search (temperature 0), sampling of best_of candidates
  * (above 0), with openai-whisper's rules of ranking and fallback (decoding.py, transcribe.py).
@@ -25,7 +26,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/transcribe_params.h"
 #include "workers/text/tokenizer/vocabulary.h"
 
@@ -46,6 +47,8 @@ struct decoding_policy {
     uint32_t positions;  /* of the decoder */
     uint32_t max_tokens; /* at least 1, without the prompt; fewer where a long one leaves no room */
     uint32_t branches;   /* of the session: at least max(beam_size, best_of) */
+    uint32_t (*prompt)(const struct vocabulary *v, struct asr_task task,
+                       int32_t *ret); /* asr_ops */
 };
 
 enum decoding_state {
@@ -86,25 +89,25 @@ void decoding_free(struct decoding *d); /* NULL is fine */
  * go before the start as the condition, at most half of the positions - 1; n may be 0. */
 void decoding_begin(struct decoding *d, uint64_t seed, const int32_t *previous, uint32_t n);
 enum decoding_state decoding_state(const struct decoding *d);
-/* In LANGUAGE: what was heard (id, -1 in English-only models; its probability), and the silence:
+/* In LANGUAGE: what was heard (id, -1 in models of one language; its probability), and the silence:
  * without the previous text, with which the result's no_speech_prob is. */
 void decoding_heard(const struct decoding *d, int32_t *language, float *prob, float *no_speech);
-/* In LANGUAGE: go on with this one (ignored by English-only models; prob 1: it was given); -1: with
- * what was heard. Never to DONE: only decoding_feed leads there. */
+/* In LANGUAGE: go on with this one (ignored by models of one language; prob 1: it was given); -1:
+ * with what was heard. Never to DONE: only decoding_feed leads there. */
 void decoding_go(struct decoding *d, int32_t language, float prob);
 
 /* The copies between branches that the next rows need, to be done before them; at most `branches`.
  * Slots are left 0 for the driver to fill in. Returns how many; 0 when called again. */
-uint32_t decoding_moves(struct decoding *d, struct whisper_move *ret);
+uint32_t decoding_moves(struct decoding *d, struct asr_move *ret);
 /* Rows to feed next and what is to be chosen from each; at most `room` (>= branches). Slots are
  * left 0. 0 in LANGUAGE and DONE. */
-uint32_t decoding_rows(const struct decoding *d, struct whisper_row *rows, struct choice_ask *asks,
+uint32_t decoding_rows(const struct decoding *d, struct asr_row *rows, struct choice_ask *asks,
                        uint32_t room);
 /* The row that comes after the one of decoding_rows as long as the text goes on, while nobody knows
- * what is chosen there: it is one that follows (whisper.h), of branch 0. False where what comes
+ * what is chosen there: it is one that follows (asr_model.h), of branch 0. False where what comes
  * depends on the choice in another way, or nothing can come. The choice may end the text or the
  * attempt: then, after decoding_feed, decoding_rows names another position, or none. */
-bool decoding_ahead(const struct decoding *d, struct whisper_row *row, struct choice_ask *ask);
+bool decoding_ahead(const struct decoding *d, struct asr_row *row, struct choice_ask *ask);
 /* What was chosen for exactly those rows. top: n x (branches + 1), NULL when branches is 1.
  * ERR_MODEL when the logits held no number to go by. */
 int decoding_feed(struct decoding *d, const struct choice *c, const struct candidate *top,

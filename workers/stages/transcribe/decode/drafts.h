@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/decode/token_run.h"
 
 struct choice; /* gpu/backend.h */
@@ -21,12 +21,12 @@ struct draft {
 };
 
 struct drafts {
-    uint32_t size;  /* 1 .. WHISPER_MAX_BRANCHES */
+    uint32_t size;  /* 1 .. ASR_BRANCHES_MAX */
     uint32_t limit; /* tokens of a draft; at least 1 */
     int32_t eot;
     uint32_t room;         /* tokens in a row of `rows`; at least limit */
     struct token_run rows; /* borrowed: [size][room] */
-    struct draft drafts[WHISPER_MAX_BRANCHES];
+    struct draft drafts[ASR_BRANCHES_MAX];
 };
 
 void drafts_begin(struct drafts *d, uint32_t size, uint32_t limit, int32_t eot,

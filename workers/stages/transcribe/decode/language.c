@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "workers/models/asr_model.h"
+#include "workers/text/tokenizer/vocabulary.h"
+
 void language_add(struct language_tally *t, int32_t language, float prob)
 {
     uint32_t i = 0;
@@ -137,4 +140,13 @@ float language_mean(const struct language_stretch *s, uint32_t n)
         samples += (double)(s[i].end - s[i].start);
     }
     return samples > 0 ? (float)(sum / samples) : 0;
+}
+
+const char *language_code_of(const struct asr_model *m, int32_t language)
+{
+    const char *code = vocabulary_multilingual(m->vocab)
+                           ? vocabulary_language_code(m->vocab, language)
+                           : m->language;
+
+    return code ? code : "";
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct asr_model; /* workers/models/asr_model.h */
+
 #define LANGUAGE_TALLY 128 /* languages; Whisper has a hundred */
 
 struct language_tally { /* all zero at first */
@@ -52,5 +54,9 @@ struct language_stretch {
 void language_smooth(struct language_stretch *s, uint32_t n, int32_t usual);
 /* Mean probability of n > 0 stretches that have the same language by now, by their lengths. */
 float language_mean(const struct language_stretch *s, uint32_t n);
+
+/* The code of a language's token, "" for none of the model's; of a model that knows one language,
+ * that one's. */
+const char *language_code_of(const struct asr_model *m, int32_t language);
 
 #endif

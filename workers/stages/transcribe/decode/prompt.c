@@ -51,19 +51,3 @@ uint32_t prompt_previous(const struct vocabulary *v, uint32_t positions, const i
     memcpy(ret + 1, previous, n * sizeof(*previous));
     return n + 1;
 }
-
-uint32_t prompt_start(const struct vocabulary *v, const struct transcribe_params *params,
-                      int32_t language, int32_t *ret)
-{
-    const struct vocabulary_ids *ids = vocabulary_ids(v);
-    uint32_t n = 0;
-
-    ret[n++] = ids->sot;
-    if (vocabulary_multilingual(v)) {
-        ret[n++] = language;
-        ret[n++] = params->translate ? ids->translate : ids->transcribe;
-    }
-    if (params->without_timestamps)
-        ret[n++] = ids->no_timestamps;
-    return n;
-}

@@ -1,13 +1,12 @@
-/* workers/stages/transcribe/decode/prompt.h - the tokens that a window's text comes after. Pure. */
+/* workers/stages/transcribe/decode/prompt.h - the text that a window's own tokens come after. Pure.
+ */
 #ifndef NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_DECODE_PROMPT_H
 #define NIGHTSHIFT_WORKERS_STAGES_TRANSCRIBE_DECODE_PROMPT_H
 
 #include <stdint.h>
 
-#include "workers/stages/transcribe/transcribe_params.h"
+#include "base/err.h"
 #include "workers/text/tokenizer/vocabulary.h"
-
-#define PROMPT_START_MAX 4 /* start, language, task, no timestamps */
 
 /* A prompt that a person wrote, as the tokens that stand for it where it was said before: trimmed,
  * behind one blank. *ret newly allocated, NULL for nothing but blanks. ERR_USAGE when the model has
@@ -21,9 +20,4 @@ uint32_t prompt_previous_max(uint32_t positions);
  * <|startofprev|>. */
 uint32_t prompt_previous(const struct vocabulary *v, uint32_t positions, const int32_t *previous,
                          uint32_t n, int32_t *ret);
-/* <|startoftranscript|>, then language and task in multilingual models, then <|notimestamps|> if
- * the parameters say so. Returns how many: 1 .. PROMPT_START_MAX. */
-uint32_t prompt_start(const struct vocabulary *v, const struct transcribe_params *params,
-                      int32_t language, int32_t *ret);
-
 #endif

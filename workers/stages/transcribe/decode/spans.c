@@ -1,8 +1,12 @@
 #include "workers/stages/transcribe/decode/spans.h"
 
+#include "workers/models/asr_model.h"
+#include "workers/text/tokenizer/vocabulary_ids.h"
+
 struct splitter {
     const int32_t *tokens;
     int32_t begin; /* the first timestamp's id */
+    int64_t step;  /* samples from one to the next */
     int64_t window;
     struct span *out;
     size_t count;
@@ -12,7 +16,7 @@ static bool is_time(const struct splitter *s, size_t i) { return s->tokens[i] >=
 
 static int64_t time_at(const struct splitter *s, size_t i)
 {
-    int64_t t = (int64_t)(s->tokens[i] - s->begin) * TIMESTAMP_SAMPLES;
+    int64_t t = (int64_t)(s->tokens[i] - s->begin) * s->step;
 
     return t < s->window ? t : s->window;
 }
@@ -46,10 +50,11 @@ static void split_single(struct splitter *s, size_t n)
         add(s, 0, n, from, to);
 }
 
-void spans_split(const int32_t *tokens, size_t n, int32_t timestamp_begin, int64_t window,
+void spans_split(const int32_t *tokens, size_t n, const struct vocabulary_ids *ids, int64_t window,
                  bool whole, struct span *out, struct split *ret)
 {
-    struct splitter s = {tokens, timestamp_begin, window, out, 0};
+    struct splitter s = {
+        tokens, ids->timestamp_begin, ids->timestamp_ms * (ASR_RATE_HZ / 1000), window, out, 0};
     bool closed = n >= 2 && is_time(&s, n - 1) && !is_time(&s, n - 2);
     int64_t advance = window;
     size_t first = 0;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TIMESTAMP_SAMPLES 320 /* 20 ms at 16 kHz */
+struct vocabulary_ids; /* workers/text/tokenizer/vocabulary_ids.h */
 
 struct span {
     int64_t start, end;  /* samples from the window's begin; start < end <= window */
@@ -23,12 +23,12 @@ struct split {
     bool closed;     /* the window's text ends with a single timestamp: nothing follows in it */
 };
 
-/* tokens[0..n) of a window that holds `window` > 0 samples of audio; ids from timestamp_begin on
- * are timestamps. Writes at most n spans (room for that many is the caller's); spans without length
- * are left out. whole: no other window hears the end of this one again, so text behind the last
- * finished segment is a segment up to the window's end; else it is left out, and *advance lies
- * before it. */
-void spans_split(const int32_t *tokens, size_t n, int32_t timestamp_begin, int64_t window,
+/* tokens[0..n) of a window that holds `window` > 0 samples of audio; ids says which
+ * of them are timestamps. Writes at most n spans (room for that many is the caller's); spans
+ * without length are left out. whole: no other window hears the end of this one again, so text
+ * behind the last finished segment is a segment up to the window's end; else it is left out, and
+ * *advance lies before it. */
+void spans_split(const int32_t *tokens, size_t n, const struct vocabulary_ids *ids, int64_t window,
                  bool whole, struct span *out, struct split *ret);
 
 #endif

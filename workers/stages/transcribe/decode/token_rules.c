@@ -7,8 +7,6 @@
 #include "gpu/backend.h"
 #include "workers/stages/transcribe/transcribe_params.h"
 
-#define TIMESTAMP_SECONDS 0.02 /* from one timestamp to the next */
-
 struct token_rules {
     struct rules_spec spec;
     int32_t *languages; /* owned */
@@ -23,7 +21,7 @@ static int32_t max_initial(const struct vocabulary *v, const struct transcribe_p
 
     index = p->max_initial_timestamp < 0
                 ? vocabulary_max_initial_timestamp_index(v)
-                : rint((double)p->max_initial_timestamp / TIMESTAMP_SECONDS);
+                : rint((double)p->max_initial_timestamp / (ids->timestamp_ms / 1000.0));
     return ids->timestamp_begin + (int32_t)(index < last ? index : last);
 }
 
@@ -89,9 +87,14 @@ static void set_ids(struct rules_spec *s, const struct vocabulary *v,
 
     s->eot = ids->eot;
     s->no_speech = ids->no_speech;
-    s->timestamp_begin = ids->timestamp_begin;
-    s->timestamp_end = ids->timestamp_end;
-    s->max_initial = max_initial(v, p);
+    /* Of a model without timestamps the last id stands for one: it is a special token, or none of
+     * the vocabulary's, and nobody asks for times. */
+    s->timestamp_begin = s->timestamp_end = s->max_initial = (int32_t)s->vocab - 1;
+    if (vocabulary_timed(v)) {
+        s->timestamp_begin = ids->timestamp_begin;
+        s->timestamp_end = ids->timestamp_end;
+        s->max_initial = max_initial(v, p);
+    }
     s->never_first = vocabulary_begin_suppress(v, &n);
     s->never_first_count = (uint32_t)n;
 }

@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 #include "workers/audio/speech.h"
+#include "workers/models/asr_model.h"
 #include "workers/results.h"
 
-#define COVERAGE_STEPS_MAX ((480000 + SPEECH_STEP - 1) / SPEECH_STEP) /* of a window of 30 s */
+#define COVERAGE_STEPS_MAX ((ASR_WINDOW_MAX + SPEECH_STEP - 1) / SPEECH_STEP)
 
 enum coverage_state {
     COVERAGE_QUIET,

@@ -2,10 +2,7 @@
 
 #include <string.h>
 
-#include "workers/models/whisper/whisper.h"
-
 #define WORDS_LOOKED_AT 8
-#define WINDOW ((double)WHISPER_WINDOW_SAMPLES / WHISPER_RATE_HZ)
 #define EDGE 2.0 /* seconds at a window's ends that count as silence */
 
 /* How odd a word is: improbable, shorter than anybody speaks, or longer. */
@@ -61,7 +58,8 @@ static bool in_silence(const struct hallucination_rule *rule, const struct outco
 
     before =
         start - last > rule->threshold || rule->begin + start < rule->threshold || start < EDGE;
-    after = following - end > rule->threshold || (next && is_odd(o, next)) || WINDOW - end < EDGE;
+    after =
+        following - end > rule->threshold || (next && is_odd(o, next)) || rule->window - end < EDGE;
     return before && after;
 }
 

@@ -16,7 +16,8 @@
 struct hallucination_rule {
     double threshold;   /* > 0: a silence */
     double begin;       /* of the window in the recording */
-    double length;      /* of the window's audio */
+    double length;      /* of the window's audio, */
+    double window;      /*   and of the model's windows */
     double last_speech; /* end of the speech before; may be negative */
     bool at_end;        /* no audio follows it */
 };

@@ -14,17 +14,18 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/outcome/words.h"
 
 #define LOUDNESS_STEP_S 0.01
-#define LOUDNESS_MAX 3000 /* steps of a window */
+#define LOUDNESS_MAX (ASR_WINDOW_MAX / 160) /* steps of a window */
 
 struct loudness {
     uint32_t steps; /* 0: no use, everything is about as loud */
     bool loud[LOUDNESS_MAX];
 };
 
-/* pcm: n samples at 16 kHz in [-1, 1]; what is beyond 30 s is left out. */
+/* pcm: n samples at 16 kHz in [-1, 1]; what is beyond ASR_WINDOW_MAX is left out. */
 void loudness_measure(const float *pcm, size_t n, struct loudness *ret);
 /* Share of [start, end) seconds that is loud; 0 of an empty one. */
 float loudness_share(const struct loudness *l, float start, float end);

@@ -1,17 +1,18 @@
+#include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/outcome/outcome.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/outcome/coverage.h"
 #include "workers/stages/transcribe/outcome/doubt.h"
 #include "workers/stages/transcribe/outcome/pauses.h"
 #include "workers/stages/transcribe/outcome/timing.h"
 #include "workers/text/clean.h"
 
-#define RATE WHISPER_RATE_HZ
+#define RATE ASR_RATE_HZ
 
 void outcome_free(struct outcome *o)
 {
@@ -45,8 +46,8 @@ static int make_drafts(struct outcome *o, const struct lane_window *w,
     int rc = 0;
 
     if (spans) {
-        spans_split(r->tokens, r->count, vocabulary_ids(p->vocab)->timestamp_begin, w->samples,
-                    p->packed, spans, &split);
+        spans_split(r->tokens, r->count, vocabulary_ids(p->model->vocab), w->samples, p->packed,
+                    spans, &split);
         o->drafts = calloc(split.count + 1, sizeof(*o->drafts));
     }
     if (!o->drafts) {
@@ -61,14 +62,14 @@ static int make_drafts(struct outcome *o, const struct lane_window *w,
         d->span = spans[i];
         d->start = (float)spans[i].start / RATE;
         d->end = (float)spans[i].end / RATE;
-        rc = read_text(p->vocab, r->tokens, d, err);
+        rc = read_text(p->model->vocab, r->tokens, d, err);
     }
     free(spans);
     return rc;
 }
 
 int outcome_make(const struct lane_window *w, const struct decoding_result *r,
-                 struct timing *timing, struct whisper_session *session, uint32_t slot,
+                 struct timing *timing, struct asr_session *session, uint32_t slot,
                  struct outcome *ret, struct err *err)
 {
     struct outcome o = {.advance = w->samples, .speech_end = -1};
@@ -190,13 +191,6 @@ static void doubt(struct result_segment *s, const struct draft *d, int64_t heard
     s->reason = doubt_text(signs, reason, len);
 }
 
-static const char *code_of(const struct vocabulary *v, int32_t language)
-{
-    const char *code = vocabulary_multilingual(v) ? vocabulary_language_code(v, language) : "en";
-
-    return code ? code : "";
-}
-
 static int64_t latest(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Without words a segment has its timestamps' time; with words theirs, but its own where words_fit
@@ -248,8 +242,8 @@ int outcome_yield(struct outcome *o, const struct lane_window *w, const struct d
         char reason[DOUBT_TEXT_MAX];
         struct result_segment s = {
             .text = d->text,
-            .language = code_of(p->vocab, r->language),
-            .avg_logprob = sureness(p->vocab, r, &d->span),
+            .language = language_code_of(p->model, r->language),
+            .avg_logprob = sureness(p->model->vocab, r, &d->span),
             .no_speech_prob = r->no_speech_prob,
             .compression_ratio = r->compression_ratio,
             .temperature = r->temperature,

@@ -38,7 +38,7 @@ struct outcome { /* all zero: empty */
 
 /* timing NULL: without words. The window is still in `slot` of the session. */
 int outcome_make(const struct lane_window *w, const struct decoding_result *r,
-                 struct timing *timing, struct whisper_session *session, uint32_t slot,
+                 struct timing *timing, struct asr_session *session, uint32_t slot,
                  struct outcome *ret, struct err *err);
 void outcome_free(struct outcome *o);
 /* Its segments, with what is to be thought of them, go to the end of `yield`; their drafts are

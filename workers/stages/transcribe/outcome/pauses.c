@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/text/clean.h"
 
-#define PER_MS (WHISPER_RATE_HZ / 1000)
+#define PER_MS (ASR_RATE_HZ / 1000)
 #define VOICE_LEAST 4800 /* samples: with less voice of it no part of a text is said in a run */
 
 float pauses_voice(const struct lane_window *w, int64_t start, int64_t end)

@@ -1,58 +1,50 @@
+#include "workers/stages/transcribe/decode/language.h"
 #include "workers/stages/transcribe/outcome/timing.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "workers/models/whisper/whisper.h"
+#include "workers/models/asr_model.h"
 #include "workers/stages/transcribe/outcome/hallucination.h"
 #include "workers/stages/transcribe/outcome/loudness.h"
 #include "workers/stages/transcribe/outcome/words.h"
 
-#define RATE WHISPER_RATE_HZ
-#define FRAME 320     /* samples of an encoder's position */
-#define SEEK_STEP 160 /* samples: where windows begin, as in the reference */
-#define PROMPT_MAX 4  /* start, language, task, no timestamps */
-#define HELD 25       /* frames beside its segment in which a word of a known text may be: 0.5 s */
-#define NEVER (-1e3f) /* of the matrix, which is of standard deviations */
+#define RATE ASR_RATE_HZ
+#define SEEK_STEP 160   /* samples: where windows begin, as in the reference */
+#define HELD (RATE / 2) /* samples beside its segment in which a word of a known text may be */
+#define NEVER (-1e3f)   /* of the matrix, which is of standard deviations */
 
 struct timing {
-    const struct vocabulary *vocab; /* borrowed */
-    struct whisper_head heads[WHISPER_MAX_ALIGN_HEADS];
-    uint32_t head_count, positions;
-    float *matrix;   /* [positions][1500] */
-    double *logprob; /* [positions] */
-    int32_t *tokens; /* [positions] */
-    float *pcm;      /* a window's audio, of lanes that do not hold it: [480000] */
+    const struct asr_model *model; /* borrowed */
+    uint32_t frames_max;           /* of a window */
+    float *matrix;                 /* [positions][frames_max] */
+    double *logprob;               /* [positions] */
+    int32_t *tokens;               /* [positions] */
+    float *pcm; /* a window's audio, of lanes that do not hold it: [window_samples] */
     struct loudness loudness;
 };
 
-int timing_new(const struct whisper_config *config, const struct vocabulary *vocab,
-               struct timing **ret, struct err *err)
+int timing_new(const struct asr_model *model, struct timing **ret, struct err *err)
 {
-    uint32_t heads[WHISPER_MAX_ALIGN_HEADS][2], n;
+    size_t positions = model->positions;
     struct timing *t;
 
-    n = words_heads(vocab, config->decoder_layers, config->decoder_heads, heads,
-                    WHISPER_MAX_ALIGN_HEADS);
-    if (!n || vocabulary_ids(vocab)->no_timestamps < 0)
+    if (!model->align_heads)
         return err_set(err, ERR_USAGE, "the model cannot tell when words are said");
     t = calloc(1, sizeof(*t));
     if (t) {
-        t->vocab = vocab;
-        t->positions = config->max_target_positions;
-        t->matrix = malloc((size_t)t->positions * WHISPER_POSITIONS * sizeof(*t->matrix));
-        t->logprob = malloc(t->positions * sizeof(*t->logprob));
-        t->tokens = malloc(t->positions * sizeof(*t->tokens));
-        t->pcm = malloc(WHISPER_WINDOW_SAMPLES * sizeof(*t->pcm));
+        t->model = model;
+        t->frames_max = model->window_samples / model->frame_samples;
+        t->matrix = malloc(positions * t->frames_max * sizeof(*t->matrix));
+        t->logprob = malloc(positions * sizeof(*t->logprob));
+        t->tokens = malloc(positions * sizeof(*t->tokens));
+        t->pcm = malloc(model->window_samples * sizeof(*t->pcm));
     }
     if (!t || !t->matrix || !t->logprob || !t->tokens || !t->pcm) {
         timing_free(t);
         return err_set(err, ERR_NOMEM, "no memory for the times of words");
     }
-    t->head_count = n < WHISPER_MAX_ALIGN_HEADS ? n : WHISPER_MAX_ALIGN_HEADS;
-    for (uint32_t i = 0; i < t->head_count; i++)
-        t->heads[i] = (struct whisper_head){heads[i][0], heads[i][1]};
     *ret = t;
     return 0;
 }
@@ -72,21 +64,7 @@ void timing_free(struct timing *t)
 
 static bool is_text(const struct timing *t, int32_t token)
 {
-    return token < vocabulary_ids(t->vocab)->eot;
-}
-
-static uint32_t put_prompt(const struct timing *t, const struct decoding_result *r, bool translate)
-{
-    const struct vocabulary_ids *ids = vocabulary_ids(t->vocab);
-    uint32_t n = 0;
-
-    t->tokens[n++] = ids->sot;
-    if (vocabulary_multilingual(t->vocab)) {
-        t->tokens[n++] = r->language;
-        t->tokens[n++] = translate ? ids->translate : ids->transcribe;
-    }
-    t->tokens[n++] = ids->no_timestamps;
-    return n;
+    return token < vocabulary_ids(t->model->vocab)->eot;
 }
 
 /* The drafts' text tokens, as many as there are positions for. Returns the end. */
@@ -97,17 +75,17 @@ static uint32_t put_text(const struct timing *t, const struct decoding_result *r
         for (size_t k = 0; k < o->drafts[i].span.count; k++) {
             int32_t token = r->tokens[o->drafts[i].span.first + k];
 
-            if (is_text(t, token) && n < t->positions - 1)
+            if (is_text(t, token) && n < t->model->positions - 1)
                 t->tokens[n++] = token;
         }
     return n;
 }
 
-static uint32_t frames_of(const struct lane_window *w)
+static uint32_t frames_of(const struct timing *t, const struct lane_window *w)
 {
-    int64_t frames = w->samples / FRAME;
+    int64_t frames = w->samples / t->model->frame_samples;
 
-    return frames < 1 ? 1 : frames > WHISPER_POSITIONS ? WHISPER_POSITIONS : (uint32_t)frames;
+    return frames < 1 ? 1 : frames > t->frames_max ? t->frames_max : (uint32_t)frames;
 }
 
 /* Attention wanders, and when the segments of a known text were said is known. Its tokens begin
@@ -115,11 +93,12 @@ static uint32_t frames_of(const struct lane_window *w)
 static void hold_to_segments(struct timing *t, const struct outcome *o, uint32_t prompt,
                              uint32_t frames)
 {
+    const int64_t frame = t->model->frame_samples, held = HELD / frame;
     float *row = t->matrix + (size_t)(prompt - 1) * frames;
 
     for (uint32_t i = 0; i < o->count; i++) {
         const struct span *s = &o->drafts[i].span;
-        const int64_t from = s->start / FRAME - HELD, to = s->end / FRAME + HELD;
+        const int64_t from = s->start / frame - held, to = s->end / frame + held;
 
         for (size_t k = 0; k < s->count; k++, row += frames)
             for (int64_t at = 0; at < frames; at++)
@@ -128,27 +107,28 @@ static void hold_to_segments(struct timing *t, const struct outcome *o, uint32_t
     }
 }
 
-static int align(struct timing *t, struct whisper_session *session, uint32_t slot,
+static int align(struct timing *t, struct asr_session *session, uint32_t slot,
                  const struct lane_window *w, const struct decoding_result *r, struct outcome *o,
                  struct err *err)
 {
-    const struct vocabulary *v = t->vocab;
-    const char *code = vocabulary_multilingual(v) ? vocabulary_language_code(v, r->language) : "en";
-    uint32_t prompt = put_prompt(t, r, w->lane->policy->params->translate);
-    uint32_t end = put_text(t, r, o, prompt), frames = frames_of(w);
+    const struct asr_model *m = t->model;
+    const struct asr_task task = {.language = r->language,
+                                  .translate = w->lane->policy->params->translate};
+    uint32_t prompt = m->ops->prompt(m->vocab, task, t->tokens);
+    uint32_t end = put_text(t, r, o, prompt), frames = frames_of(t, w);
     int rc;
 
     if (end == prompt)
         return 0;
-    t->tokens[end] = vocabulary_ids(v)->eot;
-    rc = whisper_align(session, slot, t->tokens, end + 1, frames, t->heads, t->head_count,
-                       t->matrix, t->logprob, err);
+    t->tokens[end] = vocabulary_ids(m->vocab)->eot;
+    rc = m->ops->align(session, slot, t->tokens, end + 1, frames, t->matrix, t->logprob, err);
     if (rc)
         return rc;
     if (w->lane->told)
         hold_to_segments(t, o, prompt, frames);
-    return words_align(v, code ? code : "", t->tokens + prompt, end - prompt, t->matrix, t->logprob,
-                       prompt, frames, &o->words, err);
+    return words_align(m->vocab, language_code_of(m, r->language), t->tokens + prompt, end - prompt,
+                       t->matrix, t->logprob, prompt, frames, (float)RATE / (float)m->frame_samples,
+                       &o->words, err);
 }
 
 /* ---- words and segments */
@@ -235,9 +215,14 @@ static int64_t seek_of(double seconds, int64_t window)
 }
 
 /* Where the next window begins: after the last word, unless the text says that it is all. */
+static double window_of(const struct lane_window *w)
+{
+    return (double)w->lane->policy->model->window_samples / RATE;
+}
+
 static void move_by_words(const struct lane_window *w, double threshold, struct outcome *o)
 {
-    double end = last_end(o), rest = (double)WHISPER_WINDOW_SAMPLES / RATE - end;
+    double end = last_end(o), rest = window_of(w) - end;
 
     if (o->closed || end <= 0)
         return;
@@ -264,7 +249,8 @@ static void skip_hallucinations(const struct lane_window *w, double threshold, d
         .begin = (double)(w->at - w->lane->begin) / RATE,
         .length = (double)w->samples / RATE,
         .last_speech = last,
-        .at_end = w->samples < WHISPER_WINDOW_SAMPLES,
+        .window = window_of(w),
+        .at_end = w->samples < w->lane->policy->model->window_samples,
     };
     double seek;
     uint32_t keep = hallucination_find(&rule, o, &seek);
@@ -275,7 +261,7 @@ static void skip_hallucinations(const struct lane_window *w, double threshold, d
     o->advance = seek_of(seek, w->samples);
 }
 
-int timing_words(struct timing *t, struct whisper_session *session, uint32_t slot,
+int timing_words(struct timing *t, struct asr_session *session, uint32_t slot,
                  const struct lane_window *w, const struct decoding_result *r, struct outcome *o,
                  struct err *err)
 {

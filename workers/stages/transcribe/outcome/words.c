@@ -9,7 +9,6 @@
 #include "workers/text/codepoints.h"
 #include "workers/text/languages.h"
 
-#define FRAMES_PER_SECOND 50.0f
 /* Seconds. Times are frames, so that half a second sharp is common: it must not hang on the last
  * bit of a float what becomes of it. */
 #define FAR_OFF 0.501f
@@ -284,14 +283,15 @@ int words_merge_punctuation(struct words *w, struct err *err)
 
 /* ------------------------------------------------------------------ times */
 
-static void set_times(struct words *w, const uint32_t *first_column, const double *logprob)
+static void set_times(struct words *w, const uint32_t *first_column, const double *logprob,
+                      float frames_per_second)
 {
     for (uint32_t i = 0; i < w->count; i++) {
         struct word *x = &w->words[i];
         double sum = 0.0;
 
-        x->start = (float)first_column[x->first] / FRAMES_PER_SECOND;
-        x->end = (float)first_column[x->first + x->count] / FRAMES_PER_SECOND;
+        x->start = (float)first_column[x->first] / frames_per_second;
+        x->end = (float)first_column[x->first + x->count] / frames_per_second;
         for (uint32_t k = x->first; k < x->first + x->count; k++)
             sum += number_exp(logprob[k]);
         x->probability = (float)(sum / x->count);
@@ -341,7 +341,7 @@ static void cut_at_sentences(struct words *w)
 
 int words_align(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
                 const float *matrix, const double *logprob, uint32_t prompt_len, uint32_t frames,
-                struct words *ret, struct err *err)
+                float frames_per_second, struct words *ret, struct err *err)
 {
     /* The row of a token shows where the next one is: from the prompt's last to the text's last. */
     const float *rows = matrix + (size_t)(prompt_len - 1) * frames;
@@ -355,7 +355,7 @@ int words_align(const struct vocabulary *v, const char *language, const int32_t 
     if (!rc && n)
         rc = dtw(rows, -1.0, n + 1, frames, first_column, err);
     if (!rc) {
-        set_times(&w, first_column, logprob + prompt_len);
+        set_times(&w, first_column, logprob + prompt_len, frames_per_second);
         rc = set_median(&w, err);
     }
     if (!rc) {
@@ -407,43 +407,4 @@ void words_fit(struct word *words, uint32_t n, float median, double last_speech,
         last->end = fmaxf(last->start + median, to);
     else
         *end = last->end;
-}
-
-/* ------------------------------------------------------------------ heads */
-
-/* The i-th head of a model that names none. */
-static void upper_head(uint32_t layers, uint32_t heads, uint32_t i, uint32_t *ret)
-{
-    ret[0] = layers / 2 + i / heads;
-    ret[1] = i % heads;
-}
-
-uint32_t words_heads(const struct vocabulary *v, uint32_t layers, uint32_t heads,
-                     uint32_t (*ret)[2], uint32_t max)
-{
-    size_t named = 0, found = 0;
-    const int32_t(*own)[2] = v ? vocabulary_alignment_heads(v, &named) : NULL;
-    uint32_t n, put = 0, seen = 0;
-
-    for (size_t i = 0; i < named; i++)
-        found += (uint32_t)own[i][0] < layers && (uint32_t)own[i][1] < heads;
-    n = found ? (uint32_t)found : (layers - layers / 2) * heads;
-    for (uint32_t i = 0; i < (found ? named : n); i++) {
-        uint32_t head[2];
-
-        if (found) {
-            if ((uint32_t)own[i][0] >= layers || (uint32_t)own[i][1] >= heads)
-                continue;
-            head[0] = (uint32_t)own[i][0];
-            head[1] = (uint32_t)own[i][1];
-        } else
-            upper_head(layers, heads, i, head);
-        /* All when there is room; else the one that each of `max` equal parts ends with. */
-        if (put < max && (n <= max || (uint64_t)(seen + 1) * max / n > put)) {
-            memcpy(ret[put], head, sizeof(head));
-            put++;
-        }
-        seen++;
-    }
-    return n;
 }

@@ -49,13 +49,13 @@ int words_split(const struct vocabulary *v, const char *language, const int32_t 
  * times and probability. ERR_NOMEM: w is good for words_free alone. */
 int words_merge_punctuation(struct words *w, struct err *err);
 
-/* All of it for one window: matrix [rows][frames] and logprob [rows] as whisper_align gave them for
+/* All of it for one window: matrix [rows][frames] and logprob [rows] as asr_ops.align gave them for
  * prompt_len prompt tokens, n text tokens (no timestamps) and the end: rows = prompt_len + n + 1.
  * prompt_len, frames >= 1. Punctuation is merged; overlong words at the begin and end of sentences
  * are cut (to twice the median). No tokens: no words. ERR_NOMEM. */
 int words_align(const struct vocabulary *v, const char *language, const int32_t *tokens, uint32_t n,
                 const float *matrix, const double *logprob, uint32_t prompt_len, uint32_t frames,
-                struct words *ret, struct err *err);
+                float frames_per_second, struct words *ret, struct err *err);
 
 /* Fits n >= 1 words of one segment and the segment to each other, as openai-whisper does: the first
  * two words after a pause are cut (attention wanders in silence, so they tend to reach into it),
@@ -65,11 +65,5 @@ int words_align(const struct vocabulary *v, const char *language, const int32_t 
  * window: where the window begins in the recording. */
 void words_fit(struct word *words, uint32_t n, float median, double last_speech, double window,
                float *start, float *end);
-
-/* The decoder's heads to look at: the model's own that exist, or, where it names none, all heads of
- * the upper half of the layers (v NULL: it names none). Returns how many there are. Writes at most
- * max pairs (layer, head), ascending as they are given; of more, so many evenly spread ones. */
-uint32_t words_heads(const struct vocabulary *v, uint32_t layers, uint32_t heads,
-                     uint32_t (*ret)[2], uint32_t max);
 
 #endif
