@@ -21,10 +21,10 @@ static void print_help(FILE *f)
     fputs("Usage: nightshift COMMAND [OPTION]... [ARGUMENT]...\n"
           "Transcribes archives of audio and video overnight into one SQLite catalog.\n",
           f);
-    for (const struct commands_entry *c = commands; c->name; c++) {
+    for (const struct commands_entry *c = commands; c->command; c++) {
         if (c->title)
             fprintf(f, "\n%s%s", c->title, c->title[0] ? ":\n" : "");
-        snprintf(name, sizeof(name), "%s %s", c->name, c->operands);
+        snprintf(name, sizeof(name), "%s %s", c->command->name, c->operands);
         fprintf(f, "  %-16s %s\n", name, c->summary);
     }
     fputs("  help             `nightshift help COMMAND` is the same as `COMMAND --help`\n"
@@ -41,9 +41,11 @@ static void print_help(FILE *f)
           f);
 }
 
-/* Nobody is told of these: what `enqueue --watch` starts, and it speaks as enqueue does. */
-static const struct commands_entry of_enqueue[] = {
-    {.name = "watcher", .run = cmd_watcher}, {.name = "watched", .run = cmd_watched}, {0}};
+/* Not listed: what `enqueue --watch` starts; its messages are those of enqueue. */
+static const struct helper {
+    const char *name;
+    int (*run)(struct cli *cli, int argc, char **argv);
+} helpers[] = {{"watcher", cmd_watcher}, {"watched", cmd_watched}};
 
 /* In front of the command. */
 static const struct option longs[] = {{"catalog", required_argument, NULL, 'c'},
@@ -58,8 +60,8 @@ static int unknown(const char *name)
     char sentence[DID_YOU_MEAN_LEN];
     size_t n = 0;
 
-    for (const struct commands_entry *c = commands; c->name; c++)
-        names[n++] = c->name;
+    for (const struct commands_entry *c = commands; c->command; c++)
+        names[n++] = c->command->name;
     cli_note("%s. Try `nightshift --help`.",
              did_you_mean_sentence("command", "", name, names, n, sentence));
     return EX_USAGE;
@@ -80,7 +82,7 @@ static int unknown_option(int found, const char *word)
 
 static int begin(struct cli *cli, const struct commands_entry *c, int argc, char **argv)
 {
-    cli->command = c->name;
+    cli->command = c->command->name;
     return c->run(cli, argc, argv);
 }
 
@@ -91,10 +93,10 @@ static int run_command(struct cli *cli, int argc, char **argv)
 
     if (c)
         return begin(cli, c, argc, argv);
-    for (c = of_enqueue; c->name; c++)
-        if (strcmp(c->name, argv[0]) == 0) {
+    for (size_t i = 0; i < sizeof(helpers) / sizeof(helpers[0]); i++)
+        if (strcmp(helpers[i].name, argv[0]) == 0) {
             cli->command = "enqueue";
-            return c->run(cli, argc, argv);
+            return helpers[i].run(cli, argc, argv);
         }
     if (strcmp(argv[0], "help") == 0 && argc > 1) {
         c = commands_find(argv[1]);
@@ -125,8 +127,8 @@ static int complete(int argc, char **argv)
         return command ? begin(&cli, command, 1, argv + optind) : EX_OK;
     }
     if (!complete_options(&c, longs, NULL, NULL)) {
-        for (command = commands; command->name; command++)
-            complete_put(&c, command->name);
+        for (command = commands; command->command; command++)
+            complete_put(&c, command->command->name);
         complete_put(&c, "help");
     }
     return cli_flush(EX_OK);

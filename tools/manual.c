@@ -1,7 +1,6 @@
 /* The manual pages, made when the program is built: standard input (docs/nightshift.1.in) with what
- * the tables of commands (tools/commands/commands.h) and stages (workers/stages/stage_kind.h) say
- * of options, and the other words for some (tools/enqueue/stages/other_words.h), in mdoc(7), where
- * a line of it has a mark.
+ * the tables of commands (tools/commands/commands.h) say of options, in mdoc(7), where a line of it
+ * has a mark.
  *
  *   manual          nightshift.1, the whole
  *   manual COMMAND  nightshift-COMMAND.1: that command's section as a page */
@@ -10,11 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/param_option.h"
 #include "tools/commands/commands.h"
-#include "tools/enqueue/stages/other_words.h"
-#include "workers/stages/stage_kind.h"
-#include "workers/stages/transcribe/transcribe_params.h"
 
 /* ---------------------------------------------------------------------------------- texts */
 
@@ -114,65 +109,12 @@ static void put_words(const char *manual, const char *help)
 
 /* -------------------------------------------------------------------------------- options */
 
-static void put_field(const struct param_field *f, const char *before)
+/* before: the macro in front of it. Returns the next one's: those of which nothing is said stand
+ * beside the next. */
+static const char *put_command_option(const struct command_option *o, bool first,
+                                      const char *before)
 {
-    char name[PARAM_OPTION_LEN];
-
-    param_option_name(f, name);
-    fputs(before, stdout);
-    if (f->letter)
-        printf(" Fl %c ,", f->letter);
-    printf(" Fl Fl %s", name);
-    if (f->value)
-        printf(" Ns = Ns Ar %s", f->value);
-}
-
-/* Of which nothing is said stand beside the next. */
-static const char *put_item(const struct param_field *f, const char *before)
-{
-    if (!f->help)
-        return before;
-    if (f->title)
-        printf(".El\n.Pp\n%s:\n.Bl -tag -width Ds\n", f->title);
-    put_field(f, before);
-    if (f->help[0] == 0 && !f->manual)
-        return " ,";
-    putchar('\n');
-    put_words(f->manual, f->help);
-    return ".It";
-}
-
-static void put_fields(const struct param_table *t)
-{
-    const char *before = ".It";
-
-    for (const struct param_field *f = t->fields; f < t->fields + t->count; f++) {
-        before = put_item(f, before);
-        if (t == &transcribe_table && other_words_behind(f))
-            before = put_item(other_words_behind(f), before);
-    }
-}
-
-/* asked: those that have an option of their own, not what is done without one. */
-static void put_stages(bool asked)
-{
-    for (size_t i = 0; i < STAGE_COUNT; i++) {
-        const struct stage_kind *k = stage_kinds[i];
-
-        if ((k->help != NULL) != asked)
-            continue;
-        if (asked) {
-            printf(".It Fl Fl %s Ns Op = Ns Ar MODEL\n", k->option);
-            put_words(k->manual, k->help);
-        }
-        put_fields(k->params);
-    }
-}
-
-/* As put_item. */
-static const char *put_command_option(const struct command_option *o, const char *before)
-{
-    if (o->title)
+    if (o->title && !first)
         printf(".El\n.Pp\n%s:\n.Bl -tag -width Ds\n", o->title);
     fputs(before, stdout);
     if (o->letter)
@@ -191,41 +133,26 @@ static const char *put_command_option(const struct command_option *o, const char
     return ".It";
 }
 
-/* words: "erase@\n". false: there is no such command, or it has no table. */
+/* words: "erase@\n". false: there is no such command, or it has no options. */
 static bool put_command_options(const char *words)
 {
     char name[40];
-    struct command_option rows[CLI_OPTIONS_MAX];
+    struct command_rows rows;
     const struct commands_entry *c;
     const char *before = ".It";
-    size_t n;
 
     snprintf(name, sizeof(name), "%.*s", (int)strcspn(words, "@"), words);
     c = commands_find(name);
-    if (!c || !c->command || !c->command->options)
+    if (!c || !c->command->options)
         return false;
+    command_rows_of(c->command, false, &rows);
+    if (rows.list[0].title)
+        printf(".Pp\n%s:\n", rows.list[0].title);
     puts(".Bl -tag -width Ds");
-    n = command_rows(c->command, rows);
-    for (size_t i = 0; i < n; i++)
-        before = put_command_option(&rows[i], before);
+    for (size_t i = 0; i < rows.count; i++)
+        before = put_command_option(&rows.list[i], i == 0, before);
     puts(".El");
     return true;
-}
-
-static void put_transcription(void) { put_stages(false); }
-static void put_beside(void) { put_stages(true); }
-
-static void put_beside_as_one(void)
-{
-    const char *before = ".It";
-
-    for (size_t i = 0; i < STAGE_COUNT; i++)
-        if (stage_kinds[i]->help) {
-            /* Op would reach to the end of the line. */
-            printf("%s Fl Fl %s Ns Oo = Ns Ar MODEL Oc", before, stage_kinds[i]->option);
-            before = " ,";
-        }
-    putchar('\n');
 }
 
 /* --------------------------------------------------------------------------- a command's page */
@@ -286,13 +213,13 @@ static void put_usage(const char *words)
     }
 }
 
-/* The forms that the command's table has. false: it has no table. */
+/* The forms that the command's table has. false: there is no such command. */
 static bool put_usages(const char *command)
 {
     const struct commands_entry *c = commands_find(command);
     char words[400];
 
-    if (!c || !c->command)
+    if (!c)
         return false;
     for (const char *s = c->command->usage; s; s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL) {
         snprintf(words, sizeof(words), "%s %.*s", command, (int)strcspn(s, "\n"), s);
@@ -323,21 +250,9 @@ static const char foot[] = ".Sh SEE ALSO\n"
 
 #define OPTIONS "@options "
 
-static const struct mark {
-    const char *line;
-    void (*put)(void);
-} marks[] = {{"@transcription@\n", put_transcription},
-             {"@beside it@\n", put_beside},
-             {"@beside it, as one@\n", put_beside_as_one}};
-
 /* false: a mark that nobody knows. */
 static bool put_line(const char *line)
 {
-    for (size_t i = 0; line[0] == '@' && i < sizeof(marks) / sizeof(marks[0]); i++)
-        if (strcmp(line, marks[i].line) == 0) {
-            marks[i].put();
-            return true;
-        }
     if (strncmp(line, OPTIONS, sizeof(OPTIONS) - 1) == 0 &&
         put_command_options(line + sizeof(OPTIONS) - 1))
         return true;

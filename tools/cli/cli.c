@@ -25,28 +25,24 @@ void cli_free(struct cli *cli)
 
 /* ------------------------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 200 };
-
 /* A hint: of the command whose options were read. */
 static char in_command[80] = "`nightshift help` has the commands.";
 
-static const struct option common[] = {
-    {"catalog", required_argument, NULL, 'c'}, {"json", no_argument, NULL, OPTION_JSON},
-    {"quiet", no_argument, NULL, 'q'},         {"verbose", no_argument, NULL, 'v'},
-    {"help", no_argument, NULL, 'h'},
-};
-#define COMMON_LEN (sizeof(common) / sizeof(common[0]))
+void cli_hint_of(const char *command)
+{
+    snprintf(in_command, sizeof(in_command), "`nightshift %.30s --help` has its options.", command);
+}
 
 char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN])
 {
-    const char *names[COMMON_LEN + CLI_OPTIONS_MAX], *typed = word + strspn(word, "-");
+    const char *names[CLI_OPTIONS_MAX], *typed = word + strspn(word, "-");
     const size_t len = strcspn(typed, "=");
     char plain[200], sentence[DID_YOU_MEAN_LEN], other[OTHER_PROGRAMS_LEN];
     size_t n = 0, fit = 0, used;
 
     snprintf(plain, sizeof(plain), "%.*s", (int)(len < sizeof(plain) ? len : sizeof(plain) - 1),
              typed);
-    for (; longs->name; longs++) {
+    for (; longs->name && n < CLI_OPTIONS_MAX; longs++) {
         names[n++] = longs->name;
         fit += strncmp(longs->name, plain, strlen(plain)) == 0;
     }
@@ -65,112 +61,6 @@ char *cli_no_long_option(const char *word, const struct option *longs, char out[
             used += (size_t)snprintf(out + used, CLI_OPTION_LEN - used, "%s --%s",
                                      out[used - 1] == ':' ? "" : ",", names[i]);
     return out;
-}
-
-static void bad_option(const struct cli *cli, const struct option *known, int found, char **argv)
-{
-    const char *word = argv[optind - 1];
-    char sentence[CLI_OPTION_LEN];
-
-    if (found == ':')
-        cli_usage(cli, "option '%s' wants a value", word);
-    else if (optopt != 0 && optopt < 128 && strncmp(word, "--", 2) != 0)
-        cli_usage(cli, "there is no option '-%c'", optopt);
-    else if (optopt != 0)
-        cli_usage(cli, "option '%s' takes no value", word);
-    else
-        cli_usage(cli, "%s", cli_no_long_option(word, known, sentence));
-}
-
-/* 1 when it was a common option, 0 when not, -1 when the value is no good. */
-static int take_common(struct cli *cli, const struct cli_spec *spec, int found)
-{
-    switch (found) {
-    case 'c':
-        free(cli->catalog);
-        cli->catalog = strdup(optarg);
-        return !cli->catalog || cli->catalog[0] != 0 ? 1 : -1;
-    case OPTION_JSON:
-        cli->json = true;
-        return spec->json ? 1 : -1;
-    case 'q':
-        cli->quiet = true;
-        log_set_level(LOG_WARN);
-        return 1;
-    case 'v':
-        cli->verbose = true;
-        log_set_level(LOG_DEBUG);
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-/* Other programs have '_' where options here have '-': whether getopt_long, which did not know the
- * word before argv[optind], is to look at it once more. */
-static bool respell(int found, char **argv)
-{
-    char *word = argv[optind - 1];
-    bool any = false;
-
-    if (found != '?' || optopt != 0 || strncmp(word, "--", 2) != 0)
-        return false;
-    for (char *c = word; *c && *c != '='; c++)
-        if (*c == '_') {
-            *c = '-';
-            any = true;
-        }
-    optind -= any;
-    return any;
-}
-
-int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv)
-{
-    struct option longs[COMMON_LEN + CLI_OPTIONS_MAX];
-    char shorts[128];
-    size_t n = 0;
-    int found;
-
-    snprintf(in_command, sizeof(in_command), "`nightshift %.30s --help` has its options.",
-             cli->command);
-    memcpy(longs, common, sizeof(common));
-    n = COMMON_LEN;
-    for (const struct option *o = spec->longs; o->name; o++) {
-        assert(n + 1 < COMMON_LEN + CLI_OPTIONS_MAX);
-        longs[n++] = *o;
-    }
-    memset(&longs[n], 0, sizeof(longs[n]));
-    if (cli->complete) {
-        complete_options(cli->complete, longs, spec->values, arg);
-        return cli_flush(EX_OK);
-    }
-    snprintf(shorts, sizeof(shorts), ":c:qvh%s", spec->shorts);
-    opterr = 0;
-    optind = 0;
-    while ((found = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-        struct err err = {0};
-        int common_one;
-
-        if (respell(found, argv))
-            continue;
-        if (found == '?' || found == ':') {
-            bad_option(cli, longs, found, argv);
-            return EX_USAGE;
-        }
-        if (found == 'h') {
-            fputs(spec->help, stdout);
-            return cli_flush(EX_OK);
-        }
-        common_one = take_common(cli, spec, found);
-        if (found == 'c' && !cli->catalog)
-            return cli_no_memory("begin");
-        if (common_one < 0)
-            return found == 'c' ? cli_usage(cli, "--catalog wants the name of a file")
-                                : cli_usage(cli, "there is no --json here");
-        if (common_one == 0 && spec->take(arg, found, optarg, &err) != 0)
-            return cli_usage(cli, "%s", err.msg);
-    }
-    return -1;
 }
 
 char *cli_command_line(int argc, char **argv)

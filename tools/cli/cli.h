@@ -1,5 +1,5 @@
-/* tools/cli/cli.h - what every subcommand shares: its options, its catalog, how it speaks of
- * errors.
+/* tools/cli/cli.h - what every subcommand shares: its catalog, values of options, how it speaks of
+ * errors. tools/cli/command.h reads the options.
  *
  * Main thread only (getopt_long keeps its place in globals of the C library). A subcommand returns
  * its exit status, one of sysexits.h. */
@@ -23,27 +23,14 @@ struct cli {
 };
 void cli_free(struct cli *cli);
 
-#define CLI_OPTIONS_MAX 256 /* of a subcommand */
-
-/* A subcommand's options beside the common ones (--catalog/-c, --json, --quiet/-q, --verbose/-v,
- * --help/-h), which `shorts` and `longs` must not define. Values of longs from 256 on. */
-struct cli_spec {
-    const char *help;           /* printed by --help; begins with "Usage: " */
-    const char *shorts;         /* as for getopt, without ':' in front */
-    const struct option *longs; /* ends with an empty one; CLI_OPTIONS_MAX with it at most */
-    /* 0, or ERR_USAGE with a sentence. */
-    int (*take)(void *arg, int option, const char *value, struct err *err);
-    bool json;              /* whether --json means something here */
-    complete_values values; /* of the options, with the same arg; NULL: the shell's files */
-};
-/* -1: go on, operands are argv[optind] on; else the exit status to leave with: before anything is
- * looked into or done. Long options may have '_' for '-', which is mended in argv. */
-int cli_parse(struct cli *cli, const struct cli_spec *spec, void *arg, int argc, char **argv);
+/* Errors from here on name the --help of this command. */
+void cli_hint_of(const char *command);
 
 /* What is wrong with `word`, which getopt_long did not know: it is another program's (and what does
  * that here), none of the options is it (and which one is near), or several begin with it. Without
  * a full stop. */
 #define CLI_OPTION_LEN 500
+#define CLI_OPTIONS_MAX 300
 char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN]);
 
 /* The command as it was given, behind "nightshift" and cut at some 4,000 bytes, for people to read;

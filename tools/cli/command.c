@@ -1,8 +1,10 @@
 #include "tools/cli/command.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/utf8.h"
 #include "tools/cli/text.h"
 
@@ -10,33 +12,83 @@
 #define TEXT_COLUMN_MOST 26 /* where what is said of an option begins */
 #define FIRST_LONG 256      /* getopt's value of the first option that has no letter */
 
-static size_t put_table(const struct command_option *including, struct command_option *ret)
+void command_add(struct command_rows *rows, const struct command_option *o)
 {
-    const struct command_option *o = including->table;
-    size_t n = 0;
-
-    for (; o[n].kind; n++) {
-        ret[n] = o[n];
-        ret[n].offset += including->offset;
-        if (!including->help)
-            continue;
-        ret[n].help = o[n + 1].kind ? "" : including->help;
-        ret[n].manual = NULL;
-    }
-    return n;
+    assert(rows->count < COMMAND_OPTIONS_MAX);
+    rows->list[rows->count++] = *o;
 }
 
-size_t command_rows(const struct command *c, struct command_option ret[CLI_OPTIONS_MAX])
+void command_add_field(struct command_rows *rows, const struct param_field *f,
+                       const struct command_option *row)
 {
-    size_t n = 0;
+    struct command_option o = *row;
 
-    for (const struct command_option *o = c->options; o && o->kind; o++)
-        if (o->kind == COMMAND_TABLE)
-            n += put_table(o, ret + n);
-        else
-            ret[n++] = *o;
-    assert(n <= CLI_OPTIONS_MAX);
-    return n;
+    if (!f->help)
+        return;
+    assert(rows->count < COMMAND_OPTIONS_MAX);
+    param_option_name(f, rows->names[rows->count]);
+    o.name = rows->names[rows->count];
+    o.letter = f->letter;
+    o.field = f;
+    o.value = f->value;
+    o.choices = f->kind == PARAM_CHOICE ? f->choices : NULL;
+    o.title = f->title;
+    o.help = f->help;
+    o.manual = f->manual;
+    command_add(rows, &o);
+}
+
+static bool has(const struct command_rows *rows, const char *name)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (strcmp(rows->list[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The rows from `first` on are those of a table. */
+static void include(const struct command_option *table, size_t first, struct command_rows *rows)
+{
+    const size_t end = rows->count;
+
+    rows->count = first;
+    for (size_t i = first; i < end; i++) {
+        struct command_option o = rows->list[i];
+
+        if (table->unlisted && has(rows, o.name))
+            continue;
+        o.offset += table->offset;
+        o.unlisted |= table->unlisted;
+        if (table->help) {
+            o.help = i + 1 < end ? "" : table->help;
+            o.manual = NULL;
+        }
+        rows->list[rows->count++] = o;
+    }
+}
+
+static void put_rows(const struct command_option *o, bool all, struct command_rows *ret)
+{
+    for (; o && o->kind; o++) {
+        const size_t first = ret->count;
+
+        if (o->unlisted && !all)
+            continue;
+        if (o->kind == COMMAND_TABLE) {
+            put_rows(o->table, all, ret);
+            include(o, first, ret);
+        } else if (o->kind == COMMAND_MADE) {
+            o->make(ret, o);
+        } else {
+            command_add(ret, o);
+        }
+    }
+}
+
+void command_rows_of(const struct command *c, bool all, struct command_rows *ret)
+{
+    ret->count = 0;
+    put_rows(c->options, all, ret);
 }
 
 /* -------------------------------------------------------------------------------------- --help */
@@ -44,8 +96,9 @@ size_t command_rows(const struct command *c, struct command_option ret[CLI_OPTIO
 static const struct command_option help_option = {
     .name = "help", .letter = 'h', .help = "this text"};
 
-/* What every command may have, behind its own options. n: of at most 5. */
-static size_t common_options(const struct command *c, struct command_option ret[5])
+/* What every command may have, behind its own options. */
+#define COMMON_MAX 5
+static size_t common_options(const struct command *c, struct command_option ret[COMMON_MAX])
 {
     size_t n = 0;
 
@@ -161,18 +214,31 @@ static void put_lines(struct buf *out, const char *before, const char *s, const 
     }
 }
 
+static bool has_titles(const struct command_rows *rows)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->list[i].title)
+            return true;
+    return false;
+}
+
 void command_help(const struct command *c, struct buf *out)
 {
-    struct command_option own[CLI_OPTIONS_MAX], common[5];
-    const size_t owns = command_rows(c, own), n = common_options(c, common);
-    const size_t at = text_column(own, owns, common, n);
-    size_t before = 0;
+    struct command_option common[COMMON_MAX];
+    struct command_rows own;
+    const size_t n = common_options(c, common);
+    size_t before = 0, at;
+
+    command_rows_of(c, false, &own);
+    at = text_column(own.list, own.count, common, n);
 
     put_lines(out, "Usage: ", c->usage, c->name);
     put_paragraphs(out, c->about);
     buf_printf(out, "\n");
-    for (size_t i = 0; i < owns; i++)
-        before = put_option(&own[i], before, at, out);
+    for (size_t i = 0; i < own.count; i++)
+        before = put_option(&own.list[i], before, at, out);
+    if (has_titles(&own))
+        buf_printf(out, "And:\n");
     for (size_t i = 0; i < n; i++)
         put_option(&common[i], 0, at, out);
     if (c->notes) {
@@ -195,9 +261,13 @@ void command_help(const struct command *c, struct buf *out)
 /* ------------------------------------------------------------------------------------- parsing */
 
 struct parsing {
-    struct command_option rows[CLI_OPTIONS_MAX];
-    size_t count;
+    const struct command *command;
+    struct command_rows rows;
     void *wanted;
+    int argc;
+    char **argv;
+    struct option longs[COMMAND_OPTIONS_MAX]; /* as getopt wants them */
+    char shorts[3 * COMMAND_OPTIONS_MAX];
 };
 
 static int value_of(const struct command_option *o, size_t i)
@@ -207,9 +277,9 @@ static int value_of(const struct command_option *o, size_t i)
 
 static const struct command_option *find(const struct parsing *p, int value)
 {
-    for (size_t i = 0; i < p->count; i++)
-        if (value_of(&p->rows[i], i) == value)
-            return &p->rows[i];
+    for (size_t i = 0; i < p->rows.count; i++)
+        if (value_of(&p->rows.list[i], i) == value)
+            return &p->rows.list[i];
     return NULL;
 }
 
@@ -233,8 +303,10 @@ static int take_choice(const struct command_option *o, const char *value, int *r
     return rc;
 }
 
-static int take_value(const struct command_option *o, const char *value, void *at, struct err *err)
+static int take_value(const struct command_given *given, void *at, struct err *err)
 {
+    const struct command_option *o = given->option;
+    const char *value = given->value;
     char name[80];
 
     snprintf(name, sizeof(name), "--%s", o->name);
@@ -260,22 +332,23 @@ static int take_value(const struct command_option *o, const char *value, void *a
                    ? 0
                    : err_set(err, ERR_USAGE, "%s wants a name or code such as Spanish or es", name);
     case COMMAND_OWN:
-        return o->take(at, value, err);
+        return o->give ? o->give(at, given, err) : o->take(at, value, err);
     case COMMAND_END:
     case COMMAND_TABLE:
+    case COMMAND_MADE:
         break;
     }
     return err_set(err, ERR_USAGE, "%s sets nothing", name);
 }
 
-static int take(void *arg, int value, const char *text, struct err *err)
+static int take(struct parsing *p, int found, struct err *err)
 {
-    const struct parsing *p = arg;
-    const struct command_option *o = find(p, value);
+    const struct command_option *o = find(p, found);
+    const struct command_given given = {o, optarg, optind < p->argc ? p->argv[optind] : NULL};
 
-    if (!o)
-        return err_set(err, ERR_USAGE, "an option that does not exist");
-    return take_value(o, text, (char *)p->wanted + o->offset, err);
+    if (p->command->on_option)
+        p->command->on_option(p->wanted, &given);
+    return take_value(&given, (char *)p->wanted + o->offset, err);
 }
 
 static void complete(const struct complete *c, int value, void *arg)
@@ -284,7 +357,7 @@ static void complete(const struct complete *c, int value, void *arg)
     const struct command_option *o = find(p, value);
 
     if (o && o->complete)
-        o->complete(c, p->wanted);
+        o->complete(c, o);
     for (const char *const *s = o && !o->complete ? o->choices : NULL; s && *s; s++)
         complete_put(c, *s);
 }
@@ -295,17 +368,30 @@ static int argument_of(const struct command_option *o)
     return !o->value ? no_argument : o->value[0] == '[' ? optional_argument : required_argument;
 }
 
-static void list_options(const struct parsing *p, struct option *longs, char *shorts)
+/* The common options are known to every command, also where its --help has none of the name. */
+enum { VALUE_JSON = 200 };
+static const struct option common_longs[] = {
+    {"catalog", required_argument, NULL, 'c'}, {"json", no_argument, NULL, VALUE_JSON},
+    {"quiet", no_argument, NULL, 'q'},         {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+};
+#define COMMON_LONGS (sizeof(common_longs) / sizeof(common_longs[0]))
+#define COMMON_SHORTS ":c:qvh"
+
+static void list_options(struct parsing *p)
 {
-    size_t n = 0;
+    char *shorts = p->shorts + sizeof(COMMON_SHORTS) - 1;
+    size_t n = COMMON_LONGS;
 
-    for (size_t i = 0; i < p->count; i++) {
-        const struct command_option *o = &p->rows[i];
+    memcpy(p->longs, common_longs, sizeof(common_longs));
+    memcpy(p->shorts, COMMON_SHORTS, sizeof(COMMON_SHORTS));
+    for (size_t i = 0; i < p->rows.count; i++) {
+        const struct command_option *o = &p->rows.list[i];
 
-        assert(n + 2 < CLI_OPTIONS_MAX);
-        longs[n++] = (struct option){o->name, argument_of(o), NULL, value_of(o, i)};
+        assert(n + 2 < COMMAND_OPTIONS_MAX);
+        p->longs[n++] = (struct option){o->name, argument_of(o), NULL, value_of(o, i)};
         if (o->also)
-            longs[n++] = (struct option){o->also, argument_of(o), NULL, value_of(o, i)};
+            p->longs[n++] = (struct option){o->also, argument_of(o), NULL, value_of(o, i)};
         if (!o->letter)
             continue;
         *shorts++ = o->letter;
@@ -313,27 +399,105 @@ static void list_options(const struct parsing *p, struct option *longs, char *sh
             *shorts++ = ':';
     }
     *shorts = 0;
-    longs[n] = (struct option){0};
+    p->longs[n] = (struct option){0};
+}
+
+static int bad_option(const struct cli *cli, const struct option *known, int found, char **argv)
+{
+    const char *word = argv[optind - 1];
+    char sentence[CLI_OPTION_LEN];
+
+    if (found == ':')
+        return cli_usage(cli, "option '%s' wants a value", word);
+    if (optopt != 0 && optopt < 128 && strncmp(word, "--", 2) != 0)
+        return cli_usage(cli, "there is no option '-%c'", optopt);
+    if (optopt != 0)
+        return cli_usage(cli, "option '%s' takes no value", word);
+    return cli_usage(cli, "%s", cli_no_long_option(word, known, sentence));
+}
+
+/* Other programs have '_' where options here have '-': whether getopt_long, which did not know the
+ * word before argv[optind], is to look at it once more. */
+static bool respell(int found, char **argv)
+{
+    char *word = argv[optind - 1];
+    bool any = false;
+
+    if (found != '?' || optopt != 0 || strncmp(word, "--", 2) != 0)
+        return false;
+    for (char *c = word; *c && *c != '='; c++)
+        if (*c == '_') {
+            *c = '-';
+            any = true;
+        }
+    optind -= any;
+    return any;
+}
+
+static int take_catalog(struct cli *cli)
+{
+    free(cli->catalog);
+    cli->catalog = strdup(optarg);
+    if (!cli->catalog)
+        return cli_no_memory("begin");
+    return cli->catalog[0] ? -1 : cli_usage(cli, "--catalog wants the name of a file");
+}
+
+static int print_help(const struct command *c)
+{
+    struct buf help = BUF_INIT;
+
+    command_help(c, &help);
+    fputs(buf_cstr(&help) ? buf_cstr(&help) : "", stdout);
+    buf_free(&help);
+    return cli_flush(EX_OK);
+}
+
+/* -1: go on; else the exit status to leave with. */
+static int take_found(struct cli *cli, struct parsing *p, int found)
+{
+    struct err err = {0};
+
+    switch (found) {
+    case '?':
+    case ':':
+        return bad_option(cli, p->longs, found, p->argv);
+    case 'h':
+        return print_help(p->command);
+    case 'c':
+        return take_catalog(cli);
+    case VALUE_JSON:
+        cli->json = true;
+        return p->command->json ? -1 : cli_usage(cli, "there is no --json here");
+    case 'q':
+        cli->quiet = true;
+        log_set_level(LOG_WARN);
+        return -1;
+    case 'v':
+        cli->verbose = true;
+        log_set_level(LOG_DEBUG);
+        return -1;
+    default:
+        return take(p, found, &err) == 0 ? -1 : cli_usage(cli, "%s", err.msg);
+    }
 }
 
 int command_parse(struct cli *cli, const struct command *c, void *wanted, int argc, char **argv)
 {
-    struct option longs[CLI_OPTIONS_MAX];
-    char shorts[3 * CLI_OPTIONS_MAX];
-    struct parsing p = {.wanted = wanted};
-    struct buf help = BUF_INIT;
-    struct cli_spec spec = {.shorts = shorts,
-                            .longs = longs,
-                            .take = take,
-                            .json = c->json != NULL,
-                            .values = complete};
-    int status;
+    struct parsing p = {.command = c, .wanted = wanted, .argc = argc, .argv = argv};
+    int found, status = -1;
 
-    p.count = command_rows(c, p.rows);
-    list_options(&p, longs, shorts);
-    command_help(c, &help);
-    spec.help = buf_cstr(&help);
-    status = spec.help ? cli_parse(cli, &spec, &p, argc, argv) : cli_no_memory("begin");
-    buf_free(&help);
+    cli_hint_of(cli->command);
+    command_rows_of(c, true, &p.rows);
+    list_options(&p);
+    if (cli->complete) {
+        complete_options(cli->complete, p.longs, complete, &p);
+        return cli_flush(EX_OK);
+    }
+    opterr = 0;
+    optind = 0;
+    while (status < 0 && (found = getopt_long(argc, argv, p.shorts, p.longs, NULL)) != -1)
+        if (!respell(found, argv))
+            status = take_found(cli, &p, found);
     return status;
 }

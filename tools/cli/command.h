@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/param_option.h"
 
 enum command_kind {
     COMMAND_END,
@@ -20,8 +21,22 @@ enum command_kind {
     COMMAND_CHOICE,   /* int: the number of one of the choices */
     COMMAND_SET,      /* int: low */
     COMMAND_LANGUAGE, /* const char *: as cli_language has it; not empty, UTF-8 */
-    COMMAND_OWN,      /* `take` reads it */
+    COMMAND_OWN,      /* `take` or `give` reads it */
     COMMAND_TABLE,    /* no option itself: the options of `table`, of the struct at `offset` */
+    COMMAND_MADE,     /* no option itself: the options that `make` adds, of the same struct */
+};
+
+#define COMMAND_OPTIONS_MAX 256 /* of a command */
+
+struct command_option;
+/* All options of a command, in the order in which people read them. */
+struct command_rows;
+
+/* An option as it stands on the command line. */
+struct command_given {
+    const struct command_option *option;
+    const char *value; /* NULL: it takes none, or came without */
+    const char *next;  /* the argument behind it; NULL: none */
 };
 
 struct command_option {
@@ -39,11 +54,25 @@ struct command_option {
     /* Ends as a command's. Where the row has a help text, its options stand together, and it says
      * what all of them are. */
     const struct command_option *table;
-    void (*list)(struct buf *out); /* lines of --help behind what is said of it; NULL: none */
+    /* Of a COMMAND_TABLE: --help and the manual leave its options out. One whose name the command
+     * has already is the command's. */
+    bool unlisted;
+    void (*make)(struct command_rows *rows, const struct command_option *maker);
+    const struct param_field *field; /* the parameter of a stage that it sets; NULL: none */
+    size_t stage;                    /* for `give`: a number in stage_kinds */
+    void (*list)(struct buf *out);   /* lines of --help behind what is said of it; NULL: none */
     /* Of COMMAND_OWN: 0, or ERR_USAGE with a sentence. at: the command's struct, or what is at
      * `offset` in it; value NULL: it takes none. */
     int (*take)(void *at, const char *value, struct err *err);
-    void (*complete)(const struct complete *c, void *wanted); /* puts values; NULL: `choices` */
+    int (*give)(void *at, const struct command_given *given, struct err *err);
+    /* Puts values; NULL: `choices`. */
+    void (*complete)(const struct complete *c, const struct command_option *o);
+};
+
+struct command_rows {
+    struct command_option list[COMMAND_OPTIONS_MAX];
+    size_t count;
+    char names[COMMAND_OPTIONS_MAX][PARAM_OPTION_LEN]; /* of those that set a parameter */
 };
 
 /* A row of a field: an option without a value, and one with a value that is called `called`; what
@@ -73,12 +102,22 @@ struct command {
     const char *notes;    /* behind the options; NULL: none */
     const char *examples; /* a line each, without "nightshift " */
     const char *statuses; /* behind "Exit status: "; NULL: nothing is said of them */
+    /* Called with each option before it is read; NULL: need not know. */
+    void (*on_option)(void *wanted, const struct command_given *given);
 };
 
-/* The options one after the other, those of tables in their place. Returns how many; at most
- * CLI_OPTIONS_MAX. */
-size_t command_rows(const struct command *c, struct command_option ret[CLI_OPTIONS_MAX]);
-/* As cli_parse, into `wanted`, the command's struct with its defaults. */
+/* The options one after the other, those of tables in their place, and those of unlisted tables
+ * when `all`. */
+void command_rows_of(const struct command *c, bool all, struct command_rows *ret);
+/* For `make`: adds a row. */
+void command_add(struct command_rows *rows, const struct command_option *o);
+/* For `make`: adds the option of a parameter, with its texts and choices; what else the row has is
+ * row's. One without a help text is no option. */
+void command_add_field(struct command_rows *rows, const struct param_field *f,
+                       const struct command_option *row);
+/* Reads the command line into `wanted`, the command's struct with its defaults. -1: go on, operands
+ * are argv[optind] on; else the exit status to leave with: before anything is looked into or done.
+ * Long options may have '_' for '-', which is mended in argv. */
 int command_parse(struct cli *cli, const struct command *c, void *wanted, int argc, char **argv);
 /* Appends what --help prints. out->failed: out of memory. */
 void command_help(const struct command *c, struct buf *out);

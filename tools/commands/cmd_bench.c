@@ -8,48 +8,12 @@
 #include "gpu/devices/devices.h"
 #include "tools/cli/cli.h"
 #include "tools/enqueue/stages/enqueue_stages.h"
-#include "tools/cli/param_option.h"
 #include "tools/cli/text.h"
 #include "tools/commands/commands.h"
 #include "workers/models/whisper/whisper.h"
 #include "workers/stages/stage_bench.h"
 
 #define MODELS_MAX 16
-
-static const char help_head[] =
-    "Usage: nightshift bench [OPTION]...\n"
-    "How fast this machine transcribes: windows of 30 s a second, as a multiple of\n"
-    "real time, the time of each stage, and the encoder's share of the machine's own\n"
-    "matrix product, measured at the same moments. Random weights are as fast as\n"
-    "real ones. Without a model: nano, tiny and base. And how fast it does what is\n"
-    "beside a transcription, with models that are here.\n"
-    "\n"
-    "  -m, --model=NAME     nano, tiny, base, small, medium, large-v3,\n"
-    "                       large-v3-turbo, or a folder; may be repeated\n";
-
-static const char help_tail[] =
-    "                       these instead (with --model: too), as a worker does them;\n"
-    "                       models as for `nightshift enqueue`\n"
-    "  -d, --devices=LIST   each of them, as for `nightshift run` (default: auto:\n"
-    "                       every GPU, else the processor); not yet run on a GPU\n"
-    "      --allow-cpu      take the processor where no GPU of those here can be used\n"
-    "      --precision=P    auto (default), fp32, tf32, fp16, bf16, int8, fp8:\n"
-    "                       what the device computes in, where a stage has a choice\n"
-    "      --cache-precision=P   auto (default), 16, 8: bits of a window's keys and\n"
-    "                       values, as for `nightshift run`\n"
-    "      --threads=N      threads that compute (default: all)\n"
-    "      --slots=N        windows in work at once (default: as a run chooses)\n"
-    "      --windows=N      windows (with --embed: passages) that a network takes at\n"
-    "                       once (default: as a run chooses)\n"
-    "      --tokens=N       tokens of a window (default: 100)\n"
-    "      --rounds=N       measured so often, the median counts (default: 5)\n"
-    "      --json           as JSON\n"
-    "  -h, --help           this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift bench\n"
-    "  nightshift bench --model large-v3-turbo --rounds 3\n"
-    "  nightshift bench --devices cpu --diarize --sounds=FOLDER\n";
 
 struct wanted {
     const char *models[MODELS_MAX];
@@ -69,85 +33,123 @@ static bool any_stage(const struct wanted *w)
     return false;
 }
 
-enum {
-    OPT_PRECISION = 256,
-    OPT_CACHE_PRECISION,
-    OPT_THREADS,
-    OPT_SLOTS,
-    OPT_WINDOWS,
-    OPT_TOKENS,
-    OPT_ROUNDS,
-    OPT_ALLOW_CPU,
-    OPT_OTHER /* and on, as stage_kinds */
-};
-
-static const struct option own[] = {
-    {"model", required_argument, NULL, 'm'},
-    {"precision", required_argument, NULL, OPT_PRECISION},
-    {"cache-precision", required_argument, NULL, OPT_CACHE_PRECISION},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"slots", required_argument, NULL, OPT_SLOTS},
-    {"windows", required_argument, NULL, OPT_WINDOWS},
-    {"tokens", required_argument, NULL, OPT_TOKENS},
-    {"rounds", required_argument, NULL, OPT_ROUNDS},
-    {"devices", required_argument, NULL, 'd'},
-    {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
-};
-#define OWN (sizeof(own) / sizeof(own[0]))
-
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_model(void *at, const char *value, struct err *err)
 {
-    struct wanted *w = arg;
+    struct wanted *w = at;
 
-    if (option >= OPT_OTHER) {
-        if (value && value[0] == 0)
-            return err_set(err, ERR_USAGE, "the name or folder of a model is missing behind a '='");
-        w->stages[option - OPT_OTHER] = value ? value : "";
-        return 0;
-    }
-    switch (option) {
-    case 'm':
-        if (w->model_count == MODELS_MAX)
-            return err_set(err, ERR_USAGE, "at most %d models at a time", MODELS_MAX);
-        w->models[w->model_count++] = value;
-        return 0;
-    case 'd':
-        w->devices = value;
-        return 0;
-    case OPT_ALLOW_CPU:
-        w->allow_cpu = ALLOW_CPU_ALWAYS;
-        return 0;
-    case OPT_PRECISION:
-        return precision_parse(value, &w->params.setup.precision, err);
-    case OPT_CACHE_PRECISION:
-        return cache_precision_parse(value, &w->params.setup.cache, err) == 0
-                   ? 0
-                   : err_prefix(err, "--cache-precision");
-    case OPT_THREADS:
-        return cli_u32("--threads", value, 1, 1024, &w->threads, err);
-    case OPT_SLOTS:
-        return cli_u32("--slots", value, 1, 4096, &w->params.setup.slots, err);
-    case OPT_WINDOWS:
-        return cli_u32("--windows", value, 1, 64, &w->params.setup.windows, err);
-    case OPT_TOKENS:
-        return cli_u32("--tokens", value, 1, 440, &w->params.tokens, err);
-    case OPT_ROUNDS:
-        return cli_u32("--rounds", value, 1, 1000, &w->params.rounds, err);
-    default:
-        return err_set(err, ERR_USAGE, "an option that does not exist");
-    }
+    if (w->model_count == MODELS_MAX)
+        return err_set(err, ERR_USAGE, "at most %d models at a time", MODELS_MAX);
+    w->models[w->model_count++] = value;
+    return 0;
 }
 
-static void values(const struct complete *c, int option, void *arg)
+static void put_models(const struct complete *c, const struct command_option *o)
 {
     const char *name;
 
-    (void)arg;
-    if (option >= OPT_OTHER)
-        enqueue_stage_values(stage_kinds[option - OPT_OTHER], c);
-    for (uint32_t i = 0; option == 'm' && (name = whisper_preset_name(i)); i++)
+    (void)o;
+    for (uint32_t i = 0; (name = whisper_preset_name(i)); i++)
         complete_put(c, name);
 }
+
+static int take_precision(void *at, const char *value, struct err *err)
+{
+    return precision_parse(value, &((struct wanted *)at)->params.setup.precision, err) == 0
+               ? 0
+               : err_prefix(err, "--precision");
+}
+
+static int take_cache(void *at, const char *value, struct err *err)
+{
+    return cache_precision_parse(value, &((struct wanted *)at)->params.setup.cache, err) == 0
+               ? 0
+               : err_prefix(err, "--cache-precision");
+}
+
+static int take_stage(void *at, const struct command_given *given, struct err *err)
+{
+    if (given->value && given->value[0] == 0)
+        return err_set(err, ERR_USAGE, "the name or folder of a model is missing behind a '='");
+    ((struct wanted *)at)->stages[given->option->stage] = given->value ? given->value : "";
+    return 0;
+}
+
+/* Stages that are asked for by an option of theirs are measured by it, too. They stand beside each
+ * other. */
+static void add_stages(struct command_rows *rows, const struct command_option *maker)
+{
+    (void)maker;
+    for (size_t i = 0; i < STAGE_COUNT; i++) {
+        const struct command_option row = {.name = stage_kinds[i]->option,
+                                           .kind = COMMAND_OWN,
+                                           .value = "[=MODEL]",
+                                           .help = "",
+                                           .stage = i,
+                                           .give = take_stage,
+                                           .complete = enqueue_stage_values};
+
+        if (stage_kinds[i]->help)
+            command_add(rows, &row);
+    }
+    rows->list[rows->count - 1].help = maker->help;
+    rows->list[rows->count - 1].manual = maker->manual;
+}
+
+static const struct command_option options[] = {
+    {COMMAND_READ("model", 'm', take_model, "NAME",
+                  "a Whisper model: nano, tiny, base, small, medium, large-v3, large-v3-turbo, or "
+                  "a folder; may be repeated"),
+     .complete = put_models},
+    {.kind = COMMAND_MADE,
+     .make = add_stages,
+     .help = "measure these stages instead (with --model: as well); models as for `nightshift "
+             "enqueue`",
+     .manual = "Measure these stages instead, or with --model as well, as a worker does them, on "
+               "sound that is made up. Models as for `nightshift enqueue`."},
+    {COMMAND_VALUE(COMMAND_TEXT, "devices", 'd', wanted, devices, "LIST",
+                   "measure each of these devices, named as for `nightshift run` (default: every "
+                   "GPU, or the processor if there is none)")},
+    {COMMAND_CONSTANT("allow-cpu", 0, wanted, allow_cpu, ALLOW_CPU_ALWAYS,
+                      "use the processor if no GPU can be used")},
+    {COMMAND_READ("precision", 0, take_precision, "P",
+                  "auto (default), fp32, tf32, fp16, bf16, int8 or fp8: the number type to compute "
+                  "in, where a stage has a choice")},
+    {COMMAND_READ("cache-precision", 0, take_cache, "P",
+                  "auto (default), 16 or 8: bits of the decoder's cached keys and values")},
+    {COMMAND_VALUE(COMMAND_NUMBER, "threads", 0, wanted, threads, "N",
+                   "threads that compute (default: all)"),
+     .low = 1, .high = 1024},
+    {COMMAND_VALUE(COMMAND_NUMBER, "slots", 0, wanted, params.setup.slots, "N",
+                   "windows in work at the same time (default: chosen as by `nightshift run`)"),
+     .low = 1, .high = 4096},
+    {COMMAND_VALUE(COMMAND_NUMBER, "windows", 0, wanted, params.setup.windows, "N",
+                   "windows (with --embed: passages) that a network takes at once (default: chosen "
+                   "as by `nightshift run`)"),
+     .low = 1, .high = 64},
+    {COMMAND_VALUE(COMMAND_NUMBER, "tokens", 0, wanted, params.tokens, "N",
+                   "tokens of a window (default: 100)"),
+     .low = 1, .high = 440},
+    {COMMAND_VALUE(COMMAND_NUMBER, "rounds", 0, wanted, params.rounds, "N",
+                   "how often to measure; the median counts (default: 5)"),
+     .low = 1, .high = 1000},
+    {0},
+};
+
+const struct command command_bench = {
+    .name = "bench",
+    .usage = "[OPTION]...",
+    .about =
+        "Measure how fast this machine transcribes: windows of 30 s per second, as a multiple of "
+        "real time, the time of each step, and the encoder's share of the machine's peak. It also "
+        "measures the other stages, with models that are here. Without --model it measures nano, "
+        "tiny and base with random weights, which are as fast as real ones.",
+    .options = options,
+    .json = "as JSON",
+    .catalog = "",
+    .examples = "bench\n"
+                "bench --model large-v3-turbo --rounds 3\n"
+                "bench --devices cpu --diarize --sounds=FOLDER",
+};
 
 /* ---- transcription, by its models */
 
@@ -405,43 +407,13 @@ static int bench_all(const struct cli *cli, const struct wanted *w, struct err *
     return rc;
 }
 
-/* Stages that are asked for by an option of theirs are measured by it, too. In the help they stand
- * beside each other. */
-static void make_options(struct option ret[OWN + STAGE_COUNT + 1], struct buf *help)
-{
-    struct buf names = BUF_INIT;
-    size_t n = OWN;
-
-    memcpy(ret, own, sizeof(own));
-    for (size_t i = 0; i < STAGE_COUNT; i++) {
-        const char *option = stage_kinds[i]->option;
-
-        if (!stage_kinds[i]->help)
-            continue;
-        buf_printf(&names, "%s--%s[=MODEL]", names.len ? ", " : "", option);
-        ret[n++] = (struct option){option, optional_argument, NULL, OPT_OTHER + (int)i};
-    }
-    buf_printf(help, "%s      ", help_head);
-    param_option_help(buf_cstr(&names) ? buf_cstr(&names) : "", 6, 6, help);
-    buf_printf(help, "%s", help_tail);
-    buf_free(&names);
-}
-
 int cmd_bench(struct cli *cli, int argc, char **argv)
 {
-    struct option longs[OWN + STAGE_COUNT + 1] = {0};
-    struct cli_spec spec = {help_head, "m:d:", longs, take, true, values};
-    struct buf help = BUF_INIT;
     struct wanted w = {0};
     struct err err = {0};
     char doing[200] = "";
-    int status;
+    int status = command_parse(cli, &command_bench, &w, argc, argv);
 
-    make_options(longs, &help);
-    if (buf_cstr(&help))
-        spec.help = buf_cstr(&help);
-    status = cli_parse(cli, &spec, &w, argc, argv);
-    buf_free(&help);
     if (status >= 0)
         return status;
     if (optind < argc)

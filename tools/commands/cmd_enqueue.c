@@ -19,91 +19,9 @@
 #include "tools/enqueue/watching.h"
 #include "tools/writer.h"
 
-static const char help_head[] =
-    "Usage: nightshift enqueue [OPTION]... PATH...\n"
-    "Find the recordings in files, folders and archives (zip, tar, 7z, iso ...), and\n"
-    "note in the catalog that they are to be transcribed. Doing it again adds only\n"
-    "what is new. Options that say how are the recipe of PATH from then on; without\n"
-    "any, the recipe of PATH or of the nearest folder above it holds (see\n"
-    "`nightshift recipe`).\n"
-    "\n"
-    "What is taken:\n"
-    "  -i, --include=GLOB       only files that fit; may be given more than once\n"
-    "  -x, --exclude=GLOB       leave out files and folders that fit\n"
-    "                           GLOB is held against the name, or against the path\n"
-    "                           below PATH when it has a '/'; case does not matter\n"
-    "      --hidden             also hidden files and folders; recycle bins, half\n"
-    "                           files and AppleDouble are skipped in any case\n"
-    "      --follow             follow symbolic links\n"
-    "      --one-file-system    stay on the disk that PATH is on\n"
-    "  -a, --all                take every file, also what looks like no recording;\n"
-    "                           inside archives recordings alone are taken\n"
-    "  -w, --watch              stay, and enqueue what comes as soon as it is whole\n"
-    "      --settled=LENGTH     a file is whole when nothing has happened to it\n"
-    "                           for so long; default: 30s with --watch, else all are\n"
-    "      --poll=LENGTH        how often network shares are looked at (default: 1m)\n"
-    "What is done with it:\n"
-    "  -p, --priority=WORD      high, normal or low: when it comes, also what is\n"
-    "                           enqueued already\n"
-    "  -m, --model=NAME         name, folder or Hugging Face id;\n"
-    "                           default: the best of OpenAI's that is here\n";
-
-/* The options of enqueue_params.c come here. */
-static const char help_tail[] =
-    "How:\n"
-    "      --again              what other options than last time would do again is\n"
-    "                           done again; without options, as last time with the\n"
-    "                           models that are here now\n"
-    "      --allow-unsandboxed  read archives also where neither Landlock nor seccomp\n"
-    "                           would hold the decoders\n"
-    "  -n, --dry-run            only list what it would take, what not, and why\n"
-    "  -c, --catalog=FILE       the catalog\n"
-    "  -q, --quiet              say only what went wrong\n"
-    "      --json               the summary as JSON\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift enqueue /archive/1990\n"
-    "  nightshift enqueue --model openai/whisper-small --language es tapes.zip\n"
-    "  nightshift enqueue --word-timestamps interviews/\n"
-    "  nightshift enqueue --vad=on --beam-size=5 /archive/1990\n"
-    "  nightshift enqueue --diarize --sounds --embed /archive/1990\n"
-    "  nightshift enqueue -i '*.mp3' -i '*.wav' -x '.git/' -x 'tmp/*' .\n"
-    "\n"
-    "Exit status: 0; 64 also when only --again would do it; 66 when a PATH is not\n"
-    "there; others as sysexits.h has them.\n";
-
 #define SETTLED_MS 30000
 #define POLL_MS 60000
 #define RUN_STEP_US 100000
-
-enum {
-    OPT_ALLOW_UNSANDBOXED = 256,
-    OPT_AGAIN,
-    OPT_FOLLOW,
-    OPT_HIDDEN,
-    OPT_ONE_FILE_SYSTEM,
-    OPT_SETTLED,
-    OPT_POLL,
-};
-
-static const struct option own[] = {
-    {"include", required_argument, NULL, 'i'},
-    {"exclude", required_argument, NULL, 'x'},
-    {"hidden", no_argument, NULL, OPT_HIDDEN},
-    {"follow", no_argument, NULL, OPT_FOLLOW},
-    {"one-file-system", no_argument, NULL, OPT_ONE_FILE_SYSTEM},
-    {"all", no_argument, NULL, 'a'},
-    {"watch", no_argument, NULL, 'w'},
-    {"settled", required_argument, NULL, OPT_SETTLED},
-    {"poll", required_argument, NULL, OPT_POLL},
-    {"again", no_argument, NULL, OPT_AGAIN},
-    {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
-    {"priority", required_argument, NULL, 'p'},
-    {"model", required_argument, NULL, 'm'},
-    {"dry-run", no_argument, NULL, 'n'},
-};
-#define OWN (sizeof(own) / sizeof(own[0]))
 
 static int add_glob(const char ***list, size_t *n, const char *value, struct err *err)
 {
@@ -120,56 +38,128 @@ static int add_glob(const char ***list, size_t *n, const char *value, struct err
     return 0;
 }
 
-int enqueue_command_take(struct enqueue_command *w, int option, const char *value, const char *next,
-                         struct err *err)
+static int take_include(void *at, const char *value, struct err *err)
 {
-    switch (option) {
-    case 'i':
-        return add_glob(&w->include, &w->include_n, value, err);
-    case 'x':
-        return add_glob(&w->exclude, &w->exclude_n, value, err);
-    case 'a':
-        w->all = true;
-        return 0;
-    case 'w':
-        w->watch = true;
-        return 0;
-    case OPT_SETTLED:
-        return cli_length("--settled", value, 1, 86400000, &w->settled_ms, err);
-    case OPT_POLL:
-        return cli_length("--poll", value, 100, 86400000, &w->poll_ms, err);
-    case 'n':
-        w->dry_run = true;
-        return 0;
-    case 'p':
-        w->has_priority = store_priority_of(value, &w->priority);
-        return w->has_priority ? 0
-                               : err_set(err, ERR_USAGE,
-                                         "--priority: '%.40s' is not high, normal or low", value);
-    case 'm':
-        w->wish.model = value;
-        return 0;
-    case OPT_AGAIN:
-        w->again = true;
-        return 0;
-    case OPT_ALLOW_UNSANDBOXED:
-        w->unsandboxed = true;
-        return 0;
-    case OPT_HIDDEN:
-        w->hidden = true;
-        return 0;
-    case OPT_FOLLOW:
-        w->follow = true;
-        return 0;
-    case OPT_ONE_FILE_SYSTEM:
-        w->one_file_system = true;
-        return 0;
-    default:
-        return enqueue_wish_knows(option)
-                   ? enqueue_wish_take(&w->wish, option, value, next, err)
-                   : enqueue_params_take(&w->wish.params, option, value, err);
-    }
+    struct enqueue_command *w = at;
+
+    return add_glob(&w->include, &w->include_n, value, err);
 }
+
+static int take_exclude(void *at, const char *value, struct err *err)
+{
+    struct enqueue_command *w = at;
+
+    return add_glob(&w->exclude, &w->exclude_n, value, err);
+}
+
+static int take_priority(void *at, const char *value, struct err *err)
+{
+    struct enqueue_command *w = at;
+
+    w->has_priority = store_priority_of(value, &w->priority);
+    return w->has_priority
+               ? 0
+               : err_set(err, ERR_USAGE, "--priority: '%.40s' is not high, normal or low", value);
+}
+
+#define DAY_MS (24 * 3600 * 1000)
+static const char *const priority_words[] = {"high", "normal", "low", NULL};
+
+const struct command_option enqueue_command_table[] = {
+    {COMMAND_READ("include", 'i', take_include, "GLOB",
+                  "only files that match; may be repeated. A GLOB is matched against the name, or "
+                  "against the path below PATH if it has a '/'; case does not matter"),
+     .title = "Which files are taken",
+     .manual = "Only files that match; may be given more than once. A pattern is matched against "
+               "the name, or against the path below PATH if it has a slash. '*' matches slashes "
+               "too, and case does not matter. It is also matched against names inside archives."},
+    {COMMAND_READ("exclude", 'x', take_exclude, "GLOB", "skip files and folders that match"),
+     .manual = "Skip files that match, and folders with everything below them. A pattern that ends "
+               "in a slash matches folders only."},
+    {COMMAND_SWITCH("hidden", 0, enqueue_command, hidden,
+                    "also hidden files and folders; recycle bins, unfinished files and AppleDouble "
+                    "files are always skipped"),
+     .manual =
+         "Take hidden files and folders, too: those whose names begin with a dot. Recycle "
+         "bins, AppleDouble files, indexes and snapshots of storage servers, and files that a "
+         "transfer has not finished (.talk.wav.Zk3x9q, talk.wav.part) are always skipped. A "
+         "PATH that is named itself is always taken."},
+    {COMMAND_SWITCH("follow", 0, enqueue_command, follow, "follow symbolic links"),
+     .manual = "Follow symbolic links. No folder is entered twice."},
+    {COMMAND_SWITCH("one-file-system", 0, enqueue_command, one_file_system,
+                    "stay on the disk that PATH is on")},
+    {COMMAND_SWITCH("all", 'a', enqueue_command, all,
+                    "take every file, even if it does not look like a recording; inside archives "
+                    "only recordings are taken"),
+     .manual = "Take every file, even if it does not look like a recording. Inside archives only "
+               "recordings are taken."},
+    {COMMAND_SWITCH("watch", 'w', enqueue_command, watch,
+                    "keep running, and enqueue new files as soon as they are complete"),
+     .manual = "Keep running, and enqueue what comes to PATH as soon as it is complete, by its "
+               "recipe, until SIGTERM or SIGINT."},
+    {COMMAND_VALUE(COMMAND_LENGTH, "settled", 0, enqueue_command, settled_ms, "LENGTH",
+                   "a file is complete if it has not changed for this long (default: 30s with "
+                   "--watch, otherwise every file is)"),
+     .low = 1, .high = DAY_MS,
+     .manual = "A file is complete if it has not changed for this long; others are left for the "
+               "next time. The default is 30 s with --watch; otherwise every file is complete."},
+    {COMMAND_VALUE(COMMAND_LENGTH, "poll", 0, enqueue_command, poll_ms, "LENGTH",
+                   "how often --watch looks at network shares (default: 1m)"),
+     .low = 100, .high = DAY_MS,
+     .manual = "How often --watch looks at files of which the kernel reports no changes: network "
+               "shares, single files (1 minute)."},
+    {COMMAND_READ("priority", 'p', take_priority, "WORD",
+                  "high, normal or low: when these files are done, also those enqueued already"),
+     .title = "What is done with them", .choices = priority_words,
+     .manual =
+         "One of high, normal and low: before or after all others. This holds for files that "
+         "are enqueued already, too, if they are still to be done. See `nightshift priority`."},
+    {.kind = COMMAND_TABLE,
+     .table = enqueue_wish_table,
+     .offset = offsetof(struct enqueue_command, wish)},
+    {COMMAND_SWITCH("again", 0, enqueue_command, again,
+                    "transcribe again what was done with other options; without options: with the "
+                    "models that are here now"),
+     .title = "How it is enqueued",
+     .manual = "Do again what was done with other options. From then on these options are the "
+               "recipe of PATH and of everything below it. Without options, the recipe stays, and "
+               "the models that are here now are used."},
+    {COMMAND_SWITCH("allow-unsandboxed", 0, enqueue_command, unsandboxed,
+                    "read archives even if neither Landlock nor seccomp can confine the decoders")},
+    {0},
+};
+
+static const struct command_option options[] = {
+    {.kind = COMMAND_TABLE, .table = enqueue_command_table},
+    {COMMAND_SWITCH("dry-run", 'n', enqueue_command, dry_run,
+                    "only list which files it would take or skip, and why"),
+     .manual = "Only list what would be taken and what would be skipped, each with the reason, and "
+               "say what would be done again. With --json the array 'listed' has an object for "
+               "each: 'taken', 'why', 'path', 'directory', and where they apply 'member', "
+               "'recordings' (of an archive that is known as it is) and 'error'."},
+    {0},
+};
+
+const struct command command_enqueue = {
+    .name = "enqueue",
+    .usage = "[OPTION]... PATH...",
+    .about =
+        "Find recordings in files, folders and archives (zip, tar, 7z, iso and others), and add "
+        "them to the catalog as work to do. Run it again to add new files.\n"
+        "The options become the recipe of PATH. Without options it uses the recipe of PATH or of "
+        "the nearest folder above it (see `nightshift recipe`).",
+    .options = options,
+    .json = "the summary as JSON",
+    .quiet = "print only errors and warnings",
+    .examples = "enqueue /archive/1990\n"
+                "enqueue --model openai/whisper-small --language es tapes.zip\n"
+                "enqueue --word-timestamps interviews/\n"
+                "enqueue --vad=on --beam-size=5 /archive/1990\n"
+                "enqueue --diarize --sounds --embed /archive/1990\n"
+                "enqueue -i '*.mp3' -i '*.wav' -x '.git/' -x 'tmp/*' .",
+    .statuses = "0; 64 also when only --again would do the work; 66 when a PATH does not exist; "
+                "others as sysexits.h has them.",
+};
 
 void enqueue_command_init(struct enqueue_command *c)
 {
@@ -184,18 +174,6 @@ void enqueue_command_free(struct enqueue_command *c)
     free(c->roots);
     free(c->include);
     free(c->exclude);
-}
-
-void enqueue_command_options(const struct enqueue_command *c, struct option *ret)
-{
-    size_t n = OWN;
-
-    _Static_assert(OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX < ENQUEUE_COMMAND_OPTIONS,
-                   "room for all");
-    memcpy(ret, own, sizeof(own));
-    n += enqueue_wish_options(&c->wish, ret + n);
-    n += enqueue_params_options(&c->wish.params, ret + n);
-    ret[n] = (struct option){0};
 }
 
 /* ------------------------------------------------------------------------------- the command */
@@ -570,44 +548,11 @@ static void wait_for_run(const char *catalog)
 
 /* ------------------------------------------------------------------------------- the commands */
 
-struct parsing { /* argv as getopt walks through it */
-    struct enqueue_command *w;
-    int argc;
-    char **argv;
-};
-
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    const struct parsing *p = arg;
-
-    return enqueue_command_take(p->w, option, value, optind < p->argc ? p->argv[optind] : NULL,
-                                err);
-}
-
-static void values(const struct complete *c, int option, void *arg)
-{
-    enqueue_wish_values(&((const struct parsing *)arg)->w->wish, option, c);
-}
-
-/* --help, the options, of which ours are a part, and the paths. -1: go on. */
+/* The options and the paths. -1: go on. */
 static int parse(struct cli *cli, struct enqueue_command *w, int argc, char **argv)
 {
-    struct option longs[ENQUEUE_COMMAND_OPTIONS];
-    struct parsing parsing = {w, argc, argv};
-    struct buf help = BUF_INIT;
-    struct cli_spec spec = {NULL, "i:x:awp:m:l:n", longs, take, true, values};
-    int status;
+    int status = command_parse(cli, &command_enqueue, w, argc, argv);
 
-    enqueue_command_options(w, longs);
-    buf_printf(&help, "%s", help_head);
-    enqueue_params_help(&w->wish.params, &help);
-    enqueue_wish_help(&w->wish, &help);
-    buf_printf(&help, "%s", help_tail);
-    spec.help = buf_cstr(&help);
-    if (!spec.help)
-        spec.help = help_head;
-    status = cli_parse(cli, &spec, &parsing, argc, argv);
-    buf_free(&help);
     if (status >= 0)
         return status;
     status = enqueue_command_paths(w, cli, argc - optind, argv + optind);

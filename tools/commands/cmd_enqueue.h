@@ -3,7 +3,6 @@
 #ifndef NIGHTSHIFT_TOOLS_COMMANDS_CMD_ENQUEUE_H
 #define NIGHTSHIFT_TOOLS_COMMANDS_CMD_ENQUEUE_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,12 +29,8 @@ struct enqueue_command {             /* strings are argv's, but for the roots */
 void enqueue_command_init(struct enqueue_command *c);
 void enqueue_command_free(struct enqueue_command *c);
 
-/* Its long options, and an empty one behind them: at most so many. The names live as long as c. */
-#define ENQUEUE_COMMAND_OPTIONS 200
-void enqueue_command_options(const struct enqueue_command *c, struct option *ret);
-/* One of these, by its val. next: the argument behind it, or NULL. ERR_USAGE with a sentence. */
-int enqueue_command_take(struct enqueue_command *c, int option, const char *value, const char *next,
-                         struct err *err);
+/* The options that `run` has for its paths, too: all but --dry-run. */
+extern const struct command_option enqueue_command_table[];
 /* 0: the paths are c's roots, of which at least one is there. Else the status to leave with. */
 int enqueue_command_paths(struct enqueue_command *c, const struct cli *cli, int n, char **paths);
 /* Does it all, once. Speaks as cli says, and finds the catalog. Returns the exit status. */

@@ -43,9 +43,9 @@ static int take_media(void *wanted, const char *value, struct err *err)
     return err_set(err, ERR_USAGE, "--media is link, copy, opus or none, not '%s'", value);
 }
 
-static void put_media(const struct complete *c, void *wanted)
+static void put_media(const struct complete *c, const struct command_option *o)
 {
-    (void)wanted;
+    (void)o;
     for (size_t i = 0; i < HTML_MEDIA; i++)
         complete_put(c, html_media[i]);
 }

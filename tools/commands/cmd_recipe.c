@@ -14,71 +14,47 @@
 #include "tools/enqueue/recipes.h"
 #include "tools/writer.h"
 
-static const char help[] =
-    "Usage: nightshift recipe [PATH]...\n"
-    "   or: nightshift recipe OPTION... PATH...\n"
-    "   or: nightshift recipe --remove PATH...\n"
-    "What `nightshift enqueue` does with the recordings of a file or folder: that of\n"
-    "PATH, and those of folders below it, or all. Each kind of stage is that of the\n"
-    "nearest folder at or above a recording.\n"
-    "\n"
-    "With options of `nightshift enqueue` (--model, --language, --diarize ...) it is\n"
-    "set, as an enqueue with them would, but nothing is enqueued: what comes is done\n"
-    "so from now on. What is done already stays; `nightshift enqueue --again PATH`\n"
-    "does it anew.\n"
-    "\n"
-    "      --remove             PATH has none of its own any more: what is above it\n"
-    "                           holds; with --diarize and others only of these\n"
-    "  -m, --model=NAME, ...    `nightshift enqueue --help` has them\n"
-    "      --json               as JSON\n"
-    "  -c, --catalog=FILE       the catalog\n"
-    "  -q, --quiet              say only what went wrong\n"
-    "  -h, --help               this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift recipe\n"
-    "  nightshift recipe --model openai/whisper-small --diarize /archive\n"
-    "  nightshift recipe --remove /archive/1990\n"
-    "\n"
-    "Exit status: 0; 66 when there is no catalog, or nothing to remove; others as\n"
-    "sysexits.h has them.\n";
-
-enum { OPT_REMOVE = 256 };
-
-static const struct option own[] = {{"model", required_argument, NULL, 'm'},
-                                    {"remove", no_argument, NULL, OPT_REMOVE}};
-#define OWN (sizeof(own) / sizeof(own[0]))
-
 struct recipe_command {
     struct cli *cli;
     struct enqueue_wish wish;
     bool remove;
-    int argc; /* as getopt walks through it */
-    char **argv;
     char **paths; /* absolute */
     uint32_t count;
 };
 
-static int take(void *arg, int option, const char *value, struct err *err)
-{
-    struct recipe_command *c = arg;
+static const struct command_option recipe_options[] = {
+    {COMMAND_SWITCH("remove", 0, recipe_command, remove,
+                    "remove the recipe of PATH, so that the recipe above it applies; with "
+                    "--diarize and others only theirs"),
+     .manual = "Remove the recipe of PATH, so that the recipe above it applies. With --diarize and "
+               "other names of stages, only theirs is removed."},
+    {.kind = COMMAND_TABLE,
+     .table = enqueue_wish_table,
+     .offset = offsetof(struct recipe_command, wish),
+     .unlisted = true},
+    {0},
+};
 
-    if (option == 'm')
-        c->wish.model = value;
-    else if (option == OPT_REMOVE)
-        c->remove = true;
-    else
-        return enqueue_wish_knows(option)
-                   ? enqueue_wish_take(&c->wish, option, value,
-                                       optind < c->argc ? c->argv[optind] : NULL, err)
-                   : enqueue_params_take(&c->wish.params, option, value, err);
-    return 0;
-}
-
-static void values(const struct complete *complete, int option, void *arg)
-{
-    enqueue_wish_values(&((const struct recipe_command *)arg)->wish, option, complete);
-}
+const struct command command_recipe = {
+    .name = "recipe",
+    .usage = "[PATH]...\nOPTION... PATH...\n--remove PATH...",
+    .about =
+        "Show, set or remove the recipe of a file or folder: the options with which `nightshift "
+        "enqueue` transcribes its recordings. Each kind of stage follows the nearest folder at or "
+        "above a recording. Without PATH, all recipes are shown.\n"
+        "With options of `nightshift enqueue` (--model, --language, --diarize and others) the "
+        "recipe is set, but nothing is enqueued. It applies to new files. To apply it to files "
+        "that are done already, use `nightshift enqueue --again PATH`.",
+    .options = recipe_options,
+    .json = "as JSON",
+    .quiet = "print only errors and warnings",
+    .notes = "`nightshift enqueue --help` lists the options of a recipe.",
+    .examples = "recipe\n"
+                "recipe --model openai/whisper-small --diarize /archive\n"
+                "recipe --remove /archive/1990",
+    .statuses = "0; 66 when there is no catalog, or nothing to remove; others as sysexits.h has "
+                "them.",
+};
 
 /* ------------------------------------------------------------------------------- shown */
 
@@ -296,17 +272,11 @@ static int recipe(struct recipe_command *c)
 
 int cmd_recipe(struct cli *cli, int argc, char **argv)
 {
-    struct option longs[OWN + ENQUEUE_STAGES_OPTIONS + 1 + ENQUEUE_PARAMS_MAX + 1] = {0};
-    struct recipe_command c = {.cli = cli, .argc = argc, .argv = argv};
-    const struct cli_spec spec = {help, "m:l:", longs, take, true, values};
-    size_t n = OWN;
+    struct recipe_command c = {.cli = cli};
     int status;
 
     enqueue_wish_init(&c.wish);
-    memcpy(longs, own, sizeof(own));
-    n += enqueue_wish_options(&c.wish, longs + n);
-    enqueue_params_options(&c.wish.params, longs + n);
-    status = cli_parse(cli, &spec, &c, argc, argv);
+    status = command_parse(cli, &command_recipe, &c, argc, argv);
     if (status < 0)
         status = take_paths(&c, argc, argv);
     if (status < 0)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/spawn.h"
+#include "base/utf8.h"
 #include "gpu/precision.h"
 #include "scheduler/scheduler.h"
 #include "store/parting/parting.h"
@@ -25,96 +26,22 @@
 #include "workers/stages/stage_kind.h"
 #include "workers/pass/lease.h"
 
-static const char help[] =
-    "Usage: nightshift run [OPTION]... [PATH]...\n"
-    "Do what was enqueued, PATH first: all options of `nightshift enqueue` may be\n"
-    "given for it, too. Goes on where an earlier run ended, however that\n"
-    "was. Ctrl-C ends it at the next checkpoint, a second Ctrl-C at once; nothing is\n"
-    "lost.\n"
-    "\n"
-    "  -w, --watch            stay, wait for more to be enqueued, and watch PATH (see\n"
-    "                         enqueue --watch)\n"
-    "      --until=07:00      end at this time of day, at a checkpoint\n"
-    "      --between=22:00-06:00   work at these hours only, night after night\n"
-    "      --idle             leave a GPU to others who use it, at a checkpoint, and\n"
-    "                         take it again when it was free for five minutes\n"
-    "  -d, --devices=LIST     auto (default: every GPU, else the processor), or names\n"
-    "                         with commas: cuda:0, cuda:GPU-<uuid>, cpu, cpu,cpu\n"
-    "      --allow-cpu        go on with the processor when GPUs are here, but none\n"
-    "                         of them can be used; default: only where there are none\n"
-    "      --no-allow-cpu     never go on without a GPU\n"
-    "      --device-memory=LIST   use so much of a device's memory at most: 80% or\n"
-    "                         20G of each, or cuda:0=20G,cuda:1=50%\n"
-    "      --precision=P      auto (default), fp32, tf32, fp16, bf16, int8 or fp8,\n"
-    "                         where the device has it\n"
-    "      --cache-precision=P   auto (default), 16 or 8: bits of the keys and values\n"
-    "                         that the decoder looks at of a window; not remembered\n"
-    "      --allow-unsandboxed   decode also where neither Landlock nor seccomp would\n"
-    "                         hold the decoders\n"
-    "      --stage-by-stage   decode the archive again for each stage; default: those\n"
-    "                         that fit into memory together hear it at once\n"
-    "      --slots=N          windows of 30 s in work at once, for each device;\n"
-    "                         default: measured once, and remembered\n"
-    "      --windows=N        so many at once in the encoder; default: likewise\n"
-    "      --deterministic    equal results, however windows share a batch: slower on\n"
-    "                         GPUs\n"
-    "      --decoders=N       files decoded at once, for each device\n"
-    "      --threads=N        threads that compute, for each device\n"
-    "      --shard=LENGTH     a checkpoint about every so often (default: 5m);\n"
-    "                         another puts windows elsewhere, some words change\n"
-    "      --attempts=N       tries before a recording is set aside (default: 3)\n"
-    "      --worker-silence=LENGTH   restart a worker silent so long (default: 30s)\n"
-    "      --log-format=F     of standard error: text, json (an object a line), or\n"
-    "                         journal; default: journal where systemd reads it,\n"
-    "                         else text\n"
-    "      --metrics=FILE     figures for Prometheus, replaced every ten seconds\n"
-    "      --on-finish=CMD    have /bin/sh run this in the end, with the report on\n"
-    "                         its standard input; see NIGHTSHIFT_WHY in the manual\n"
-    "      --part=FILE        do a part of a catalog (`nightshift split`): on a copy\n"
-    "                         in $SLURM_TMPDIR, $TMPDIR or /tmp, which is written\n"
-    "                         back; SIGUSR1 ends it at a checkpoint, too\n"
-    "      --write-back=LENGTH   so often, beside at the end (default: 5m)\n"
-    "      --tries=N          with --part: when it fails, ask for another try by\n"
-    "                         exit status 75, until N failed; then begin none\n"
-    "      --strict           exit status 65 when a recording failed\n"
-    "      --progress, --no-progress   a redrawn line; default: on a terminal\n"
-    "      --json             what happens, as one JSON object a line\n"
-    "  -c, --catalog=FILE     the catalog\n"
-    "  -q, --quiet            say only what went wrong\n"
-    "  -v, --verbose          say more\n"
-    "  -h, --help             this text\n"
-    "\n"
-    "Examples:\n"
-    "  nightshift run\n"
-    "  nightshift run --devices cuda:0,cuda:2\n"
-    "  nightshift run --model openai/whisper-small interviews/\n"
-    "  nightshift run --watch /archive/incoming\n"
-    "  nightshift run --watch --between 22:00-06:00\n"
-    "  nightshift run --watch --idle\n"
-    "  nightshift run --watch --threads 2 2>> nightshift.log\n"
-    "\n"
-    "The CUDA backend has run on an H100 and an H200 alone.\n"
-    "\n"
-    "Exit status: 0 when it ended in order, also at --until, or when recordings\n"
-    "failed (see --strict); 69 when no device can be used; 75 when it was\n"
-    "interrupted with work left, a part also at --until: run it again, or have it\n"
-    "requeued; others as sysexits.h.\n";
-
 #define WATCHER_KILLED_MS 5000
+#define LINE_MAX_BYTES 4000 /* about, as of cli_command_line */
 
 struct wanted {
     struct scheduler_options o;
     const char *on_finish; /* NULL: nothing */
     bool strict;
-    const char *part;                              /* NULL: a catalog */
-    uint32_t write_back_ms;                        /* of a part; 0: the usual five minutes */
-    uint32_t tries;                                /* of a part; 0: a failure is one at once */
-    int progress;                                  /* -1: as the terminal has it */
-    struct enqueue_command enqueue;                /* of the paths */
-    struct option passed[ENQUEUE_COMMAND_OPTIONS]; /* that it has */
-    struct buf said;   /* those that were given, as " --NAME=VALUE" each */
-    const char *first; /* the first of them; NULL: none was */
-    int argc;          /* as getopt walks through it: */
+    const char *part;      /* NULL: a catalog */
+    int64_t write_back_ms; /* of a part; 0: the usual five minutes */
+    uint32_t tries;        /* of a part; 0: a failure is one at once */
+    int64_t shard_ms, worker_silence_ms;
+    int progress;                   /* -1: as the terminal has it */
+    struct enqueue_command enqueue; /* of the paths */
+    struct buf said;                /* its options that were given, as " --NAME=VALUE" each */
+    const char *first;              /* the first of them; NULL: none was */
+    int argc;
     char **argv;
     struct watcher { /* pid 0: none */
         pid_t pid;
@@ -122,206 +49,252 @@ struct wanted {
     } watcher;
 };
 
-enum {
-    OPT_PRECISION = 256,
-    OPT_CACHE_PRECISION,
-    OPT_UNTIL,
-    OPT_BETWEEN,
-    OPT_IDLE,
-    OPT_DEVICE_MEMORY,
-    OPT_ALLOW_UNSANDBOXED,
-    OPT_ALLOW_CPU,
-    OPT_NO_ALLOW_CPU,
-    OPT_STAGE_BY_STAGE,
-    OPT_SLOTS,
-    OPT_WINDOWS,
-    OPT_DETERMINISTIC,
-    OPT_DECODERS,
-    OPT_THREADS,
-    OPT_SHARD,
-    OPT_ATTEMPTS,
-    OPT_SILENCE,
-    OPT_LOG_FORMAT,
-    OPT_METRICS,
-    OPT_ON_FINISH,
-    OPT_PART,
-    OPT_WRITE_BACK,
-    OPT_TRIES,
-    OPT_STRICT,
-    OPT_PROGRESS,
-    OPT_NO_PROGRESS,
-    OPT_PASSED = 100000, /* and on: what `enqueue` has for it */
-};
-
-static const struct option longs[] = {
-    {"watch", no_argument, NULL, 'w'},
-    {"until", required_argument, NULL, OPT_UNTIL},
-    {"between", required_argument, NULL, OPT_BETWEEN},
-    {"idle", no_argument, NULL, OPT_IDLE},
-    {"devices", required_argument, NULL, 'd'},
-    {"device-memory", required_argument, NULL, OPT_DEVICE_MEMORY},
-    {"allow-cpu", no_argument, NULL, OPT_ALLOW_CPU},
-    {"no-allow-cpu", no_argument, NULL, OPT_NO_ALLOW_CPU},
-    {"allow-unsandboxed", no_argument, NULL, OPT_ALLOW_UNSANDBOXED},
-    {"precision", required_argument, NULL, OPT_PRECISION},
-    {"cache-precision", required_argument, NULL, OPT_CACHE_PRECISION},
-    {"stage-by-stage", no_argument, NULL, OPT_STAGE_BY_STAGE},
-    {"slots", required_argument, NULL, OPT_SLOTS},
-    {"windows", required_argument, NULL, OPT_WINDOWS},
-    {"deterministic", no_argument, NULL, OPT_DETERMINISTIC},
-    {"decoders", required_argument, NULL, OPT_DECODERS},
-    {"threads", required_argument, NULL, OPT_THREADS},
-    {"shard", required_argument, NULL, OPT_SHARD},
-    {"attempts", required_argument, NULL, OPT_ATTEMPTS},
-    {"worker-silence", required_argument, NULL, OPT_SILENCE},
-    {"log-format", required_argument, NULL, OPT_LOG_FORMAT},
-    {"metrics", required_argument, NULL, OPT_METRICS},
-    {"on-finish", required_argument, NULL, OPT_ON_FINISH},
-    {"part", required_argument, NULL, OPT_PART},
-    {"write-back", required_argument, NULL, OPT_WRITE_BACK},
-    {"tries", required_argument, NULL, OPT_TRIES},
-    {"strict", no_argument, NULL, OPT_STRICT},
-    {"progress", no_argument, NULL, OPT_PROGRESS},
-    {"no-progress", no_argument, NULL, OPT_NO_PROGRESS},
-    {0},
-};
-
-static int take_length(const char *option, const char *value, int64_t min_ms, int64_t max_ms,
-                       uint32_t *ret, struct err *err)
+/* The jobs of its paths show the options of `enqueue`. */
+static void note_option(void *wanted, const struct command_given *given)
 {
-    int64_t ms;
-    int rc = cli_length(option, value, min_ms, max_ms, &ms, err);
+    struct wanted *w = wanted;
+    const char *name = given->option->name, *value = given->value;
 
-    if (rc == 0)
-        *ret = (uint32_t)ms;
-    return rc;
-}
-
-/* The jobs of its paths show it. */
-static void note_passed(struct wanted *w, const char *name, const char *value)
-{
+    if (!given->option->unlisted)
+        return;
+    w->first = w->first ? w->first : name;
     buf_printf(&w->said, " --%s%s%s", name, value ? "=" : "", value ? value : "");
 }
 
-static int pass_on(struct wanted *w, int option, const char *value, struct err *err)
+static int take_until(void *at, const char *value, struct err *err)
 {
-    const struct option *o = w->passed;
-
-    while (o->val != option)
-        o++;
-    w->first = w->first ? w->first : o->name;
-    note_passed(w, o->name, value);
-    return enqueue_command_take(&w->enqueue, option, value,
-                                optind < w->argc ? w->argv[optind] : NULL, err);
+    return hours_parse_until(value, &((struct wanted *)at)->o.hours)
+               ? 0
+               : err_set(err, ERR_USAGE, "--until: '%.40s' is no time of day such as 07:00", value);
 }
 
-static int take_precision(const char *value, const char **ret, struct err *err)
+static int take_between(void *at, const char *value, struct err *err)
+{
+    return hours_parse_between(value, &((struct wanted *)at)->o.hours)
+               ? 0
+               : err_set(err, ERR_USAGE,
+                         "--between: '%.40s' is no two times of day such as 22:00-06:00", value);
+}
+
+static int take_precision(void *at, const char *value, struct err *err)
 {
     enum precision precision;
 
-    *ret = value;
+    ((struct wanted *)at)->o.precision = value;
     return precision_parse(value, &precision, err) == 0 ? 0 : err_prefix(err, "--precision");
 }
 
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_cache(void *at, const char *value, struct err *err)
 {
-    struct wanted *w = arg;
-    struct scheduler_options *o = &w->o;
-
-    switch (option) {
-    case 'w':
-        o->watch = true;
-        return 0;
-    case 'd':
-        o->devices = value;
-        return 0;
-    case OPT_UNTIL:
-        return hours_parse_until(value, &o->hours)
-                   ? 0
-                   : err_set(err, ERR_USAGE, "--until: '%.40s' is no time of day such as 07:00",
-                             value);
-    case OPT_BETWEEN:
-        return hours_parse_between(value, &o->hours)
-                   ? 0
-                   : err_set(err, ERR_USAGE,
-                             "--between: '%.40s' is no two times of day such as 22:00-06:00",
-                             value);
-    case OPT_DEVICE_MEMORY:
-        o->device_memory = value;
-        return 0;
-    case OPT_IDLE:
-        o->idle = true;
-        return 0;
-    case OPT_ALLOW_CPU:
-        o->allow_cpu = ALLOW_CPU_ALWAYS;
-        return 0;
-    case OPT_NO_ALLOW_CPU:
-        o->allow_cpu = ALLOW_CPU_NEVER;
-        return 0;
-    case OPT_ALLOW_UNSANDBOXED:
-        w->enqueue.unsandboxed = true;
-        note_passed(w, "allow-unsandboxed", NULL);
-        return 0;
-    case 'm':
-        return pass_on(w, 'm', value, err);
-    case OPT_PRECISION:
-        return take_precision(value, &o->precision, err);
-    case OPT_CACHE_PRECISION:
-        return cache_precision_parse(value, &o->cache, err) == 0
-                   ? 0
-                   : err_prefix(err, "--cache-precision");
-    case OPT_STAGE_BY_STAGE:
-        o->stage_by_stage = true;
-        return 0;
-    case OPT_SLOTS:
-        return cli_u32("--slots", value, 1, 4096, &o->slots, err);
-    case OPT_WINDOWS:
-        return cli_u32("--windows", value, 1, 4096, &o->windows, err);
-    case OPT_DETERMINISTIC:
-        o->deterministic = true;
-        return 0;
-    case OPT_DECODERS:
-        return cli_u32("--decoders", value, 1, 256, &o->decoders, err);
-    case OPT_THREADS:
-        return cli_u32("--threads", value, 1, 1024, &o->threads, err);
-    case OPT_SHARD:
-        /* Kept by the catalog: every stage must be able to work with it later (shard_length_asked).
-         */
-        return take_length("--shard", value, 30000, 7200000, &o->shard_ms, err);
-    case OPT_ATTEMPTS:
-        return cli_u32("--attempts", value, 1, 100, &o->attempts, err);
-    case OPT_SILENCE:
-        return take_length("--worker-silence", value, 1000, 86400000, &o->worker_silence_ms, err);
-    case OPT_LOG_FORMAT:
-        if (!log_set_format(value))
-            return err_set(err, ERR_USAGE, "--log-format: '%.40s' is not text, json or journal",
-                           value);
-        log_set_sink(NULL, NULL); /* a terminal's gets it, too, as it is */
-        return 0;
-    case OPT_METRICS:
-        o->metrics = value;
-        return 0;
-    case OPT_ON_FINISH:
-        w->on_finish = value;
-        return 0;
-    case OPT_PART:
-        w->part = value;
-        return 0;
-    case OPT_WRITE_BACK:
-        return take_length("--write-back", value, 1000, 86400000, &w->write_back_ms, err);
-    case OPT_TRIES:
-        return cli_u32("--tries", value, 1, 1000, &w->tries, err);
-    case OPT_STRICT:
-        w->strict = true;
-        return 0;
-    case OPT_PROGRESS:
-    case OPT_NO_PROGRESS:
-        w->progress = option == OPT_PROGRESS;
-        return 0;
-    default:
-        return pass_on(w, option - OPT_PASSED, value, err);
-    }
+    return cache_precision_parse(value, &((struct wanted *)at)->o.cache, err) == 0
+               ? 0
+               : err_prefix(err, "--cache-precision");
 }
+
+static int take_log_format(void *at, const char *value, struct err *err)
+{
+    (void)at;
+    if (!log_set_format(value))
+        return err_set(err, ERR_USAGE, "--log-format: '%.40s' is not text, json or journal", value);
+    log_set_sink(NULL, NULL); /* a terminal's gets it, too, as it is */
+    return 0;
+}
+
+static int take_on_finish(void *at, const char *value, struct err *err)
+{
+    (void)err;
+    ((struct wanted *)at)->on_finish = value;
+    return 0;
+}
+
+#define DAY_MS (24 * 3600 * 1000)
+static const char *const precisions[] = {"auto", "fp32", "tf32", "fp16",
+                                         "bf16", "int8", "fp8",  NULL};
+static const char *const caches[] = {"auto", "16", "8", NULL};
+static const char *const log_formats[] = {"text", "json", "journal", NULL};
+
+static const struct command_option options[] = {
+    {COMMAND_SWITCH("watch", 'w', wanted, o.watch,
+                    "keep running, wait for new work, and watch PATH for new files"),
+     .title = "When it works",
+     .manual = "Keep running, and wait for more to be enqueued. With PATH, enqueue what comes "
+               "there, too."},
+    {COMMAND_READ("until", 0, take_until, "07:00", "stop at this time of day, at a checkpoint"),
+     .manual = "Stop at this time of day, at a checkpoint, with status 0."},
+    {COMMAND_READ("between", 0, take_between, "22:00-06:00",
+                  "work only in these hours, every night"),
+     .manual = "Work only in these hours, every night. Outside them the run stops at a checkpoint "
+               "and frees the devices. Both are local time, may be over midnight, and hold for "
+               "this run alone."},
+    {COMMAND_SWITCH("idle", 0, wanted, o.idle,
+                    "free a GPU at a checkpoint when others use it; take it again after five "
+                    "minutes without them"),
+     .manual = "Free a GPU at a checkpoint as soon as others compute on it, and take it again when "
+               "nobody else has used it for five minutes. This asks the driver's "
+               "libnvidia-ml.so.1. Where that cannot tell, the run ends before it begins, with "
+               "status 69."},
+    {COMMAND_VALUE(COMMAND_TEXT, "devices", 'd', wanted, o.devices, "LIST",
+                   "auto (default: every GPU, or the processor if there is none), or names with "
+                   "commas: cuda:0, cuda:GPU-<uuid>, cpu, cpu,cpu"),
+     .title = "What it works on",
+     .manual = "auto (every GPU, or the processor if there is none), or names with commas between "
+               "them. cuda:0 is the first GPU as CUDA counts them. cuda:GPU-uuid is one wherever "
+               "it is plugged in; the beginning of its uuid is enough. cpu is the processor, and "
+               "cpu,cpu are two workers on it."},
+    {COMMAND_CONSTANT("allow-cpu", 0, wanted, o.allow_cpu, ALLOW_CPU_ALWAYS,
+                      "use the processor if GPUs are here but none can be used; default: only on "
+                      "a machine without GPUs")},
+    {COMMAND_CONSTANT("no-allow-cpu", 0, wanted, o.allow_cpu, ALLOW_CPU_NEVER,
+                      "never work without a GPU"),
+     .manual = "Never work without a GPU. Without this and --allow-cpu, the processor works on a "
+               "machine without NVIDIA hardware. On a machine with some where no GPU can be used, "
+               "the run ends before it begins, with status 69 and the reason."},
+    {COMMAND_VALUE(COMMAND_TEXT, "device-memory", 0, wanted, o.device_memory, "LIST",
+                   "most memory to use of a device: 80% or 20G of each, or cuda:0=20G,cuda:1=50%"),
+     .manual = "Use at most this much of a device's memory: 80% or 20G of each, or by name as "
+               "cuda:0=20G,cpu=50%. Never more than nine tenths of what is free on a GPU."},
+    {COMMAND_VALUE(COMMAND_NUMBER, "threads", 0, wanted, o.threads, "N",
+                   "threads that compute, for each device"),
+     .low = 1, .high = 1024},
+    {COMMAND_VALUE(COMMAND_NUMBER, "decoders", 0, wanted, o.decoders, "N",
+                   "files decoded at the same time, for each device"),
+     .low = 1, .high = 256},
+    {COMMAND_SWITCH("allow-unsandboxed", 0, wanted, enqueue.unsandboxed,
+                    "decode even if neither Landlock nor seccomp can confine the decoders"),
+     .manual = "Decode even if neither Landlock nor seccomp can confine the decoders: a recording "
+               "made to do harm could then do whatever the user may. Without it the run ends "
+               "before it begins, with status 77. If one of the two is missing, it warns."},
+    {COMMAND_READ("precision", 0, take_precision, "P",
+                  "auto (default), fp32, tf32, fp16, bf16, int8 or fp8, where the device has it"),
+     .title = "How it computes",
+     .manual = "The number type: auto, fp32, tf32, fp16, bf16, int8 or fp8, where the device has "
+               "it. A processor has fp32, bf16 where it multiplies that, and int8 where it has "
+               "VNNI.",
+     .choices = precisions},
+    {COMMAND_READ("cache-precision", 0, take_cache, "P",
+                  "auto (default), 16 or 8: bits of the decoder's cached keys and values"),
+     .manual = "Bits of the keys and values of a window that the decoder keeps and reads: auto, 16 "
+               "or 8. 16 is the type of --precision, even where that has 32 bits. auto is 8 beside "
+               "16 bits and less, and 16 beside 32. Slots and windows that are measured with "
+               "another choice than auto are not remembered.",
+     .choices = caches},
+    {COMMAND_VALUE(COMMAND_NUMBER, "slots", 0, wanted, o.slots, "N",
+                   "windows of 30 s in work at the same time, for each device; default: measured "
+                   "once and remembered"),
+     .low = 1, .high = 4096,
+     .manual = "Windows of 30 seconds in work at the same time, for each device."},
+    {COMMAND_VALUE(COMMAND_NUMBER, "windows", 0, wanted, o.windows, "N",
+                   "windows in the encoder at the same time; default: measured once and "
+                   "remembered"),
+     .low = 1, .high = 4096,
+     .manual = "How many of these are in the encoder at the same time. Default: measured when a "
+               "device is first used, and remembered in the catalog's table 'tuning', as are the "
+               "slots."},
+    {COMMAND_SWITCH("deterministic", 0, wanted, o.deterministic,
+                    "results that do not depend on which windows share a batch; slower on GPUs"),
+     .manual = "Results do not depend on which windows share a batch. They never do on the "
+               "processor; on GPUs it is slower."},
+    {COMMAND_SWITCH("stage-by-stage", 0, wanted, o.stage_by_stage,
+                    "decode the archive again for each stage; default: stages that fit into memory "
+                    "together share one decoding"),
+     .manual = "Decode the archive again for each stage. Default: stages that fit into memory "
+               "together share one decoding."},
+    {COMMAND_VALUE(COMMAND_LENGTH, "shard", 0, wanted, shard_ms, "LENGTH",
+                   "audio between two checkpoints (default: 5m); another length changes some "
+                   "words"),
+     .low = 30000, .high = 7200000,
+     .manual =
+         "Audio between two checkpoints, about; it is cut where nobody speaks. Another length "
+         "moves the windows that are transcribed, and so changes some words. Stages that "
+         "yield much for each second, diarization and vectors of sound, have a longest one; "
+         "a length beyond it is refused at once."},
+    {COMMAND_VALUE(COMMAND_NUMBER, "attempts", 0, wanted, o.attempts, "N",
+                   "tries before a recording counts as failed (default: 3)"),
+     .low = 1, .high = 100, .title = "Failures",
+     .manual = "Tries before a recording counts as failed. If a worker or decoder was killed, that "
+               "was no try: its recordings are done again at the end, each alone."},
+    {COMMAND_VALUE(COMMAND_LENGTH, "worker-silence", 0, wanted, worker_silence_ms, "LENGTH",
+                   "restart a worker that reports nothing for this long (default: 30s)"),
+     .low = 1000, .high = DAY_MS},
+    {COMMAND_SWITCH("strict", 0, wanted, strict, "exit status 65 if a recording failed")},
+    {COMMAND_CONSTANT("progress", 0, wanted, progress, 1, ""), .title = "What it reports"},
+    {COMMAND_CONSTANT("no-progress", 0, wanted, progress, 0,
+                      "show a progress line or not; default: on a terminal"),
+     .manual = "Show a progress line or not. Without either, it is shown when standard error is a "
+               "terminal."},
+    {COMMAND_READ("log-format", 0, take_log_format, "F",
+                  "of standard error: text, json (one object a line) or journal; default: journal "
+                  "under systemd, otherwise text"),
+     .choices = log_formats,
+     .manual = "The format of standard error, of workers and decoders too: text, json or journal. "
+               "json is one object a line, with 'at', 'level' (error, warning, info, debug), "
+               "'pid', 'process' and 'text'. journal has the priorities that systemd reads from "
+               "the beginning of a line; it is the default where systemd reads them "
+               "(JOURNAL_STREAM)."},
+    {COMMAND_VALUE(COMMAND_TEXT, "metrics", 0, wanted, o.metrics, "FILE",
+                   "write figures for Prometheus to this file every ten seconds"),
+     .manual = "Write figures in the text format of Prometheus. The file is replaced as a whole "
+               "every ten seconds and at the end."},
+    {COMMAND_READ("on-finish", 0, take_on_finish, "CMD",
+                  "run this with /bin/sh at the end, with the report on its standard input; see "
+                  "NIGHTSHIFT_WHY in the manual"),
+     .manual = "At the end, also of a run that could not begin, /bin/sh runs CMD. It has the "
+               "report of the run on its standard input, and in its environment "
+               "NIGHTSHIFT_CATALOG, NIGHTSHIFT_WHY (done, until, interrupted, paused, failed), "
+               "NIGHTSHIFT_REASON (of a failure, a sentence), NIGHTSHIFT_DONE, NIGHTSHIFT_FAILED "
+               "and NIGHTSHIFT_LEFT (recordings). What it writes goes to standard error. If it "
+               "fails, the run warns and keeps its exit status. After ten minutes, or "
+               "NIGHTSHIFT_ON_FINISH_SECONDS, it is ended."},
+    {COMMAND_VALUE(COMMAND_TEXT, "part", 0, wanted, part, "FILE",
+                   "run a part made by `nightshift split`, on a copy in $SLURM_TMPDIR, $TMPDIR or "
+                   "/tmp that is written back; SIGUSR1 also stops it at a checkpoint"),
+     .title = "A part of a catalog",
+     .manual = "Run a part that `split` made, on a copy in SLURM_TMPDIR, TMPDIR or /tmp. FILE is "
+               "replaced as a whole now and then and at the end. SIGUSR1 stops such a run at a "
+               "checkpoint, as SIGTERM does."},
+    {COMMAND_VALUE(COMMAND_LENGTH, "write-back", 0, wanted, write_back_ms, "LENGTH",
+                   "how often the part is written back (default: 5m)"),
+     .low = 1000, .high = DAY_MS,
+     .manual = "How often the part is written back before the end; default: 5m."},
+    {COMMAND_VALUE(COMMAND_NUMBER, "tries", 0, wanted, tries, "N",
+                   "if the part fails, ask to be started again (exit status 75), until N tries "
+                   "failed"),
+     .low = 1, .high = 1000,
+     .manual = "With --part: if it fails, ask to be started again by exit status 75, until N tries "
+               "of the part have failed; then none is begun any more. A try that left a "
+               "checkpoint, or was interrupted in order, has not failed."},
+    {.kind = COMMAND_TABLE,
+     .table = enqueue_command_table,
+     .offset = offsetof(struct wanted, enqueue),
+     .unlisted = true},
+    {0},
+};
+
+const struct command command_run = {
+    .name = "run",
+    .usage = "[OPTION]... [PATH]...",
+    .about = "Transcribe everything that is enqueued. With PATH, enqueue that first; all options "
+             "of `nightshift enqueue` except --dry-run may be given for it.\n"
+             "It resumes where an earlier run ended, even after a crash. Ctrl-C stops it at the "
+             "next checkpoint, a second Ctrl-C at once; nothing is lost.",
+    .options = options,
+    .json = "events as JSON, one object a line",
+    .quiet = "print only errors and warnings",
+    .verbose = "print more",
+    .notes = "The CUDA backend has run on an H100 and an H200 alone.",
+    .examples = "run\n"
+                "run --devices cuda:0,cuda:2\n"
+                "run --model openai/whisper-small interviews/\n"
+                "run --watch /archive/incoming\n"
+                "run --watch --between 22:00-06:00\n"
+                "run --watch --idle\n"
+                "run --watch --threads 2 2>> nightshift.log",
+    .statuses = "0 when it ended in order, also at --until or with failed recordings (see "
+                "--strict); 69 when no device can be used; 75 when it was interrupted with work "
+                "left, a part also at --until: run it again, or have it requeued; others as "
+                "sysexits.h has them.",
+    .on_option = note_option,
+};
 
 /* Of the whole catalog, after a run. */
 struct after {
@@ -647,8 +620,8 @@ static int run_part(struct cli *cli, struct wanted *w)
     int status = EX_TEMPFAIL, ran;
     bool failed;
 
-    if (part_run_open(w->part, w->write_back_ms ? w->write_back_ms : 300000, w->tries, &p, &err) !=
-        0)
+    if (part_run_open(w->part, w->write_back_ms ? (uint32_t)w->write_back_ms : 300000, w->tries, &p,
+                      &err) != 0)
         return not_begun(cli, w, "run the part", &err, NULL);
     free(cli->catalog);
     cli->catalog = strdup(part_run_catalog(p));
@@ -670,51 +643,21 @@ static int run_part(struct cli *cli, struct wanted *w)
     return status;
 }
 
-static bool is_own(const char *name)
-{
-    for (size_t i = 0; longs[i].name; i++)
-        if (strcmp(longs[i].name, name) == 0)
-            return true;
-    return false;
-}
-
-/* Our options, and of those of `enqueue` the others: at most CLI_OPTIONS_MAX with the end. */
-static void all_options(const struct wanted *w, bool completing, struct option *ret)
-{
-    size_t n = sizeof(longs) / sizeof(longs[0]) - 1;
-
-    _Static_assert(sizeof(longs) / sizeof(longs[0]) + ENQUEUE_COMMAND_OPTIONS <= CLI_OPTIONS_MAX,
-                   "room for all");
-    memcpy(ret, longs, sizeof(longs));
-    if (completing) /* it offers ours alone, as --help does */
-        return;
-    for (const struct option *o = w->passed; o->name; o++)
-        if (!is_own(o->name) && strcmp(o->name, "dry-run") != 0) {
-            ret[n] = *o;
-            ret[n++].val = OPT_PASSED + o->val;
-        }
-    ret[n] = (struct option){0};
-}
-
 /* Of the command what is about its paths: the catalog is handed on, and --on-finish may hold a
  * password. NULL: out of memory. */
 static char *line_of(struct wanted *w, int paths)
 {
-    char **argv = calloc((size_t)paths + 3, sizeof(*argv)), *ret = NULL;
+    struct buf b = BUF_INIT;
     const char *said = buf_cstr(&w->said);
-    int n = 0;
+    char *ret = NULL;
 
-    if (argv && said) {
-        argv[n++] = (char *)"run";
-        if (w->o.watch)
-            argv[n++] = (char *)"--watch";
-        if (*said)
-            argv[n++] = (char *)said + 1; /* without the blank */
-        for (int i = 0; i < paths; i++)
-            argv[n++] = w->argv[optind + i];
-        ret = cli_command_line(n, argv);
-    }
-    free(argv);
+    buf_printf(&b, "nightshift run%s%s%s", w->o.watch ? " --watch" : "",
+               w->enqueue.unsandboxed ? " --allow-unsandboxed" : "", said ? said : "");
+    for (int i = 0; i < paths && b.len < LINE_MAX_BYTES; i++)
+        buf_printf(&b, " %s", w->argv[optind + i]);
+    if (said && !b.failed)
+        ret = utf8_display(b.data, b.len);
+    buf_free(&b);
     return ret;
 }
 
@@ -809,8 +752,6 @@ static int run_all(struct cli *cli, struct wanted *w)
 
 int cmd_run(struct cli *cli, int argc, char **argv)
 {
-    struct option all[CLI_OPTIONS_MAX];
-    const struct cli_spec spec = {help, "wd:m:", all, take, true, NULL};
     struct wanted w = {
         .o = {.devices = "auto", .precision = "auto", .stage = know_stage, .text_of = know_text},
         .progress = -1,
@@ -820,9 +761,9 @@ int cmd_run(struct cli *cli, int argc, char **argv)
     int status;
 
     enqueue_command_init(&w.enqueue);
-    enqueue_command_options(&w.enqueue, w.passed);
-    all_options(&w, cli->complete, all);
-    status = cli_parse(cli, &spec, &w, argc, argv);
+    status = command_parse(cli, &command_run, &w, argc, argv);
+    w.o.shard_ms = (uint32_t)w.shard_ms;
+    w.o.worker_silence_ms = (uint32_t)w.worker_silence_ms;
     if (status < 0)
         status = run_all(cli, &w);
     buf_free(&w.said);

@@ -4,11 +4,11 @@
 #include "tools/commands/commands.h"
 #include "tools/setup/setup.h"
 
-static void put_names(const struct complete *c, void *wanted)
+static void put_names(const struct complete *c, const struct command_option *o)
 {
     const struct model_name *m;
 
-    (void)wanted;
+    (void)o;
     for (uint32_t i = 0; (m = model_name_at(i)); i++)
         complete_put(c, m->name);
 }

@@ -5,23 +5,23 @@
 #include "tools/cli/command.h"
 
 struct commands_entry {
-    const char *name;
-    const struct command *command; /* NULL: it has no table yet */
+    const struct command *command;
     int (*run)(struct cli *cli, int argc, char **argv);
     const char *operands, *summary; /* as `nightshift --help` has them; "": none */
     const char *title;              /* of the group that begins here; NULL: the same group */
 };
 #define COMMANDS_MAX 64
-/* As people read them; ends with one that has no name. */
+/* As people read them; ends with one that has no command. */
 extern const struct commands_entry commands[];
 /* NULL: none is called that. */
 const struct commands_entry *commands_find(const char *name);
 
-extern const struct command command_cancel, command_correct, command_describe, command_doctor,
-    command_doubts, command_erase, command_export, command_forget, command_merge, command_model,
-    command_pause, command_pin, command_plan, command_play, command_priority, command_report,
-    command_resume, command_retry, command_score, command_search, command_setup, command_show,
-    command_slurm, command_speakers, command_split, command_status, command_verify;
+extern const struct command command_bench, command_cancel, command_correct, command_describe,
+    command_doctor, command_doubts, command_enqueue, command_erase, command_export, command_forget,
+    command_merge, command_model, command_pause, command_pin, command_plan, command_play,
+    command_priority, command_recipe, command_report, command_resume, command_retry, command_run,
+    command_score, command_search, command_setup, command_show, command_slurm, command_speakers,
+    command_split, command_status, command_verify;
 
 int cmd_erase(struct cli *cli, int argc, char **argv);
 int cmd_forget(struct cli *cli, int argc, char **argv);

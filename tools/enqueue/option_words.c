@@ -76,7 +76,7 @@ static int put_other(const struct enqueue_wish *w, size_t kind, json_t *list, st
 
         if (o->stage != kind || !o->field || !o->given)
             continue;
-        if (enqueue_wish_is_vad(o) && w->vad.wish == VAD_PATH)
+        if (enqueue_wish_is_vad(o->field) && w->vad.wish == VAD_PATH)
             rc = put_path(list, o->name, o->value, err);
         else
             rc = put_word(list, o->name, o->value, err);
@@ -150,62 +150,59 @@ static int unknown(const char *word, struct err *err)
                    word);
 }
 
-/* The option that the word names, for getopt, or 'm'; 0: there is none. *ret_given: it was said. */
-static int option_of(const char *word, size_t kind, const struct enqueue_wish *w,
-                     const char **value, bool *ret_given)
+/* The option of a recipe's word. */
+struct said {
+    bool known;
+    const struct param_field *field; /* NULL: it asks for the stage, or names its model */
+    const char *value;               /* NULL: none */
+    bool given;                      /* the wish has it already */
+};
+
+static bool is_named(const char *option, const char *name, size_t n)
+{
+    return strlen(option) == n && strncmp(option, name, n) == 0;
+}
+
+static struct said said_by(const char *word, size_t kind, const struct enqueue_wish *w)
 {
     const char *name = strncmp(word, "--", 2) == 0 ? word + 2 : word;
     const size_t n = strcspn(name, "=");
+    const char *value = name[n] ? name + n + 1 : NULL;
 
-    *value = name[n] ? name + n + 1 : NULL;
-    *ret_given = w->model != NULL;
-    if (kind == 0 && n == 5 && strncmp(name, "model", n) == 0 && *value)
-        return 'm';
+    if (kind == 0 && is_named("model", name, n) && value)
+        return (struct said){true, NULL, value, w->model != NULL};
     for (size_t i = 0; kind == 0 && i < w->params.count; i++) {
         const struct enqueue_option *o = &w->params.options[i];
 
-        *ret_given = o->given;
-        if (strlen(o->name) == n && strncmp(o->name, name, n) == 0 && !*value == !o->field->value)
-            return ENQUEUE_PARAMS_FIRST + (int)i;
+        if (is_named(o->name, name, n) && !value == !o->field->value)
+            return (struct said){true, o->field, value, o->given};
     }
     for (size_t i = 0; kind != 0 && i < w->count; i++) {
         const struct enqueue_wish_option *o = &w->options[i];
 
-        *ret_given = o->field ? o->given : w->other[kind] && w->other[kind][0] != 0;
-        if (o->stage == kind && strlen(o->name) == n && strncmp(o->name, name, n) == 0 &&
-            (!o->field || !*value == !o->field->value))
-            return ENQUEUE_STAGES_FIRST + (int)i;
+        if (o->stage == kind && is_named(o->name, name, n) &&
+            (!o->field || !value == !o->field->value))
+            return (struct said){true, o->field, value,
+                                 o->field ? o->given : w->other[kind] && w->other[kind][0] != 0};
     }
-    return 0;
-}
-
-static bool is_model_or_vad(int option, const struct enqueue_wish *w)
-{
-    if (option == 'm')
-        return true;
-    if (option < ENQUEUE_STAGES_FIRST)
-        return strcmp(w->params.options[option - ENQUEUE_PARAMS_FIRST].name, "vad") == 0;
-    return !w->options[option - ENQUEUE_STAGES_FIRST].field ||
-           enqueue_wish_is_vad(&w->options[option - ENQUEUE_STAGES_FIRST]);
+    return (struct said){0};
 }
 
 static int take_word(const char *word, size_t kind, bool rest, struct enqueue_wish *w,
                      struct err *err)
 {
-    const char *value;
-    bool given;
-    const int option = option_of(word, kind, w, &value, &given);
+    const struct said s = said_by(word, kind, w);
 
-    if (rest && (option == 0 || given || !is_model_or_vad(option, w)))
+    if (rest && (!s.known || s.given || (s.field && !enqueue_wish_is_vad(s.field))))
         return 0;
-    if (option == 0)
+    if (!s.known)
         return unknown(word, err);
-    if (option == 'm')
-        w->model = value;
-    else if (option < ENQUEUE_STAGES_FIRST)
-        return enqueue_params_take(&w->params, option, value, err);
-    else
-        return enqueue_wish_take(w, option, value, NULL, err);
+    if (kind == 0 && s.field)
+        return enqueue_params_take(&w->params, s.field, s.value, err);
+    if (kind != 0)
+        return s.field ? enqueue_wish_take(w, kind, s.field, s.value, err)
+                       : enqueue_wish_ask(w, kind, s.value, NULL, err);
+    w->model = s.value;
     return 0;
 }
 

@@ -178,9 +178,9 @@ void formats_help(struct buf *out, bool single)
             buf_printf(out, "      %-17s%s\n", formats[i].name, formats[i].about);
 }
 
-void formats_values(const struct complete *c, void *wanted)
+void formats_values(const struct complete *c, const struct command_option *o)
 {
-    (void)wanted;
+    (void)o;
     for (unsigned i = 0; i < formats_count; i++)
         complete_put(c, formats[i].name);
 }

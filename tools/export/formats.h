@@ -23,8 +23,9 @@ unsigned formats_needs(const struct format *f, const struct format_options *o);
 char *formats_names(unsigned option, bool single, char *to, size_t n);
 /* A line of help for each. */
 void formats_help(struct buf *out, bool single);
-/* Puts the values that --format may have; wanted: not looked at. */
-void formats_values(const struct complete *c, void *wanted);
+struct command_option; /* tools/cli/command.h */
+/* Puts the values that --format may have; o: not looked at. */
+void formats_values(const struct complete *c, const struct command_option *o);
 
 /* ---- the options of formats, for `export` and `show` */
 

@@ -4,46 +4,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli/cli.h"
+#include "tools/cli/command.h"
 
 struct got {
-    int option;
-    char value[64];
+    bool all;
+    const char *limit, *max_files;
     int operands;
 };
 
-static int take(void *arg, int option, const char *value, struct err *err)
+static int take_limit(void *at, const char *value, struct err *err)
 {
-    struct got *g = arg;
-
-    g->option = option;
-    snprintf(g->value, sizeof(g->value), "%s", value ? value : "");
-    if (value && strcmp(value, "bad") == 0)
-        return err_set(err, ERR_USAGE, "not that");
-    return 0;
+    ((struct got *)at)->limit = value;
+    return strcmp(value, "bad") == 0 ? err_set(err, ERR_USAGE, "not that") : 0;
 }
 
-static const struct option longs[] = {{"limit", required_argument, NULL, 'n'},
-                                      {"all", no_argument, NULL, 256},
-                                      {"max-files", required_argument, NULL, 257},
-                                      {0}};
+static const struct command_option options[] = {
+    {COMMAND_READ("limit", 'n', take_limit, "N", "how many")},
+    {COMMAND_SWITCH("all", 0, got, all, "all")},
+    {COMMAND_VALUE(COMMAND_TEXT, "max-files", 0, got, max_files, "N", "files")},
+    {0}};
 
+/* What is read is borrowed from the words of the last call. */
 static int parse(struct cli *cli, struct got *g, bool json, const char *a, const char *b,
                  const char *c)
 {
-    const struct cli_spec spec = {"Usage: none\n", "n:", longs, take, json, NULL};
-    char words[4][64] = {"status"};
+    const struct command command = {.name = "status",
+                                    .usage = "",
+                                    .about = "",
+                                    .options = options,
+                                    .json = json ? "as JSON" : NULL,
+                                    .examples = "status"};
+    static char words[4][64];
     char *argv[5] = {words[0]};
     const char *given[] = {a, b, c};
     int argc = 1, rc;
 
+    snprintf(words[0], sizeof(words[0]), "status");
     for (int i = 0; i < 3 && given[i]; i++) {
         snprintf(words[argc], sizeof(words[argc]), "%s", given[i]);
         argv[argc] = words[argc];
         argc++;
     }
-    memset(g, 0, sizeof(*g));
-    rc = cli_parse(cli, &spec, g, argc, argv);
+    *g = (struct got){0};
+    rc = command_parse(cli, &command, g, argc, argv);
     g->operands = argc - optind;
     return rc;
 }
@@ -54,17 +57,16 @@ TEST(options_are_taken)
     struct got g;
 
     assert_int_equal(parse(&cli, &g, true, "-n", "5", "x"), -1);
-    assert_int_equal(g.option, 'n');
-    assert_string_equal(g.value, "5");
+    assert_string_equal(g.limit, "5");
     assert_int_equal(g.operands, 1);
     assert_int_equal(parse(&cli, &g, true, "x", "--limit=7", "--json"), -1);
-    assert_string_equal(g.value, "7");
+    assert_string_equal(g.limit, "7");
     assert_true(cli.json);
     assert_int_equal(parse(&cli, &g, true, "--catalog", "f.db", "--all"), -1);
     assert_string_equal(cli.catalog, "f.db");
-    assert_int_equal(g.option, 256);
+    assert_true(g.all);
     assert_int_equal(parse(&cli, &g, true, "--", "--all", NULL), -1);
-    assert_int_equal(g.option, 0);
+    assert_false(g.all);
     assert_int_equal(g.operands, 1);
     cli_free(&cli);
 }
@@ -76,17 +78,15 @@ TEST(underscores_in_options)
     struct got g;
 
     assert_int_equal(parse(&cli, &g, true, "--max_files", "a_b", "c_d"), -1);
-    assert_int_equal(g.option, 257);
-    assert_string_equal(g.value, "a_b");
+    assert_string_equal(g.max_files, "a_b");
     assert_int_equal(g.operands, 1);
     assert_int_equal(parse(&cli, &g, true, "c_d", "--max_files=a_b", NULL), -1);
-    assert_int_equal(g.option, 257);
-    assert_string_equal(g.value, "a_b");
+    assert_string_equal(g.max_files, "a_b");
     assert_int_equal(g.operands, 1);
     assert_int_equal(parse(&cli, &g, true, "c_d", "--max_f", "--max_files"), -1);
-    assert_string_equal(g.value, "--max_files");
+    assert_string_equal(g.max_files, "--max_files");
     assert_int_equal(parse(&cli, &g, true, "--", "--max_files", NULL), -1);
-    assert_int_equal(g.option, 0);
+    assert_null(g.max_files);
     assert_int_equal(parse(&cli, &g, true, "--max_fool", NULL, NULL), EX_USAGE);
     assert_int_equal(parse(&cli, &g, true, "--max_files", NULL, NULL), EX_USAGE);
     assert_int_equal(parse(&cli, &g, true, "--_", NULL, NULL), EX_USAGE);

@@ -13,6 +13,11 @@ struct inner {
     uint32_t depth, seen;
 };
 
+struct outer {
+    bool all;
+    uint32_t depth;
+};
+
 struct wanted {
     bool all;
     const char *name;
@@ -21,6 +26,13 @@ struct wanted {
     int way;
     uint32_t seen; /* by take_seen */
     struct inner inner;
+    struct outer outer;
+    struct made { /* of options that are made of parameters */
+        bool bare;
+        uint32_t beam_size;
+    } made;
+    char next[20];
+    uint32_t noted;
 };
 
 static int take_seen(void *wanted, const char *value, struct err *err)
@@ -46,6 +58,56 @@ static const struct command_option others[] = {
     {COMMAND_READ("inner", 0, take_inner, NULL, "too")},
     {0}};
 
+/* Options of another command, which this one has as well, but for "all" and "depth". */
+static const struct command_option outer_options[] = {
+    {COMMAND_SWITCH("all", 0, outer, all, "another all")},
+    {COMMAND_SWITCH("outside", 0, outer, all, "out there")},
+    {COMMAND_VALUE(COMMAND_NUMBER, "depth", 0, outer, depth, "N", "another depth"), .high = 9},
+    {0}};
+
+static const char *const kinds[] = {"one", "two", NULL};
+static const struct param_field fields[] = {
+    {.name = "beam_size",
+     .kind = PARAM_U32,
+     PARAM_AT(made, beam_size),
+     .low = 1,
+     .high = 16,
+     .letter = 'b',
+     .value = "N",
+     .title = "Made",
+     .help = "hypotheses"},
+    {.name = "hidden_one", .kind = PARAM_BOOL, PARAM_AT(made, bare)},
+    {.name = "bare",
+     .kind = PARAM_CHOICE,
+     PARAM_AT(made, bare),
+     .option = "plain_kind",
+     .choices = kinds,
+     .help = "of one kind"}};
+
+static int give_field(void *at, const struct command_given *given, struct err *err)
+{
+    struct wanted *w = at;
+
+    snprintf(w->next, sizeof(w->next), "%s", given->next ? given->next : "");
+    return given->option->stage == 7
+               ? param_option_take(given->option->field, given->value, &w->made, err)
+               : err_set(err, ERR_USAGE, "another stage");
+}
+
+static void add_made(struct command_rows *rows, const struct command_option *maker)
+{
+    const struct command_option row = {.kind = COMMAND_OWN, .give = give_field, .stage = 7};
+
+    (void)maker;
+    for (size_t i = 0; i < 3; i++)
+        command_add_field(rows, &fields[i], &row);
+}
+
+static void note(void *wanted, const struct command_given *given)
+{
+    ((struct wanted *)wanted)->noted += given->option->unlisted;
+}
+
 static const char *const ways[] = {"up", "down", "along", NULL};
 
 static const struct command_option options[] = {
@@ -65,6 +127,11 @@ static const struct command_option options[] = {
      .table = others,
      .offset = offsetof(struct wanted, inner),
      .help = "as of others"},
+    {.kind = COMMAND_MADE, .make = add_made},
+    {.kind = COMMAND_TABLE,
+     .table = outer_options,
+     .offset = offsetof(struct wanted, outer),
+     .unlisted = true},
     {0},
 };
 
@@ -78,6 +145,7 @@ static const struct command command = {
     .json = "as JSON",
     .examples = "try this\ntry --all",
     .statuses = "0; 64 when it is refused.",
+    .on_option = note,
 };
 
 /* words: parted by blanks; "try" goes before them. */
@@ -113,6 +181,37 @@ TEST(values_are_read)
     assert_int_equal(w.inner.depth, 7);
     assert_int_equal(w.inner.seen, 1);
     assert_int_equal(w.seen, 12); /* without a value twice, and once with one */
+}
+
+TEST(options_of_parameters_are_made)
+{
+    struct wanted w = {0};
+
+    assert_int_equal(parse(&w, "--beam_size=3 thing"), -2);
+    assert_int_equal(w.made.beam_size, 3);
+    assert_string_equal(w.next, "thing");
+    assert_int_equal(parse(&w, "thing -b 4"), -2);
+    assert_int_equal(w.made.beam_size, 4);
+    assert_int_equal(parse(&w, "--beam-size=17"), EX_USAGE);
+    assert_int_equal(parse(&w, "--hidden-one"), EX_USAGE);
+    assert_int_equal(w.noted, 0);
+}
+
+/* They are read and noted; where the command has the name itself, it is the command's. */
+TEST(unlisted_options)
+{
+    struct wanted w = {0};
+
+    assert_int_equal(parse(&w, "--outside"), -1);
+    assert_true(w.outer.all);
+    assert_int_equal(w.noted, 1);
+    w.outer.all = false;
+    assert_int_equal(parse(&w, "--all --depth=5"), -1);
+    assert_true(w.all);
+    assert_false(w.outer.all);
+    assert_int_equal(w.inner.depth, 5);
+    assert_int_equal(w.outer.depth, 0);
+    assert_int_equal(w.noted, 1);
 }
 
 /* What is said stays as it is. */
@@ -166,6 +265,10 @@ TEST(help_is_made_of_it)
         "      --deep          in there\n"
         "      --depth=N, --inner\n"
         "                      as of others\n"
+        "Made:\n"
+        "  -b, --beam-size=N   hypotheses\n"
+        "      --plain-kind    of one kind\n"
+        "And:\n"
         "      --json          as JSON\n"
         "  -c, --catalog=FILE  the catalog\n"
         "  -h, --help          this text\n"

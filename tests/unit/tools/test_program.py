@@ -1046,8 +1046,8 @@ class Words(Program):
                            (["enqueue", "--beamsize=3", "."], "Perhaps '--beam-size' was meant. Try"),
                            (["status", "--josn"], "Perhaps '--json' was meant. Try"),
                            (["--catlog", "x", "status"], "Perhaps '--catalog' was meant. Try"),
-                           (["enqueue", "--no", "."], "'--no' is short for several: --no-transcribe, "
-                                                      "--no-speech-threshold. Try"),
+                           (["enqueue", "--no", "."], "'--no' is short for several: --no-speech-threshold, "
+                                                      "--no-transcribe. Try"),
                            (["statsu"], "there is no command 'statsu'. Perhaps 'status' was meant. Try"),
                            (["enq", "."], "Perhaps 'enqueue' was meant"),
                            (["help", "serach"], "Perhaps 'search' was meant")):

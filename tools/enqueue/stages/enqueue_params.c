@@ -39,15 +39,6 @@ static size_t find(const struct enqueue_params *p, const char *name)
     return i;
 }
 
-size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret)
-{
-    for (size_t i = 0; i < p->count; i++)
-        ret[i] = (struct option){p->options[i].name,
-                                 p->options[i].field->value ? required_argument : no_argument, NULL,
-                                 ENQUEUE_PARAMS_FIRST + (int)i};
-    return p->count;
-}
-
 /* ------------------------------------------------------------------------------- values */
 
 static int take_task(const char *value, struct enqueue_params *p, struct err *err)
@@ -76,14 +67,15 @@ static int take_quality(const char *value, struct enqueue_params *p, struct err 
     return rc;
 }
 
-int enqueue_params_take(struct enqueue_params *p, int option, const char *value, struct err *err)
+int enqueue_params_take(struct enqueue_params *p, const struct param_field *f, const char *value,
+                        struct err *err)
 {
-    const size_t i = option == 'l' ? find(p, "language") : (size_t)(option - ENQUEUE_PARAMS_FIRST);
-    struct enqueue_option *o;
+    struct enqueue_option *o = p->options;
 
-    if (i >= p->count)
+    while (o < p->options + p->count && o->field != f)
+        o++;
+    if (o == p->options + p->count)
         return err_set(err, ERR_USAGE, "an option that does not exist");
-    o = &p->options[i];
     o->given = true;
     o->value = value;
     if (strcmp(o->name, "language") == 0)
@@ -122,7 +114,7 @@ void enqueue_params_say(struct enqueue_params *p, const char *name, const char *
     struct err ignored = {0};
 
     if (i < p->count && !p->options[i].given)
-        (void)enqueue_params_take(p, ENQUEUE_PARAMS_FIRST + (int)i, value, &ignored);
+        (void)enqueue_params_take(p, p->options[i].field, value, &ignored);
 }
 
 void enqueue_params_settle(struct enqueue_params *p)
@@ -197,41 +189,4 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
         if (rules[i].wrong)
             return err_set(err, ERR_USAGE, "%s", rules[i].what);
     return transcribe_params_check(q, err);
-}
-
-/* ------------------------------------------------------------------------------- --help */
-
-/* Of the widest option of the group that begins with the row. */
-static size_t width_of(const struct enqueue_params *p, size_t first)
-{
-    size_t ret = 19; /* as the caller's own options, which begin the first group */
-    char text[2 * PARAM_OPTION_LEN];
-
-    for (size_t i = first; i < p->count && (i == first || !p->options[i].field->title); i++) {
-        size_t n = (size_t)param_option_spell(p->options[i].field, text, sizeof(text));
-
-        ret = n > ret ? n : ret;
-    }
-    return ret + 2;
-}
-
-void enqueue_params_help(const struct enqueue_params *p, struct buf *out)
-{
-    char text[2 * PARAM_OPTION_LEN];
-    size_t width = width_of(p, 0);
-
-    for (size_t i = 0; i < p->count; i++) {
-        const struct param_field *f = p->options[i].field;
-
-        if (f->title) {
-            width = width_of(p, i);
-            buf_printf(out, "%s:\n", f->title);
-        }
-        param_option_spell(f, text, sizeof(text));
-        if (f->letter)
-            buf_printf(out, "  -%c, %-*s", f->letter, (int)width, text);
-        else
-            buf_printf(out, "      %-*s", (int)width, text);
-        param_option_help(f->help, width + 6, width + 6, out);
-    }
 }

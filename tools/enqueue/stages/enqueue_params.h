@@ -5,7 +5,6 @@
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_PARAMS_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_PARAMS_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,7 +13,6 @@
 #include "tools/cli/param_option.h"
 #include "workers/stages/transcribe/transcribe.h"
 
-#define ENQUEUE_PARAMS_FIRST 1000 /* value of the first of these options for getopt */
 #define ENQUEUE_PARAMS_MAX 64
 
 struct enqueue_option {
@@ -33,11 +31,9 @@ struct enqueue_params {
 };
 
 void enqueue_params_init(struct enqueue_params *p);
-/* Writes the options, at most ENQUEUE_PARAMS_MAX, and no empty one behind them; returns how many.
- * Their names live as long as p. */
-size_t enqueue_params_options(const struct enqueue_params *p, struct option *ret);
-/* option: one of these, or 'l'. ERR_USAGE with a sentence. */
-int enqueue_params_take(struct enqueue_params *p, int option, const char *value, struct err *err);
+/* f: of the stage's table, or of other_words.h. ERR_USAGE with a sentence. */
+int enqueue_params_take(struct enqueue_params *p, const struct param_field *f, const char *value,
+                        struct err *err);
 /* Once all are taken: the defaults that depend on others. */
 void enqueue_params_settle(struct enqueue_params *p);
 /* Once all are taken and it is settled whether there is voice activity (params.vad_model): options
@@ -51,7 +47,5 @@ void enqueue_params_say(struct enqueue_params *p, const char *name, const char *
 bool enqueue_params_many_languages(const struct enqueue_params *p);
 /* The name of an option that was given, of whatever group; NULL: none was. */
 const char *enqueue_params_given(const struct enqueue_params *p);
-/* The part of --help, at most 80 columns wide. */
-void enqueue_params_help(const struct enqueue_params *p, struct buf *out);
 
 #endif

@@ -8,8 +8,6 @@
 #include "tools/enqueue/stages/enqueue_model.h"
 #include "workers/models/files/model_dir.h"
 
-#define HELP_COLUMN 27
-
 /* --------------------------------------------------------------------------------- options */
 
 static void add_row(struct enqueue_wish *w, size_t stage, const struct param_field *f)
@@ -42,29 +40,9 @@ void enqueue_wish_init(struct enqueue_wish *w)
     }
 }
 
-static int has_arg(const struct enqueue_wish_option *o)
+bool enqueue_wish_is_vad(const struct param_field *f)
 {
-    return !o->field ? optional_argument : o->field->value ? required_argument : no_argument;
-}
-
-size_t enqueue_wish_options(const struct enqueue_wish *w, struct option *ret)
-{
-    for (size_t i = 0; i < w->count; i++)
-        ret[i] = (struct option){w->options[i].name, has_arg(&w->options[i]), NULL,
-                                 ENQUEUE_STAGES_FIRST + (int)i};
-    ret[w->count] = (struct option){"no-transcribe", no_argument, NULL, ENQUEUE_NO_TRANSCRIBE};
-    return w->count + 1;
-}
-
-bool enqueue_wish_knows(int option)
-{
-    return option >= ENQUEUE_NO_TRANSCRIBE &&
-           option < ENQUEUE_STAGES_FIRST + ENQUEUE_STAGES_OPTIONS;
-}
-
-bool enqueue_wish_is_vad(const struct enqueue_wish_option *o)
-{
-    return o->field && strcmp(o->field->name, "vad_model") == 0;
+    return f && strcmp(f->name, "vad_model") == 0;
 }
 
 void enqueue_wish_say_vad(struct enqueue_wish *w, size_t stage)
@@ -72,7 +50,7 @@ void enqueue_wish_say_vad(struct enqueue_wish *w, size_t stage)
     for (size_t i = 0; i < w->count; i++) {
         struct enqueue_wish_option *o = &w->options[i];
 
-        if (o->stage == stage && enqueue_wish_is_vad(o) && !o->given) {
+        if (o->stage == stage && enqueue_wish_is_vad(o->field) && !o->given) {
             o->given = true;
             o->value = "on";
             w->vad.wish = VAD_ON;
@@ -92,7 +70,7 @@ int enqueue_wish_params(const struct enqueue_wish *w, size_t stage, void **ret, 
     for (size_t i = 0; rc == 0 && i < w->count; i++) {
         const struct enqueue_wish_option *o = &w->options[i];
 
-        if (o->stage == stage && o->field && o->given && !enqueue_wish_is_vad(o))
+        if (o->stage == stage && o->field && o->given && !enqueue_wish_is_vad(o->field))
             rc = param_option_take(o->field, o->value, params, err);
     }
     if (rc != 0)
@@ -102,8 +80,8 @@ int enqueue_wish_params(const struct enqueue_wish *w, size_t stage, void **ret, 
     return rc;
 }
 
-static int take_model(size_t stage, const char *value, const char *next, struct enqueue_wish *w,
-                      struct err *err)
+int enqueue_wish_ask(struct enqueue_wish *w, size_t stage, const char *value, const char *next,
+                     struct err *err)
 {
     if (value && (value[0] == 0 || !utf8_valid(value, strlen(value))))
         return err_set(err, ERR_USAGE, "--%s= wants the name or folder of a model, in UTF-8",
@@ -113,29 +91,27 @@ static int take_model(size_t stage, const char *value, const char *next, struct 
     return 0;
 }
 
-int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, const char *next,
-                      struct err *err)
+int enqueue_wish_take(struct enqueue_wish *w, size_t stage, const struct param_field *f,
+                      const char *value, struct err *err)
 {
-    const size_t i = (size_t)(option - ENQUEUE_STAGES_FIRST);
+    struct enqueue_wish_option *o = w->options;
     void *params = NULL;
     int rc;
 
-    if (option == ENQUEUE_NO_TRANSCRIBE) {
-        w->no_transcribe = true;
-        return 0;
-    }
-    if (i >= w->count)
+    while (o < w->options + w->count && o->field != f)
+        o++;
+    if (o == w->options + w->count)
         return err_set(err, ERR_USAGE, "an option that does not exist");
-    if (!w->options[i].field)
-        return take_model(w->options[i].stage, value, next, w, err);
-    w->options[i].given = true;
-    w->options[i].value = value;
-    if (enqueue_wish_is_vad(&w->options[i]))
-        return enqueue_vad_take(w->options[i].name, value, &w->vad, err);
-    rc = enqueue_wish_params(w, w->options[i].stage, &params, err);
+    o->given = true;
+    o->value = value;
+    if (enqueue_wish_is_vad(f))
+        return enqueue_vad_take(o->name, value, &w->vad, err);
+    rc = enqueue_wish_params(w, stage, &params, err);
     free(params);
     return rc;
 }
+
+/* ------------------------------------------------------------------------------ as a command's */
 
 struct fitting {
     const struct stage_kind *kind;
@@ -150,27 +126,94 @@ static void put_if_fitting(void *arg, const char *name, const char *dir)
         complete_put(f->complete, name);
 }
 
-void enqueue_stage_values(const struct stage_kind *kind, const struct complete *c)
+void enqueue_stage_values(const struct complete *c, const struct command_option *o)
 {
-    struct fitting f = {kind, c};
+    struct fitting f = {stage_kinds[o->stage], c};
     struct err none = {0};
 
     (void)model_dir_list(put_if_fitting, &f, &none);
 }
 
-void enqueue_wish_values(const struct enqueue_wish *w, int option, const struct complete *c)
+static int give(void *at, const struct command_given *given, struct err *err)
 {
-    const size_t i = (size_t)(option - ENQUEUE_STAGES_FIRST),
-                 j = (size_t)(option - ENQUEUE_PARAMS_FIRST);
-    const struct param_field *field = i < w->count          ? w->options[i].field
-                                      : j < w->params.count ? w->params.options[j].field
-                                                            : NULL;
+    const struct command_option *o = given->option;
+    struct enqueue_wish *w = at;
 
-    if (option == 'm' || (i < w->count && !field))
-        enqueue_stage_values(stage_kinds[i < w->count ? w->options[i].stage : 0], c);
-    for (size_t k = 0; field && field->kind == PARAM_CHOICE && field->choices[k]; k++)
-        complete_put(c, field->choices[k]);
+    if (!o->field)
+        return enqueue_wish_ask(w, o->stage, given->value, given->next, err);
+    if (stage_kinds[o->stage] == &stage_transcribe)
+        return enqueue_params_take(&w->params, o->field, given->value, err);
+    return enqueue_wish_take(w, o->stage, o->field, given->value, err);
 }
+
+static void add_fields(struct command_rows *rows, size_t stage)
+{
+    const struct command_option row = {.kind = COMMAND_OWN, .give = give, .stage = stage};
+    const struct param_table *t = stage_kinds[stage]->params;
+
+    for (const struct param_field *f = t->fields; f < t->fields + t->count; f++) {
+        const struct param_field *other = t == &transcribe_table ? other_words_behind(f) : NULL;
+
+        command_add_field(rows, f, &row);
+        if (other)
+            command_add_field(rows, other, &row);
+    }
+}
+
+static void add_transcription(struct command_rows *rows, const struct command_option *maker)
+{
+    (void)maker;
+    for (size_t i = 0; i < STAGE_COUNT; i++)
+        if (!stage_kinds[i]->help)
+            add_fields(rows, i);
+}
+
+static void add_others(struct command_rows *rows, const struct command_option *maker)
+{
+    const char *title = maker->title;
+
+    for (size_t i = 0; i < STAGE_COUNT; i++) {
+        const struct stage_kind *k = stage_kinds[i];
+        const struct command_option row = {.name = k->option,
+                                           .kind = COMMAND_OWN,
+                                           .value = "[=MODEL]",
+                                           .title = title,
+                                           .help = k->help,
+                                           .manual = k->manual,
+                                           .stage = i,
+                                           .give = give,
+                                           .complete = enqueue_stage_values};
+
+        if (!k->help)
+            continue;
+        title = NULL;
+        command_add(rows, &row);
+        add_fields(rows, i);
+    }
+}
+
+const struct command_option enqueue_wish_table[] = {
+    {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', enqueue_wish, model, "NAME",
+                   "name, folder or Hugging Face id; default: the best of OpenAI's that is here"),
+     .manual = "The model: a name of `model list`, a folder, or a Hugging Face id that is in the "
+               "local cache. Without it, and without a recipe: the best of OpenAI's models that is "
+               "here. Where none is, nothing is enqueued.",
+     .complete = enqueue_stage_values},
+    {.kind = COMMAND_MADE, .make = add_transcription},
+    {.kind = COMMAND_MADE,
+     .make = add_others,
+     .title = "Beside the transcription, each with a model of its own (MODEL: name or folder)"},
+    {COMMAND_SWITCH("no-transcribe", 0, enqueue_wish, no_transcribe,
+                    "these alone; --embed then takes what is transcribed already. Without it, and "
+                    "without a word on how to transcribe, it is done by the recipe, or as the "
+                    "catalog had it last"),
+     .manual = "These alone, and this once. --embed then takes what is transcribed already, says "
+               "how many recordings are not, and is refused in a catalog without a transcription. "
+               "Without it the transcription is asked for too; where no option says how to "
+               "transcribe, it is that of the recipe, or else the one that the catalog had last, "
+               "so that nothing is transcribed twice."},
+    {0},
+};
 
 bool enqueue_wish_other(const struct enqueue_wish *w)
 {
@@ -260,47 +303,4 @@ int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err)
         return err_set(err, ERR_USAGE, "--%s does nothing with --no-transcribe",
                        enqueue_wish_transcribes(w));
     return 0;
-}
-
-/* ------------------------------------------------------------------------------- --help */
-
-static bool is_bare(const struct enqueue_wish *w, size_t i)
-{
-    return i < w->count && w->options[i].field && w->options[i].field->help[0] == 0;
-}
-
-/* Options of which nothing is said stand beside each other. */
-static void help_row(const struct enqueue_wish *w, size_t i, struct buf *out)
-{
-    const struct enqueue_wish_option *o = &w->options[i];
-    char name[2 * PARAM_OPTION_LEN];
-    size_t n;
-
-    if (o->field)
-        n = (size_t)param_option_spell(o->field, name, sizeof(name));
-    else
-        n = (size_t)snprintf(name, sizeof(name), "--%s[=MODEL]", o->name);
-    if (is_bare(w, i)) {
-        buf_printf(out, "%s%s%s", i > 0 && is_bare(w, i - 1) ? ", " : "      ", name,
-                   is_bare(w, i + 1) ? "" : "\n");
-        return;
-    }
-    n = n + 2 < HELP_COLUMN - 6 ? HELP_COLUMN - 6 : n + 2;
-    buf_printf(out, "      %-*s", (int)n, name);
-    param_option_help(o->field ? o->field->help : stage_kinds[o->stage]->help, 6 + n, HELP_COLUMN,
-                      out);
-}
-
-void enqueue_wish_help(const struct enqueue_wish *w, struct buf *out)
-{
-    buf_printf(out,
-               "Beside the transcription (each has a model of its own, found by name or folder,\n"
-               "which stands behind a '='):\n");
-    for (size_t i = 0; i < w->count; i++)
-        help_row(w, i, out);
-    buf_printf(out,
-               "      --no-transcribe      these alone; --embed then takes what is transcribed\n"
-               "                           already. Without it, and without a word on how to\n"
-               "                           transcribe, it is done by the recipe, or as the\n"
-               "                           catalog had it last\n");
 }

@@ -5,20 +5,16 @@
 #ifndef NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_WISH_H
 #define NIGHTSHIFT_TOOLS_ENQUEUE_STAGES_ENQUEUE_WISH_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "tools/cli/complete.h"
+#include "tools/cli/command.h"
 #include "tools/enqueue/stages/enqueue_params.h"
 #include "tools/cli/param_option.h"
 #include "workers/stages/stage_kind.h"
 
-/* Values of these options for getopt. */
-#define ENQUEUE_NO_TRANSCRIBE 1999
-#define ENQUEUE_STAGES_FIRST 2000
 #define ENQUEUE_STAGES_OPTIONS 64
 
 struct enqueue_wish_option {
@@ -46,24 +42,24 @@ struct enqueue_wish {
 };
 
 void enqueue_wish_init(struct enqueue_wish *w);
-/* As enqueue_params_options; one more than ENQUEUE_STAGES_OPTIONS at most. */
-size_t enqueue_wish_options(const struct enqueue_wish *w, struct option *ret);
-bool enqueue_wish_knows(int option);
-/* value NULL: an option whose value may be left out came without. next: the argument behind it, or
- * NULL. ERR_USAGE with a sentence. */
-int enqueue_wish_take(struct enqueue_wish *w, int option, const char *value, const char *next,
-                      struct err *err);
-/* Names of models that are here, for a stage. */
-void enqueue_stage_values(const struct stage_kind *kind, const struct complete *c);
-/* The same, or the choices that a parameter has. option: also 'm'. */
-void enqueue_wish_values(const struct enqueue_wish *w, int option, const struct complete *c);
+/* The options of a wish, as a command's: --model, those of the stages' tables, --no-transcribe. */
+extern const struct command_option enqueue_wish_table[];
+/* Asks for a stage beside the transcription. value NULL: its usual model. next: the argument behind
+ * it, or NULL. ERR_USAGE with a sentence. */
+int enqueue_wish_ask(struct enqueue_wish *w, size_t stage, const char *value, const char *next,
+                     struct err *err);
+/* Takes a parameter of such a stage. ERR_USAGE with a sentence. */
+int enqueue_wish_take(struct enqueue_wish *w, size_t stage, const struct param_field *f,
+                      const char *value, struct err *err);
+/* Names of models that are here, for the option's stage. */
+void enqueue_stage_values(const struct complete *c, const struct command_option *o);
 /* The name of an option that says how to transcribe; NULL: there is none. */
 const char *enqueue_wish_transcribes(const struct enqueue_wish *w);
 /* Is any stage asked for beside the transcription? And one that works on that (NULL: none)? */
 bool enqueue_wish_other(const struct enqueue_wish *w);
 const struct stage_kind *enqueue_wish_on_source(const struct enqueue_wish *w);
-/* Does it say whether a stage beside the transcription has voice activity? */
-bool enqueue_wish_is_vad(const struct enqueue_wish_option *o);
+/* Does it say whether a stage has voice activity? f NULL: it does not. */
+bool enqueue_wish_is_vad(const struct param_field *f);
 /* Says of such a stage (in stage_kinds) that it has, unless something was said. */
 void enqueue_wish_say_vad(struct enqueue_wish *w, size_t stage);
 /* The parameters of a stage (in stage_kinds) as the options say them, but for the model of voice
@@ -71,7 +67,4 @@ void enqueue_wish_say_vad(struct enqueue_wish *w, size_t stage);
 int enqueue_wish_params(const struct enqueue_wish *w, size_t stage, void **ret, struct err *err);
 /* Options that do nothing without another, or exclude each other: ERR_USAGE. */
 int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err);
-/* The part of --help, at most 80 columns wide. */
-void enqueue_wish_help(const struct enqueue_wish *w, struct buf *out);
-
 #endif
