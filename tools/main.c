@@ -27,17 +27,13 @@ static void print_help(FILE *f)
         snprintf(name, sizeof(name), "%s %s", c->command->name, c->operands);
         fprintf(f, "  %-16s %s\n", name, c->summary);
     }
-    fputs("  help             `nightshift help COMMAND` is the same as `COMMAND --help`\n"
+    fputs("  help COMMAND     show the help of a command, as COMMAND --help does\n"
           "\n"
-          "The catalog is --catalog FILE, else $NIGHTSHIFT_CATALOG, else nightshift.db in\n"
-          "$XDG_DATA_HOME/nightshift (~/.local/share/nightshift).\n"
-          "\n"
-          "Examples:\n"
-          "  nightshift setup\n"
-          "  nightshift enqueue /archive && nightshift run\n"
-          "  nightshift status --failures\n"
-          "  nightshift search '\"market square\"'\n"
-          "  nightshift export --format srt --output subtitles\n",
+          "The catalog is the first of these: --catalog FILE, $NIGHTSHIFT_CATALOG, "
+          "and\nnightshift.db in $XDG_DATA_HOME/nightshift "
+          "(~/.local/share/nightshift).\n\nExamples:\n  nightshift setup\n  nightshift enqueue "
+          "/archive && nightshift run\n  nightshift status --failures\n  nightshift search "
+          "'\"market square\"'\n  nightshift export --format srt --output subtitles\n",
           f);
 }
 

@@ -238,7 +238,7 @@ void command_help(const struct command *c, struct buf *out)
     for (size_t i = 0; i < own.count; i++)
         before = put_option(&own.list[i], before, at, out);
     if (has_titles(&own))
-        buf_printf(out, "And:\n");
+        buf_printf(out, "Common options:\n");
     for (size_t i = 0; i < n; i++)
         put_option(&common[i], 0, at, out);
     if (c->notes) {

@@ -533,32 +533,31 @@ static int correct(struct task *t, int argc, char **argv)
 
 static const struct command_option options[] = {
     {COMMAND_READ("replace", 'r', take_replace, "WORDS",
-                  "these words, exactly, wherever they are said (at or below PATH), are to read "
-                  "OTHERS; shows them, and asks"),
+                  "replace exactly these words by OTHERS, everywhere (at or below PATH); shows the "
+                  "passages and asks"),
      .manual = "Wherever WORDS are said, in the transcripts as they read now, they are to "
                "read OTHERS: whole words, in exactly these letters, in all recordings or "
                "those at or below PATH. Each place is shown, and then it asks; where nobody "
                "can be asked it wants --yes."},
     {COMMAND_VALUE(COMMAND_TEXT, "at", 'a', wanted, at, "TIME",
-                   "the segment that is said then (12:34.5) is to read TEXT; '': nothing is said "
-                   "there"),
+                   "replace the text of the segment at this time (12:34.5) by TEXT; '': nothing is "
+                   "said there"),
      .manual = "The segment that is said at that time, such as 12:34.5, is to read TEXT; an "
                "empty one: nothing is said there."},
-    {COMMAND_SWITCH("as-heard", 'H', wanted, as_heard,
-                    "with --at: it is right as it stands, and not in doubt"),
+    {COMMAND_SWITCH("as-heard", 'H', wanted, as_heard, "with --at: confirm the text as it is"),
      .manual = "With --at and without a text: it is right as it stands, and in doubt no more."},
-    {COMMAND_SWITCH("list", 'l', wanted, list, "what was corrected, by whom, from what"),
+    {COMMAND_SWITCH("list", 'l', wanted, list, "list corrections, with author and original text"),
      .manual = "What was corrected, with its number, by whom, when and from what."},
     {COMMAND_SWITCH("conflicts", 0, wanted, conflicts,
-                    "what another transcription heard otherwise: to be decided"),
+                    "list corrections that differ from a newer transcription"),
      .manual = "What another transcription heard otherwise than the machine's words that were "
                "corrected: to be decided by one of the next two."},
     {COMMAND_VALUE(COMMAND_NUMBER, "keep", 'k', wanted, keep, "N",
-                   "correction N holds: its words replace what is heard now"),
+                   "keep correction N: its words replace the newer text"),
      .low = 1, .high = UINT32_MAX},
-    {COMMAND_VALUE(COMMAND_NUMBER, "undo", 'u', wanted, undo, "N", "correction N holds no more"),
-     .low = 1, .high = UINT32_MAX},
-    {COMMAND_READ("by", 'b', take_by, "NAME", "who corrects (default: the user's login name)")},
+    {COMMAND_VALUE(COMMAND_NUMBER, "undo", 'u', wanted, undo, "N", "undo correction N"), .low = 1,
+     .high = UINT32_MAX},
+    {COMMAND_READ("by", 'b', take_by, "NAME", "the author (default: your login name)")},
     {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only show what would change")},
     {COMMAND_SWITCH("yes", 'y', wanted, yes, "with --replace: do not ask")},
     {0},
@@ -572,16 +571,16 @@ const struct command command_correct = {
              "[OPTION]... --at=TIME --as-heard RECORDING\n"
              "--list|--conflicts [RECORDING|PATH]\n"
              "--keep=N|--undo=N",
-    .about = "What was really said. FILE is an export of the recording (srt, vtt, txt, tsv, "
-             "json) that somebody edited: its words are taken, not its times; a file of a "
-             "part of the recording changes that part. Or it is what a page saved (export "
-             "-f html): what reads otherwise by now than the page had it is told, and not "
-             "changed (exit status 65). The machine's words are kept, and what people wrote "
-             "outlives another transcription: where the same is heard again it is put "
-             "there, else it is a conflict to decide. Also while a run is on.",
+    .about = "Correct transcripts. FILE is an edited export of the recording (srt, vtt, txt, tsv, "
+             "json). Its words are taken, not its times; a file of a part of the recording changes "
+             "only that part.\nFILE may also be what an exported page saved (export -f html). Text "
+             "that has changed since the page was made is listed, not corrected (exit status "
+             "65).\nThe machine's words are kept. If a recording is transcribed again, corrections "
+             "are applied again where the text is the same. Otherwise they become conflicts to "
+             "decide. This also works during a run.",
     .options = options,
     .json = "as JSON",
-    .quiet = "say only what went wrong",
+    .quiet = "print only errors and warnings",
     .examples = "export -f srt -o subtitles /archive/1990/tape-3.wav\n"
                 "correct tape-3.wav subtitles/tape-3.srt\n"
                 "correct --replace Sanches Sánchez /archive/1990\n"

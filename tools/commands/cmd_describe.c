@@ -200,28 +200,27 @@ struct wanted {
 };
 
 static const struct command_option options[] = {
-    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only say what would be described")},
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only show what would change")},
     {0},
 };
 
 const struct command command_describe = {
     .name = "describe",
     .usage = "[OPTION]... FILE.csv",
-    .about = "What a list says of the recordings: their dates, people, numbers. Its first "
-             "line has the names of the columns, with commas, semicolons or tabs between. A "
-             "column path, file or filename names the recording (absolute, from the list's "
-             "folder on, a name that one recording alone has, or ARCHIVE//MEMBER), or "
-             "media_id, recording or number has its number. The others are kept, in the "
-             "view `tags`; date (2003, 2003-05 or 2003-05-17) says when it was recorded, "
-             "title what it is called. A column takes the place of what a list said under "
-             "its name before, an empty field takes that away. Also while a run is on.",
+    .about = "Add what a CSV list says about recordings: dates, people, numbers. The first line "
+             "names the columns, separated by commas, semicolons or tabs.\nOne column identifies "
+             "the recording: path, file or filename (absolute, relative to the list's folder, a "
+             "unique name, or ARCHIVE//MEMBER), or its number in media_id, recording or number. "
+             "The other columns are stored in the view `tags`. date (2003, 2003-05 or 2003-05-17) "
+             "is the date of recording, title its title.\nA column replaces an earlier one of the "
+             "same name; an empty field removes the value. This also works during a run.",
     .options = options,
-    .json = "the outcome as JSON",
-    .quiet = "say only what went wrong",
+    .json = "the result as JSON",
+    .quiet = "print only errors and warnings",
     .examples = "describe /archive/index.csv\n"
                 "describe --dry-run tapes.csv",
-    .statuses = "0; 65 when the list cannot be taken; 66 when lines were left out, or it is "
-                "not there; others as sysexits.h has them.",
+    .statuses = "0; 65 if the list cannot be read; 66 if lines were skipped, or the file does not "
+                "exist; others: see sysexits.h.",
 };
 
 int cmd_describe(struct cli *cli, int argc, char **argv)

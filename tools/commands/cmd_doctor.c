@@ -77,11 +77,11 @@ static void conclude(const struct doctor *d, const struct devices *all)
 
 static const struct command_option options[] = {
     {COMMAND_SWITCH("quick", 0, doctor, quick,
-                    "only what takes a moment: no operations, no transcription"),
+                    "only quick checks: no operations, no transcription"),
      .manual = "Only what takes a moment: no operations, no transcription. Every run begins "
                "with the part of this that is about GPUs."},
     {COMMAND_VALUE(COMMAND_LENGTH, "limit", 0, doctor, limit_ms, "LENGTH",
-                   "for one transcription (default: 3m)"),
+                   "time limit of one transcription (default: 3m)"),
      .low = 1000, .high = 86400000},
     {0},
 };
@@ -89,17 +89,17 @@ static const struct command_option options[] = {
 const struct command command_doctor = {
     .name = "doctor",
     .usage = "[OPTION]...",
-    .about = "Is this machine ready for a night's work? Looks at libraries, GPUs, "
-             "processor, memory, disk, models, the decoders' sandbox and the catalog; runs "
-             "an operation of each kind on every GPU; transcribes a recording of six "
-             "seconds on each device, in a catalog of its own. Changes nothing that stays.",
+    .about = "Check whether this machine is ready. It checks libraries, GPUs, processor, memory, "
+             "disk, models, the decoders' sandbox and the catalog. It runs an operation of each "
+             "kind on every GPU, and transcribes six seconds on each device, in a catalog of its "
+             "own. It leaves nothing behind.",
     .options = options,
     .json = "as JSON, with the devices",
     .examples = "doctor\n"
                 "doctor --json | jq '.checks[] | select(.state != \"ok\")'\n"
                 "doctor --quick --json | jq .devices",
     .notes = "The CUDA backend has run on an H100 and an H200 alone.",
-    .statuses = "0 when nothing is broken (there may be warnings), 69 else.",
+    .statuses = "0 if nothing is broken (there may be warnings), otherwise 69.",
 };
 
 int cmd_doctor(struct cli *cli, int argc, char **argv)

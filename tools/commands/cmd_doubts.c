@@ -444,28 +444,25 @@ static const struct command_option options[] = {
     {COMMAND_READ("missing", 0, take_missing, NULL, "only speech without text")},
     {COMMAND_READ("with-text", 0, take_with_text, NULL, "only passages with a text")},
     {COMMAND_VALUE(COMMAND_LANGUAGE, "language", 'l', wanted, language, "NAME",
-                   "only what is said in this language: Spanish or es"),
+                   "only speech in this language: Spanish or es"),
      .manual = "Only what is said in this language, by its name or code, such as Spanish or "
                "es."},
     {COMMAND_VALUE(COMMAND_TEXT, "speaker", 0, wanted, speaker, "WHO",
-                   "only what WHO says: a name, or a label ('channel 1')")},
+                   "only speech of WHO: a name, or a label ('channel 1')")},
     {0},
 };
 
 const struct command command_doubts = {
     .name = "doubts",
     .usage = "[OPTION]... [PATH]...",
-    .about = "What may be wrong in the transcripts (of recordings at or below PATH), the "
-             "least certain passages first: where it is, what is written there and why it "
-             "is doubted, the command that plays it, with a second before and after, and "
-             "the one that corrects it, with the text as it stands now, to be changed. What "
-             "was corrected or confirmed does not come again. Playing needs ffplay (of "
-             "FFmpeg); of a recording in an archive bsdtar, too. Speech without any text "
-             "comes before all others, the longest first: voice activity hears somebody, "
-             "and no text came. Recordings that have nothing but texts which were not believed "
-             "are named at the end.",
+    .about = "List passages that may be wrong, in all recordings or those at or below PATH, the "
+             "least certain first. Each has its place, its text, the reason, and two commands: one "
+             "plays it, one corrects it. Corrected and confirmed passages are not listed "
+             "again.\nSpeech without text comes first, the longest first: voice activity detected "
+             "speech, but no text came. Recordings whose texts were all rejected come last. "
+             "Playing needs ffplay (of FFmpeg); in archives, also bsdtar.",
     .options = options,
-    .json = "a JSON object in each line",
+    .json = "as JSON, one object a line",
     .examples = "doubts\n"
                 "doubts /archive/1990 --limit 5\n"
                 "doubts --missing --limit 0\n"

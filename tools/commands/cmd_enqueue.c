@@ -157,8 +157,8 @@ const struct command command_enqueue = {
                 "enqueue --vad=on --beam-size=5 /archive/1990\n"
                 "enqueue --diarize --sounds --embed /archive/1990\n"
                 "enqueue -i '*.mp3' -i '*.wav' -x '.git/' -x 'tmp/*' .",
-    .statuses = "0; 64 also when only --again would do the work; 66 when a PATH does not exist; "
-                "others as sysexits.h has them.",
+    .statuses = "0; 64 also if only --again would do the work; 66 if a PATH does not exist; "
+                "others: see sysexits.h.",
 };
 
 void enqueue_command_init(struct enqueue_command *c)

@@ -324,21 +324,21 @@ static int take_marks(struct going *g, char **words, int n, struct err *err)
 /* ------------------------------------------------------------------------------------- command */
 
 static const struct command_option options[] = {
-    {COMMAND_VALUE(COMMAND_TEXT, "person", 'p', wanted, person, "NAME",
-                   "a person: the voices in the register, and the name of speakers in all "
-                   "recordings; what is said stays"),
+    {COMMAND_VALUE(
+         COMMAND_TEXT, "person", 'p', wanted, person, "NAME",
+         "a person: delete their voices and their name in all recordings; transcripts stay"),
      .manual = "A person instead: the entry in the register with its voices, and in all "
                "recordings the name and the voice print of the speakers that have the name. "
                "They have their labels again. What is said, corrected or written in titles "
                "and tags stays."},
-    {COMMAND_VALUE(COMMAND_TEXT, "by", 'b', wanted, by, "NAME", "who erases, for the mark")},
-    {COMMAND_SWITCH("list", 'l', wanted, list, "the marks: number, size, when, and by whom")},
+    {COMMAND_VALUE(COMMAND_TEXT, "by", 'b', wanted, by, "NAME", "your name, for the mark")},
+    {COMMAND_SWITCH("list", 'l', wanted, list, "list the marks: number, size, time and author")},
     {COMMAND_SWITCH("allow", 'a', wanted, allow,
-                    "take marks back: `enqueue` takes the recordings again"),
+                    "delete marks, so that `enqueue` takes the recordings again"),
      .manual = "Takes marks back, by their numbers: `enqueue` takes the recordings again."},
-    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only say what would be erased")},
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only show what would be deleted")},
     {COMMAND_SWITCH("yes", 'y', wanted, yes,
-                    "do not ask; a RECORDING is then a whole path, or a number")},
+                    "do not ask; RECORDING must then be a whole path, or a number")},
     {0},
 };
 
@@ -348,18 +348,18 @@ const struct command command_erase = {
              "[OPTION]... --person=NAME\n"
              "--list\n"
              "--allow MARK...",
-    .about = "Remove a recording from the catalog for good: its transcripts, vectors, "
-             "voices, corrections, tags, title and paths. Only a mark stays, a hash of its "
-             "bytes, by which `enqueue` leaves it out wherever it lies. Files are not "
-             "touched: neither the recording's own nor what `export` wrote. A run may be on.",
+    .about = "Delete a recording from the catalog for good: its transcripts, vectors, voices, "
+             "corrections, tags, title and paths. Only a mark stays: a hash of its bytes, so that "
+             "`enqueue` never takes it again. Files on the disk are not touched, neither the "
+             "recording nor exports. This also works during a run.",
     .options = options,
-    .json = "what it is, as JSON",
-    .quiet = "say only what went wrong",
+    .json = "what is deleted, as JSON",
+    .quiet = "print only errors and warnings",
     .examples = "erase --dry-run /archive/1990/interview.wav\n"
                 "erase --yes --by 'Ana Ruiz' interview.wav\n"
                 "erase --person 'Carmen Soto'",
-    .statuses = "0; 64 without --yes where nobody can be asked; 66 when there is no such "
-                "recording, person or mark; others as sysexits.h has them.",
+    .statuses = "0; 64 without --yes if nobody can be asked; 66 if there is no such recording, "
+                "person or mark; others: see sysexits.h.",
 };
 
 int cmd_erase(struct cli *cli, int argc, char **argv)

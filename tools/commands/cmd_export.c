@@ -87,9 +87,9 @@ static int take_unsandboxed(void *wanted, const char *value, struct err *err)
 
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_TEXT, "output", 'o', wanted, output, "DIR",
-                   "where to (default: ./transcripts)")},
+                   "where to write (default: ./transcripts)")},
     {COMMAND_VALUE(COMMAND_TEXT, "base", 'b', wanted, base, "DIR",
-                   "names begin below this folder, however the catalog grows"),
+                   "start names below this folder, even if the catalog grows"),
      .manual = "Names begin below this folder. Without it they begin below the one that all "
                "recordings of the catalog have in common, which another `enqueue` may shorten. One "
                "below which the catalog has no recording is refused, with the status 66."},
@@ -104,18 +104,16 @@ static const struct command_option options[] = {
          "is JSON with the names that openai-whisper and WhisperX give its parts; it cannot be "
          "written into one folder together with json, whose files have the same names."},
     {.kind = COMMAND_TABLE, .table = format_args, .offset = offsetof(struct wanted, options)},
-    {COMMAND_SWITCH("partial", 0, wanted, partial,
-                    "also recordings that are not done to their end yet")},
-    {COMMAND_READ(
-         "media", 'm', take_media, "WHAT",
-         "html: play recordings from where they lie (link, the default), from copies in the "
-         "folder (copy, opus: small ones), or not (none); what browsers cannot play, or lies "
-         "in an archive, is made Opus, but for none"),
+    {COMMAND_SWITCH("partial", 0, wanted, partial, "also recordings that are not finished yet")},
+    {COMMAND_READ("media", 'm', take_media, "WHAT",
+                  "html: play the recordings where they are (link, the default), from copies "
+                  "(copy, or opus: small ones), or not at all (none). What browsers cannot play, "
+                  "or is in an archive, becomes Opus except with none"),
      .complete = put_media},
     {COMMAND_READ("no-waveform", 0, take_no_waveform, NULL,
-                  "html: read nothing of the recordings to draw them")},
+                  "html: draw no waveforms, so that recordings are not read")},
     {COMMAND_READ("allow-unsandboxed", 0, take_unsandboxed, NULL,
-                  "html: decode also where the kernel offers no sandbox"),
+                  "html: decode even if the kernel offers no sandbox"),
      .manual =
          "Of html: media are decoded also where the kernel offers neither Landlock nor seccomp."},
     {0},
@@ -124,20 +122,20 @@ static const struct command_option options[] = {
 const struct command command_export = {
     .name = "export",
     .usage = "[OPTION]... [PATH]...",
-    .about =
-        "Write transcripts as files, one for each recording (at or below PATH), in the folders "
-        "that the recordings lie in; those of an archive in a folder of its name. Folders that "
-        "all recordings of the catalog have in common are left out, so that a recording's file "
-        "has the same name with and without PATH; but where PATH has a copy alone, it is named "
-        "as the copy. Files that are there are replaced; a file is written whole or not at all.",
+    .about = "Write transcripts as files, one for each recording (at or below PATH), in the same "
+             "folders as the recordings. Recordings in an archive go into a folder with its "
+             "name.\nThe folders that all recordings of the catalog share are left out of the "
+             "names. So a file has the same name with and without PATH. If PATH has only a copy of "
+             "a recording, the file is named as the copy. Existing files are replaced; a file is "
+             "written completely or not at all.",
     .options = options,
     .json = "the summary as JSON",
-    .quiet = "say only what went wrong",
+    .quiet = "print only errors and warnings",
     .examples = "export -o /archive-text\n"
                 "export -f srt -f vtt -o subtitles /archive/films\n"
                 "export -f html -o /archive-pages",
-    .statuses = "0; 66 when the catalog has no recording at PATH, or below --base; 73 when a file "
-                "could not be written; others as sysexits.h has them.",
+    .statuses = "0; 66 if the catalog has no recording at PATH, or below --base; 73 if a file "
+                "could not be written; others: see sysexits.h.",
 };
 
 /* A recording that was asked for: at its main place, or at another one where that is not there. */

@@ -217,34 +217,34 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
 
 static const struct command_option forget_options[] = {
     {COMMAND_SWITCH("superseded", 's', wanted, superseded,
-                    "those that are not current, because the recording was asked for in another "
-                    "way since")},
+                    "outdated results: the recording was transcribed with other options since")},
     {COMMAND_VALUE(COMMAND_NUMBER, "stage", 'S', wanted, stage, "N",
-                   "those of stage N (`nightshift status`), and what was made of them; nothing of "
-                   "these may still be to be done"),
-     .manual = "Those of this stage, and what was made of them, such as the vectors of a "
-               "transcription. Refused while something of it is still to be done there.",
+                   "results of stage N (see `nightshift status`), and everything made of them. The "
+                   "stage must have no waiting work"),
+     .manual = "Results of this stage, and everything made of them, such as the vectors of a "
+               "transcription. Refused while the stage has waiting work there.",
      .low = 1, .high = INT32_MAX},
-    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only say what would be removed")},
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only show what would be deleted")},
     {COMMAND_SWITCH("yes", 'y', wanted, yes, "do not ask"),
-     .manual = "Does not ask; where nobody can be asked it removes nothing without it."},
+     .manual = "Do not ask. Needed where nobody can be asked."},
     {0},
 };
 
 const struct command command_forget = {
     .name = "forget",
     .usage = "--superseded|--stage=N [OPTION]... [PATH]...",
-    .about = "Remove results, of all recordings or of those at or below PATH, after a look "
-             "at what that is. What is left of a recording's results of one kind is current "
-             "then. The recordings stay, and so does what is still to be done.",
+    .about =
+        "Delete finished results of all recordings, or of those at or below PATH. It shows what "
+        "they are and asks. If a recording has other results of the same kind, these become "
+        "current. Recordings and waiting work stay; `nightshift cancel` cancels waiting work.",
     .options = forget_options,
-    .json = "what it is, as JSON",
-    .quiet = "say only what went wrong",
+    .json = "the results, as JSON",
+    .quiet = "print only errors and warnings",
     .examples = "forget --superseded --dry-run\n"
                 "forget --stage 3 --yes /archive/1990",
-    .statuses = "0; 64 without --yes where nobody can be asked; 65 when something of the stage "
-                "is still to be done; 66 when there is no such stage, or the catalog has "
-                "nothing at PATH; others as sysexits.h has them.",
+    .statuses =
+        "0; 64 without --yes if nobody can be asked; 65 if the stage has waiting work; 66 if there "
+        "is no such stage, or the catalog has nothing at PATH; others: see sysexits.h.",
 };
 
 int cmd_forget(struct cli *cli, int argc, char **argv)
@@ -327,7 +327,7 @@ static int pin(struct cli *cli, const struct wanted *w, const struct paths *path
 
 static const struct command_option pin_options[] = {
     {COMMAND_SWITCH("off", 'o', wanted, off,
-                    "no results there are pinned: those asked for last are current again")},
+                    "unpin: the results asked for last become current again")},
     {0},
 };
 
@@ -335,17 +335,17 @@ const struct command command_pin = {
     .name = "pin",
     .usage = "[OPTION]... STAGE [PATH]...\n"
              "--off [PATH]...",
-    .about = "Results of the stage with this number (`nightshift status`, `nightshift "
-             "show`) are the current ones of the recordings that have them, all or those at "
-             "or below PATH, whatever is enqueued later.",
+    .about = "Make the results of stage STAGE the current ones, in all recordings that have them "
+             "or in those at or below PATH. They stay current, whatever is enqueued later. "
+             "`nightshift status` and `nightshift show` list the numbers of stages.",
     .options = pin_options,
-    .json = "how many, as JSON",
-    .quiet = "say only what went wrong",
+    .json = "how many recordings, as JSON",
+    .quiet = "print only errors and warnings",
     .examples = "pin 2 /archive/1990\n"
                 "pin 2 /archive/box-7.zip//tapes/3.wav\n"
                 "pin --off",
-    .statuses = "0; 66 when there is no such stage, or the catalog has nothing at PATH; others "
-                "as sysexits.h has them.",
+    .statuses = "0; 66 if there is no such stage, or the catalog has nothing at PATH; others: see "
+                "sysexits.h.",
 };
 
 int cmd_pin(struct cli *cli, int argc, char **argv)

@@ -123,7 +123,7 @@ static int check(const struct cli *cli, const char *name)
 
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_TEXT, "revision", 0, wanted, revision, "REV",
-                   "a branch, tag or commit; default: main")},
+                   "a branch, tag or commit (default: main)")},
     {0},
 };
 
@@ -133,17 +133,15 @@ const struct command command_model = {
              "pull NAME [--revision=REV] [--json]\n"
              "check NAME [--json]\n"
              "path NAME",
-    .about = "Which models are here (list), to get one (pull), whether one is whole and can "
-             "be used (check: reads all of it), and in which folder it is (path). NAME is a "
-             "name from the list, a folder, a file of whisper.cpp's, a Hugging Face id, or "
-             "a short name of Whisper's: tiny, base, small, medium, large-v2, large-v3, "
-             "turbo, distil-large-v3, small.en and so on. pull takes such a name or id, "
-             "silero-vad, the model of voice activity, yamnet, which names sounds, or "
-             "diarization-ge2e, which tells speakers apart. Only pull and `nightshift "
-             "setup`, which pulls all that a night wants, use the network.",
+    .about = "List the models that are here, fetch one (pull), check that one is complete and "
+             "usable (check: reads all of it), or print its folder (path).\nNAME is a name from "
+             "the list, a folder, a whisper.cpp file, a Hugging Face id, or a short Whisper name: "
+             "tiny, base, small, medium, large-v2, large-v3, turbo, distil-large-v3, small.en and "
+             "so on. pull also takes silero-vad (voice activity), yamnet (sounds) and "
+             "diarization-ge2e (speakers). Only pull and `nightshift setup` use the network.",
     .options = options,
     .json = "as JSON",
-    .quiet = "no progress",
+    .quiet = "show no progress",
     .catalog = "",
     .notes =
         "Models lie in $NIGHTSHIFT_MODELS, $XDG_DATA_HOME/nightshift/models, the folder that "

@@ -25,16 +25,16 @@ static const struct command_option options[] = {
                       "as for `nightshift run`")},
     {COMMAND_VALUE(COMMAND_TEXT, "device-memory", 0, plan_options, device_memory, "LIST",
                    "as for `nightshift run`: 80%, 20G, cuda:0=20G")},
-    {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', plan_options, model, "NAME",
-                   "as if all that waits were done with this model: a folder, a name from "
-                   "`nightshift model list`, or one not here (tiny, base, small, medium, "
-                   "large-v3, turbo and so on)")},
+    {COMMAND_VALUE(
+        COMMAND_TEXT, "model", 'm', plan_options, model, "NAME",
+        "estimate all waiting work with this model: a folder, a name from `nightshift model list`, "
+        "or one not here (tiny, base, small, medium, large-v3, turbo and so on)")},
     {COMMAND_READ("precision", 0, take_precision, "P",
                   "auto (default), fp32, tf32, fp16, bf16, int8, fp8")},
     {COMMAND_READ("cache-precision", 0, take_cache, "P",
                   "auto (default), 16, 8: as for `nightshift run`")},
     {COMMAND_VALUE(COMMAND_NUMBER, "slots", 0, plan_options, slots, "N",
-                   "windows of 30 s in work at once, for each device"),
+                   "windows of 30 s in work at the same time, for each device"),
      .low = 1, .high = 4096},
     {COMMAND_VALUE(COMMAND_NUMBER, "threads", 0, plan_options, threads, "N",
                    "threads that compute, for each device"),
@@ -45,15 +45,15 @@ static const struct command_option options[] = {
 const struct command command_plan = {
     .name = "plan",
     .usage = "[OPTION]...",
-    .about = "What `nightshift run` would do, before it is done: which devices work, with "
-             "which model, precision and batch, how much of their memory that takes, how "
-             "fast it will be and when all that waits is done. Nothing is changed.",
+    .about = "Estimate what `nightshift run` would do: which devices work, with which model, "
+             "precision and batch size, how much memory that takes, how fast it is, and when all "
+             "waiting work is done. Nothing is changed.",
     .notes = "The CUDA backend has run on an H100 and an H200 alone.",
     .options = options,
     .json = "as one JSON object",
     .examples = "plan\n"
                 "plan --model large-v3 --precision int8",
-    .statuses = "0; 69 when no device can be used, or a model fits none of them.",
+    .statuses = "0; 69 if no device can be used, or a model fits none of them.",
 };
 
 int cmd_plan(struct cli *cli, int argc, char **argv)

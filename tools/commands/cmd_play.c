@@ -172,24 +172,23 @@ static int find(struct store *st, const struct cli *cli, const char *what, const
 }
 
 static const struct command_option options[] = {
-    {COMMAND_READ("at", 'a', take_time, "TIME", "begin there: 90, 12:30, 1:02:03 or 1h2m3s")},
+    {COMMAND_READ("at", 'a', take_time, "TIME", "start there: 90, 12:30, 1:02:03 or 1h2m3s")},
     {0},
 };
 
 const struct command command_play = {
     .name = "play",
     .usage = "[OPTION]... HIT|RECORDING",
-    .about = "Play a hit of your last search, by its number, from a second before it; or a "
-             "recording, by its path or any part of that which no other has. That is done "
-             "by mpv, or else by ffplay (of FFmpeg), which takes over. Of a recording in an "
-             "archive the command is said that plays it: no player looks into archives.",
+    .about = "Play a hit of your last search by its number, starting one second earlier. Or play a "
+             "recording, by its path or a unique part of it. The player is mpv, or else ffplay (of "
+             "FFmpeg). Players cannot look into archives: for a recording in an archive, the "
+             "command that plays it is printed.",
     .options = options,
     .examples = "search harbour\n"
                 "play 3\n"
                 "play tape-3.wav --at 12:30",
-    .statuses = "the player's; 66 when there is no such hit or recording, or its file is not "
-                "there; 69 when there is no player, or it lies in an archive; others as "
-                "sysexits.h has them.",
+    .statuses = "the player's; 66 if there is no such hit, recording or file; 69 if there is no "
+                "player, or the recording is in an archive; others: see sysexits.h.",
 };
 
 int cmd_play(struct cli *cli, int argc, char **argv)

@@ -52,8 +52,7 @@ const struct command command_recipe = {
     .examples = "recipe\n"
                 "recipe --model openai/whisper-small --diarize /archive\n"
                 "recipe --remove /archive/1990",
-    .statuses = "0; 66 when there is no catalog, or nothing to remove; others as sysexits.h has "
-                "them.",
+    .statuses = "0; 66 if there is no catalog, or nothing to remove; others: see sysexits.h.",
 };
 
 /* ------------------------------------------------------------------------------- shown */

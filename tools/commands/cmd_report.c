@@ -38,10 +38,10 @@ static int put(const struct cli *cli, const struct wanted *w, const struct repor
 
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_NUMBER, "last", 'n', wanted, last, "N",
-                   "of the last N runs (default: 1)"),
+                   "report the last N runs (default: 1)"),
      .low = 1, .high = 1000},
     {COMMAND_VALUE(COMMAND_TEXT, "html", 0, wanted, html, "FILE",
-                   "as a page for browsers, which needs nothing beside it; -: to standard output"),
+                   "write one HTML page that needs no other files; -: to standard output"),
      .manual = "One page for a browser, with charts of each device over time, that needs "
                "neither script nor network."},
     {0},
@@ -50,9 +50,9 @@ static const struct command_option options[] = {
 const struct command command_report = {
     .name = "report",
     .usage = "[OPTION]...",
-    .about = "What the last run did, and why it ended; what is left; what is new since the "
-             "run before (what failed, is damaged, gone, or has no sound), and what helps; "
-             "what is most doubtful of what it heard; at what speed, on which device.",
+    .about = "Show what the last run did and why it ended, at which speed on which device, and "
+             "what is left. It lists new problems since the run before (failed, damaged, missing "
+             "or silent files), what helps, and the most doubtful passages.",
     .options = options,
     .json = "as one JSON object",
     .examples = "report\n"

@@ -161,25 +161,26 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
     {                                                 \
         COMMAND_SWITCH("all", 'a', wanted, all, text) \
     }
-#define JOB                                                                      \
-    {                                                                            \
-        COMMAND_VALUE(COMMAND_NUMBER, "job", 'j', wanted, job, "N",              \
-                      "only what this job brought (see `nightshift status`)"),   \
-            .manual = "Only what this job brought.", .low = 1, .high = INT32_MAX \
+#define JOB                                                                                  \
+    {                                                                                        \
+        COMMAND_VALUE(COMMAND_NUMBER, "job", 'j', wanted, job, "N",                          \
+                      "only recordings of this job (see `nightshift status`)"),              \
+            .manual = "Only recordings that this job enqueued.", .low = 1, .high = INT32_MAX \
     }
 #define SHARED                                                                                \
-    .json = "how many recordings, as JSON", .quiet = "say only what went wrong",              \
-    .statuses = "0; 66 when the catalog has no recording at PATH, or no such job; others as " \
-                "sysexits.h has them."
+    .json = "how many recordings, as JSON", .quiet = "print only errors and warnings",        \
+    .statuses = "0; 66 if the catalog has no recording at PATH, or no such job; others: see " \
+                "sysexits.h."
 
 static const struct command_option retry_options[] = {
-    ALL("all of them, also what was dismissed"), JOB, {0}};
+    ALL("all of them, also those of `cancel --failed`"), JOB, {0}};
 
 const struct command command_retry = {
     .name = "retry",
     .usage = "[OPTION]... [PATH]...",
-    .about = "Try failed and cancelled recordings again: those at or below PATH, or all but those "
-             "that `nightshift cancel --failed` dismissed. What was transcribed of them is kept.",
+    .about = "Try failed and cancelled recordings again: all of them, or those at or below PATH. "
+             "What was transcribed already is kept. Recordings of `nightshift cancel --failed` "
+             "need PATH, --job or --all.",
     .options = retry_options,
     .examples = "retry\n"
                 "retry /archive/box-7.zip//tapes/3.wav\n"
@@ -203,23 +204,23 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
 
 static const struct command_option cancel_options[] = {
     {COMMAND_SWITCH("failed", 0, wanted, failed,
-                    "what has failed, in place of what is waiting: it is not counted as failed any "
-                    "more, nor listed, nor tried again but by `nightshift retry` with PATH, --job "
-                    "or --all"),
-     .manual =
-         "With `cancel`: what has failed, in place of what waits. It is not counted as failed "
-         "any more, nor listed by `status` and `report`, and `retry` takes it up with PATH, "
-         "--job or --all alone."},
-    {COMMAND_SWITCH("all", 'a', wanted, all, "all of it (as without PATH and --job)"),
-     .manual = "The same as without PATH; of `retry`: also what was dismissed."},
+                    "instead of waiting recordings, stop listing failed ones. Only `nightshift "
+                    "retry` with PATH, --job or --all tries them again"),
+     .manual = "With `cancel`: failed recordings instead of waiting ones. They no longer count as "
+               "failed, and `status` and `report` no longer list them. Only `retry` with PATH, "
+               "--job or --all tries them again."},
+    {COMMAND_SWITCH("all", 'a', wanted, all,
+                    "all waiting recordings (the same as without PATH and --job)"),
+     .manual = "The same as without PATH; with `retry`, also those of `cancel --failed`."},
     JOB,
     {0}};
 
 const struct command command_cancel = {
     .name = "cancel",
     .usage = "[OPTION]... [PATH]...",
-    .about = "Do not transcribe what is waiting: all of it, or what lies at or below PATH. Results "
-             "that are there stay; `nightshift retry` takes it up again.",
+    .about = "Without PATH or --job: cancel ALL waiting recordings. With PATH: cancel those at or "
+             "below PATH.\nA cancelled recording is not transcribed until `nightshift retry`. "
+             "Finished results stay; `nightshift forget` deletes results.",
     .options = cancel_options,
     .examples = "cancel /archive/duplicates\n"
                 "cancel --job 3\n"
@@ -246,14 +247,13 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
 }
 
 static const struct command_option everything[] = {
-    ALL("everything (as without PATH and --job)"), JOB, {0}};
+    ALL("everything (the same as without PATH and --job)"), JOB, {0}};
 
 const struct command command_pause = {
     .name = "pause",
     .usage = "[OPTION]... [PATH]...",
-    .about =
-        "Begin nothing new, or nothing at or below PATH, until `nightshift resume`. A run that is "
-        "on stays, and ends what it has begun.",
+    .about = "Start no new work, or none at or below PATH, until `nightshift resume`. A current "
+             "run keeps running and finishes what it has started.",
     .options = everything,
     .examples = "pause\n"
                 "pause /archive/films",
@@ -273,15 +273,14 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
 }
 
 static const struct command_option priority_options[] = {
-    ALL("all that waits (as without PATH and --job)"), JOB, {0}};
+    ALL("all waiting recordings (the same as without PATH and --job)"), JOB, {0}};
 
 const struct command command_priority = {
     .name = "priority",
     .usage = "[OPTION]... high|normal|low [PATH]...",
-    .about =
-        "What is waiting comes before all others, or after them: all of it, or what lies at or "
-        "below PATH. Among equals what was enqueued first comes first. A run that is on finishes "
-        "what it has begun.",
+    .about = "Do waiting recordings before all others, or after them: all of them, or those at or "
+             "below PATH. Recordings of the same priority are done in the order in which they were "
+             "enqueued. A current run first finishes what it has started.",
     .options = priority_options,
     .examples = "priority high /archive/for-tomorrow\n"
                 "priority low --job 3",
@@ -299,13 +298,14 @@ int cmd_priority(struct cli *cli, int argc, char **argv)
     return command(cli, &kind, argc, argv);
 }
 
-const struct command command_resume = {.name = "resume",
-                                       .usage = "[OPTION]... [PATH]...",
-                                       .about = "Go on with what `nightshift pause` has stopped.",
-                                       .options = everything,
-                                       .examples = "resume\n"
-                                                   "resume /archive/films",
-                                       SHARED};
+const struct command command_resume = {
+    .name = "resume",
+    .usage = "[OPTION]... [PATH]...",
+    .about = "Continue what `nightshift pause` stopped: everything, or what is at or below PATH.",
+    .options = everything,
+    .examples = "resume\n"
+                "resume /archive/films",
+    SHARED};
 
 int cmd_resume(struct cli *cli, int argc, char **argv)
 {

@@ -289,10 +289,9 @@ const struct command command_run = {
                 "run --watch --between 22:00-06:00\n"
                 "run --watch --idle\n"
                 "run --watch --threads 2 2>> nightshift.log",
-    .statuses = "0 when it ended in order, also at --until or with failed recordings (see "
-                "--strict); 69 when no device can be used; 75 when it was interrupted with work "
-                "left, a part also at --until: run it again, or have it requeued; others as "
-                "sysexits.h has them.",
+    .statuses = "0 if it ended in order, also at --until or with failed recordings (see --strict); "
+                "69 if no device can be used; 75 if it was interrupted with work left (a part also "
+                "at --until): run it again, or have it requeued; others: see sysexits.h.",
     .on_option = note_option,
 };
 

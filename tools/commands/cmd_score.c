@@ -510,31 +510,28 @@ static int check_der(const struct cli *cli, const struct wanted *w, int operands
 
 static const struct command_option options[] = {
     {COMMAND_READ("normalizer", 'n', take_normalizer, "N",
-                  "english, basic or none (default: english for English, else basic)"),
+                  "english, basic or none (default: english for English, otherwise basic)"),
      .manual = "How both texts are made comparable first: as Whisper's published error rates "
                "are, by its English rules (numbers, contractions, fillers, punctuation) or by "
                "its basic ones (case, punctuation), or not at all. Without it: English for "
                "English, else basic."},
     {COMMAND_READ("language", 'l', take_language, "NAME",
-                  "what is spoken, as Spanish or es (default: what the transcript says)"),
+                  "the language, as Spanish or es (default: that of the transcript)"),
      .manual = "What is spoken, by its name or code; without it, what the transcript says of "
                "itself. Chinese, Japanese, Thai, Lao, Burmese and Cantonese are counted in "
                "characters."},
     {COMMAND_VALUE(COMMAND_TEXT, "spellings", 0, wanted, spellings, "FILE",
-                   "in English, British and American spellings count as the same, by this table "
-                   "(a JSON object of words); none: each counts as it is (default: the table that "
-                   "a model here has; Whisper's models have one)")},
-    {COMMAND_VALUE(
-         COMMAND_TEXT, "model", 'm', wanted, model, "NAME",
-         "the table of this model; it chooses a table only, not whose results are scored"),
+                   "a JSON table of British and American spellings that count as the same; none: "
+                   "they differ (default: the table of a Whisper model that is here)")},
+    {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', wanted, model, "NAME",
+                   "use the spelling table of this model; it does not choose the results to score"),
      .manual = "The same, by the table that this model carries (`normalizer.json`). Without "
                "either they count as errors; the result says which it is. It chooses the "
                "table only, not whose results are scored."},
-    {COMMAND_SWITCH("cer", 0, wanted, cer, "character error rates, too")},
+    {COMMAND_SWITCH("cer", 0, wanted, cer, "also character error rates")},
     {COMMAND_SWITCH("diff", 0, wanted, diff,
                     "show where they differ: [-reference-] {+transcript+}")},
-    {COMMAND_SWITCH("der", 0, wanted, rttm,
-                    "who speaks when, instead: diarization error rates of two RTTM files"),
+    {COMMAND_SWITCH("der", 0, wanted, rttm, "diarization error rates of two RTTM files instead"),
      .manual = "Who speaks when, instead of words: REFERENCE and HYPOTHESIS are two RTTM "
                "files, and the diarization error rate is what was missed, heard where nobody "
                "speaks or given to another speaker, over the speech of the reference; two who "
@@ -542,10 +539,10 @@ static const struct command_option options[] = {
                "for longest are taken for the same. Recordings are found by their names in "
                "the files; the seconds and rates are those of pyannote.metrics."},
     {COMMAND_READ("collar", 0, take_collar, "SECONDS",
-                  "with --der: leave so much out around each boundary of the reference, half on "
+                  "with --der: ignore this much around each boundary of the reference, half on "
                   "either side (default: 0)")},
     {COMMAND_SWITCH("skip-overlap", 0, wanted, der.skip_overlap,
-                    "with --der: leave out where the reference has several")},
+                    "with --der: ignore overlapping speakers of the reference")},
     {0},
 };
 
@@ -553,25 +550,24 @@ const struct command command_score = {
     .name = "score",
     .usage = "[OPTION]... REFERENCE [HYPOTHESIS]\n"
              "--der [OPTION]... REFERENCE.rttm HYPOTHESIS.rttm",
-    .about = "Which part of the words is wrong: HYPOTHESIS against REFERENCE, two files "
-             "(txt, srt, vtt, tsv, json) or two folders with files of the same names. "
-             "Without HYPOTHESIS the transcripts are the catalog's, of the recordings that "
-             "are named as the references are: the current transcript where there are "
-             "several (see `nightshift pin`). Both texts are first normalised, as is usual "
-             "for rates of Whisper's models. Words are substituted (sub), left out (del) or "
-             "put in (ins); all three, over the reference's words, are the word error rate "
-             "(WER).",
-    .notes = "Chinese, Japanese, Thai, Lao, Burmese and Cantonese, where words are not parted by "
-             "blanks, are counted in characters.",
+    .about =
+        "Count wrong words: compare HYPOTHESIS with REFERENCE, two files (txt, srt, vtt, tsv, "
+        "json) or two folders with files of the same names. Without HYPOTHESIS, the current "
+        "transcripts of the catalog are compared (see `nightshift pin`). Their recordings must be "
+        "named as the references are.\nBoth texts are first normalised, as is usual for Whisper's "
+        "error rates. Words are substituted (sub), left out (del) or inserted (ins). The word "
+        "error rate (WER) is their sum divided by the number of reference words.",
+    .notes = "Chinese, Japanese, Thai, Lao, Burmese and Cantonese are counted in characters, since "
+             "they have no blanks between words.",
     .options = options,
     .json = "the result as JSON",
-    .quiet = "the total alone",
+    .quiet = "print only the total",
     .examples = "score interview.reference.txt interview.srt --language en --diff\n"
                 "score references/ transcripts/ --cer\n"
                 "score references/          # against the catalog\n"
                 "score --der reference.rttm found.rttm --collar 0.25",
-    .statuses = "0; 65 when a file is no transcript, or the reference has no words; 66 when a "
-                "reference has nothing to compare it with; others as sysexits.h.",
+    .statuses = "0; 65 if a file is not a transcript, or the reference has no words; 66 if a "
+                "reference has no counterpart; others: see sysexits.h.",
 };
 
 int cmd_score(struct cli *cli, int argc, char **argv)

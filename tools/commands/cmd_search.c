@@ -265,8 +265,7 @@ static int check(const struct cli *cli, const struct wanted *w, bool says)
 
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_LENGTH, "within", 0, wanted, within_ms, "TIME",
-                   "words and groups in segments of a recording that begin at most TIME apart "
-                   "(60s, 2m); the nearest first"),
+                   "all words within TIME, over several segments (60s, 2m); the nearest first"),
      .manual = "Words, phrases and groups that must all be there may be in different segments "
                "of a recording, if these begin at most TIME apart (60s, 2m, 1m30s; up to a "
                "day). A hit is a shortest stretch that has all of them, from the first "
@@ -275,30 +274,28 @@ static const struct command_option options[] = {
                "segment from the first to the last. With --speaker and --language, all these "
                "are that speaker's, or in that language.",
      .low = 1, .high = WITHIN_MOST_MS},
-    {COMMAND_SWITCH("text", 0, wanted, words_only, "by words alone")},
-    {COMMAND_SWITCH("semantic", 's', wanted, meaning_only, "by meaning alone, however unlike"),
-     .manual = "By meaning alone, the most alike first, however unlike. The text is any text "
+    {COMMAND_SWITCH("text", 0, wanted, words_only, "search only by words")},
+    {COMMAND_SWITCH("semantic", 's', wanted, meaning_only,
+                    "search only by meaning; the most similar first"),
+     .manual = "Search only by meaning; the most similar passages come first. The text is any text "
                "then; operators are refused."},
     {COMMAND_VALUE(COMMAND_TEXT, "sound", 0, wanted, sound, "SOUND",
-                   "where this is heard: a class of sounds (applause), or what a description "
-                   "sounds like, as the catalog has them (nightshift enqueue --sounds, "
-                   "--embed-audio); the figure, 0 to 1, is how sure the model was. With TEXT: "
-                   "where both are, at most 10 s apart")},
+                   "find a sound: a class (applause), or a description, if they were enqueued with "
+                   "--sounds or --embed-audio. The number, 0 to 1, is how sure the model was. With "
+                   "TEXT: both, at most 10 s apart")},
     {COMMAND_VALUE(COMMAND_TEXT, "speaker", 0, wanted, speaker, "WHO",
-                   "only what WHO says: a name, a label, or where nobody was told apart a channel "
-                   "or track ('channel 1')")},
+                   "only speech of WHO: a name, a label, or a channel or track ('channel 1')")},
     {COMMAND_VALUE(COMMAND_TEXT, "path", 'p', wanted, path, "PATH",
                    "only in this file or ARCHIVE//MEMBER, or below this folder"),
      .also = "in"},
     {COMMAND_VALUE(COMMAND_LANGUAGE, "language", 'l', wanted, language, "NAME",
-                   "only what is said in this language: Spanish or es"),
-     .manual = "Only what is said in this language, by its name or code, such as Spanish or "
-               "es."},
+                   "only speech in this language: Spanish or es"),
+     .manual = "Only speech in this language, by its name or code, such as Spanish or es."},
     {COMMAND_VALUE(COMMAND_NUMBER, "limit", 'n', wanted, limit, "N",
                    "hits to show (default: 20; 0: all)"),
      .manual = "Hits to show; 0 shows all, with -s every passage that there is.", .high = 1000000},
     {COMMAND_SWITCH("by-time", 't', wanted, by_time,
-                    "by words alone, in the order of recordings and times")},
+                    "search only by words, in the order of recordings and times")},
     {0},
 };
 
@@ -306,16 +303,13 @@ const struct command command_search = {
     .name = "search",
     .usage = "[OPTION]... TEXT...\n"
              "--sound SOUND [OPTION]... [TEXT]...",
-    .about = "Where something was said: recording, time, who says it, and the words around "
-             "it. Every word must occur in a segment; accents and case do not matter. An "
-             "English word is found in British and American spelling, and with other "
-             "endings (strikes: strike); what stands in \"quotation marks\" must stand "
-             "exactly so; mark* finds market too. In capitals, AND, OR and NOT join words "
-             "and (groups), and NEAR(a b, 5) wants at most 5 words between. Where the "
-             "catalog has vectors of what is said (nightshift enqueue --embed), what has "
-             "the same meaning in other words comes below that, behind a line that says so; "
-             "only where there are words alone: anything else says exactly what is to be "
-             "found.",
+    .about = "Find where something was said: recording, time, speaker, and the words around "
+             "it.\nAll words must occur in one segment; accents and case do not matter. An English "
+             "word also matches other spellings (colour, color) and endings (strike, strikes). "
+             "\"Quotation marks\" match exactly; mark* matches market too. In capitals, AND, OR "
+             "and NOT join words and (groups); NEAR(a b, 5) allows at most 5 words between.\nIf "
+             "the catalog has text vectors (nightshift enqueue --embed), passages with the same "
+             "meaning follow below a line that says so. That needs plain words without operators.",
     .options = options,
     .json = "as a JSON array",
     .examples = "search market square\n"
@@ -326,9 +320,9 @@ const struct command command_search = {
                 "search --sound applause\n"
                 "search --sound applause strike\n"
                 "search 'mark*' --json | jq -r '.[].text'",
-    .statuses = "0, also when nothing was found; 64 when what is looked for cannot be "
-                "understood; 66 when nothing there could be searched, or there is no such "
-                "path, speaker, language or sound; others as sysexits.h has them.",
+    .statuses =
+        "0, also if nothing was found; 64 if the search text cannot be understood; 66 if there is "
+        "nothing to search, or no such path, speaker, language or sound; others: see sysexits.h.",
 };
 
 int cmd_search(struct cli *cli, int argc, char **argv)

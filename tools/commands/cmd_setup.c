@@ -14,11 +14,11 @@ static void put_names(const struct complete *c, const struct command_option *o)
 }
 
 static const struct command_option options[] = {
-    {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', setup_options, model, "NAME",
-                   "tiny, base, small, medium, large-v3, large-v3-turbo, distil-large-v3, small.en "
-                   "and so on (default: the best that is here, else the best of "
-                   "large-v3-turbo, small and base that fits and does 100 hours of sound in 10 "
-                   "hours; where none does, base)"),
+    {COMMAND_VALUE(
+         COMMAND_TEXT, "model", 'm', setup_options, model, "NAME",
+         "tiny, base, small, medium, large-v3, large-v3-turbo, distil-large-v3, small.en and so "
+         "on. Default: the best that is here, or else the best of large-v3-turbo, small and base "
+         "that fits and does 100 hours of sound in 10 hours, or else base"),
      .manual = "The Whisper model: tiny, base, small, medium, large-v3, large-v3-turbo, "
                "distil-large-v3, small.en and so on. By itself it takes the best that "
                "is here, else the best of large-v3-turbo, small and base that fits and does 100 "
@@ -27,12 +27,12 @@ static const struct command_option options[] = {
     {COMMAND_SWITCH("yes", 'y', setup_options, yes, "do not ask"),
      .manual = "Does not ask. Where nobody can be asked, nothing is fetched without it."},
     {COMMAND_VALUE(COMMAND_TEXT, "save", 0, setup_options, save, "DIR",
-                   "and copy what is here in the end into DIR, for a machine without network"),
+                   "also copy the models into DIR, for a machine without a network"),
      .manual = "Copies what is here in the end into DIR as well, with its sums, for a machine "
                "without network, and says what is missing there."},
     {COMMAND_VALUE(COMMAND_TEXT, "offline", 0, setup_options, from, "DIR",
-                   "copy it from DIR at once, without asking or network: a folder of --save, of "
-                   "models, or a Hugging Face cache"),
+                   "copy the models from DIR, without asking and without a network. DIR: a folder "
+                   "of --save, of models, or a Hugging Face cache"),
      .manual = "Copies it from DIR at once: it asks nothing, and never uses the network. DIR is a "
                "folder of --save, a folder of models, or a Hugging Face cache that was copied."},
     {0},
@@ -41,21 +41,20 @@ static const struct command_option options[] = {
 const struct command command_setup = {
     .name = "setup",
     .usage = "[OPTION]...",
-    .about = "Makes this machine ready for a first night. Looks at its GPUs, processors and "
-             "memory, chooses a Whisper model that fits, and says before it fetches anything: "
-             "each model, its size and licence, what it is for, and how long 100 hours of sound "
-             "will take. Then it asks, and fetches what is not here: Whisper, voice activity, who "
-             "speaks, which sounds there are, search by meaning; with --offline it asks nothing. "
-             "Each file is checked by its hash. What is interrupted goes on where it ended; what "
-             "is here is not fetched again.",
+    .about = "Fetch the models that this machine needs. It looks at GPUs, processors and memory, "
+             "and chooses a Whisper model that fits. Before it fetches anything it lists each "
+             "model, its size, licence and purpose, and how long 100 hours of sound will take. "
+             "Then it asks.\nThe models are for: transcription, voice activity, speakers, sounds, "
+             "and search by meaning. Each file is checked by its hash. An interrupted download "
+             "resumes; models that are here are not fetched again.",
     .options = options,
-    .json = "as JSON; asks nothing, and fetches with --yes alone",
-    .quiet = "no progress",
-    .catalog = "the catalog: what earlier runs measured",
+    .json = "as JSON; does not ask, and fetches only with --yes",
+    .quiet = "show no progress",
+    .catalog = "the catalog, for the speed that earlier runs measured",
     .examples = "setup\n"
                 "setup --yes --model large-v3-turbo --save /media/stick/models\n"
                 "setup --offline /media/stick/models",
-    .statuses = "0 when all of it is here in the end.",
+    .statuses = "0 if all models are here at the end.",
 };
 
 /* Whether it may fetch; else the exit status is *status. */

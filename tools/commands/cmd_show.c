@@ -609,24 +609,22 @@ static int page_named(void *arg, const struct read_recording *r)
 static const char *const color_words[] = {"auto", "always", "never", NULL};
 
 static const struct command_option options[] = {
-    {COMMAND_READ(
-         "format", 'f', take_format, "FORMAT",
-         "a file of a format of `nightshift export` (txt, srt, vtt, docx, json ...), not the "
-         "page for people"),
+    {COMMAND_READ("format", 'f', take_format, "FORMAT",
+                  "print a file as `nightshift export` writes it (txt, srt, vtt, docx, json ...), "
+                  "instead of the page for people"),
      .manual = "A file as of `export`, instead of the page for people.",
      .complete = formats_values},
     {.kind = COMMAND_TABLE,
      .table = format_args,
      .offset = offsetof(struct wanted, options),
-     .help = "how the file is made, as `nightshift export --help` says"},
-    {COMMAND_SWITCH("dropped", 'd', wanted, dropped,
-                    "instead of the transcript: what was not believed (for people, vtt and json, "
-                    "which say so)"),
-     .manual = "What was heard and not believed, with the reasons, instead of the transcript."},
-    {COMMAND_VALUE(
-         COMMAND_CHOICE, "color", 0, wanted, color, "WHEN",
-         "auto (on a terminal; the default), always or never: speakers in colours, what is "
-         "in doubt yellow or red"),
+     .help = "how that file is made; see `nightshift export --help`"},
+    {COMMAND_SWITCH(
+         "dropped", 'd', wanted, dropped,
+         "print rejected texts instead of the transcript (for people, vtt and json, which say so)"),
+     .manual = "Print the texts that were rejected, with the reasons, instead of the transcript."},
+    {COMMAND_VALUE(COMMAND_CHOICE, "color", 0, wanted, color, "WHEN",
+                   "auto (default: on a terminal), always or never: speakers in colours, doubtful "
+                   "passages in yellow or red"),
      .choices = color_words,
      .manual =
          "Speakers in colours, and what is in doubt in yellow or red; without it, on a terminal "
@@ -637,18 +635,15 @@ static const struct command_option options[] = {
 const struct command command_show = {
     .name = "show",
     .usage = "[OPTION]... WHAT",
-    .about = "The transcript of one recording, with times, what is known of it, and which "
-             "sounds are in it, where they were listened for. WHAT is its path, any part of "
-             "that which no other has, its number (as in `nightshift search --json`), or "
-             "ARCHIVE//MEMBER.",
+    .about = "Print the transcript of one recording, with times, its description, and the sounds "
+             "in it if --sounds was enqueued. WHAT is its path, any unique part of the path, its "
+             "number (as in `nightshift search --json`), or ARCHIVE//MEMBER.",
     .options = options,
-    .json = "the same as --format=json: also who speaks when, and the sounds, tags and "
-            "chapters",
+    .json = "the same as --format=json: also speakers, sounds, tags and chapters",
     .examples = "show /archive/1990/tape-3.wav\n"
                 "show tape-3.wav\n"
                 "show box.zip//side-a.mp3 --format srt > side-a.srt",
-    .statuses = "0; 64 when several recordings are called that; 66 when none is; others as "
-                "sysexits.h has them.",
+    .statuses = "0; 64 if several recordings match; 66 if none does; others: see sysexits.h.",
 };
 
 int cmd_show(struct cli *cli, int argc, char **argv)

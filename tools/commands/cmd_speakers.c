@@ -696,18 +696,17 @@ static bool is_saying(const char *word)
 
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_TEXT, "like", 'l', wanted, like, "R/SPEAKER",
-                   "R as `nightshift show` takes it; SPEAKER: label or name"),
+                   "voices like this one. R: a recording, as for `nightshift show`; SPEAKER: a "
+                   "label or name"),
      .manual = "Instead: whose voice is most like that one's, over the whole catalog; 1 is the "
                "same voice. SPEAKER is a label or a name."},
     {COMMAND_VALUE(COMMAND_NUMBER, "limit", 'n', wanted, limit, "N",
                    "with --like, voices to show (default: 20; 0: all)"),
      .high = INT32_MAX},
     {COMMAND_SWITCH("everywhere", 'e', wanted, everywhere,
-                    "with name, it is a person's in the whole archive")},
-    {COMMAND_SWITCH("proposed", 'p', wanted, proposed,
-                    "only speakers for whom a name is proposed")},
-    {COMMAND_VALUE(COMMAND_NUMBER, "group", 'g', wanted, group, "N",
-                   "only the voices of that group"),
+                    "with name: this is a person, in the whole archive")},
+    {COMMAND_SWITCH("proposed", 'p', wanted, proposed, "only speakers with a proposed name")},
+    {COMMAND_VALUE(COMMAND_NUMBER, "group", 'g', wanted, group, "N", "only voices of that group"),
      .low = 1, .high = INT32_MAX},
     {0},
 };
@@ -719,16 +718,15 @@ const struct command command_speakers = {
              "name [--everywhere] RECORDING/SPEAKER NAME\n"
              "confirm RECORDING/SPEAKER...\n"
              "deny RECORDING/SPEAKER...",
-    .about = "Who speaks in the recordings (at or below PATH), and how long, where speakers "
-             "were told apart (nightshift enqueue --diarize). With --like: whose voice is "
-             "most like that one's, over the whole catalog (1 is the same voice). With "
-             "name: gives a speaker of one recording a name, also while a run is on; '' "
-             "takes it away. With --everywhere the voice is known by that name from then "
-             "on: where one like it is heard, the name is proposed, until confirm or deny "
-             "decides. Voices without a name that are probably one person's are a group.",
+    .about =
+        "List who speaks in the recordings (at or below PATH), and for how long. This needs "
+        "`nightshift enqueue --diarize`.\nWith --like: list the most similar voices in the catalog "
+        "(1 is the same voice).\nWith name: name a speaker of one recording; '' removes the name. "
+        "With --everywhere, Nightshift proposes that name wherever a similar voice speaks, until "
+        "confirm or deny decides. Unnamed voices that are probably the same person form a group.",
     .options = options,
     .json = "as a JSON array",
-    .quiet = "with name, confirm, deny, say only what went wrong",
+    .quiet = "with name, confirm, deny: print only errors and warnings",
     .examples = "speakers /archive/1990\n"
                 "speakers --like \"interview 12/SPEAKER_01\"\n"
                 "speakers name \"interview 12/SPEAKER_01\" \"Ana Ruiz\" --everywhere\n"

@@ -85,8 +85,8 @@ static int watch(const struct cli *cli, const struct status_wanted *w, struct er
 
 static const struct command_option options[] = {
     {COMMAND_SWITCH("watch", 'w', status_wanted, watch,
-                    "again every two seconds until the run ends: in place on a terminal, else a "
-                    "line each time"),
+                    "refresh every two seconds until the run ends: in place on a terminal, "
+                    "otherwise a line each time"),
      .manual = "Again every two seconds, until the run ends: on a terminal in place, and "
                "without the jobs and failures that were not asked for; else a line each time, "
                "or a line of JSON."},
@@ -94,14 +94,14 @@ static const struct command_option options[] = {
      .manual = "Every failure with its reason; else how many there are."},
     {COMMAND_SWITCH("jobs", 'j', status_wanted, jobs,
                     "list every job, not just the last five with tasks")},
-    {COMMAND_SWITCH("events", 'e', status_wanted, events, "also what happened in the last runs")},
+    {COMMAND_SWITCH("events", 'e', status_wanted, events, "also list events of the last runs")},
     {0},
 };
 
 const struct command command_status = {
     .name = "status",
     .usage = "[OPTION]...",
-    .about = "How far the work is, and what a run is doing now.",
+    .about = "Show how far the work is, and what a run is doing now.",
     .options = options,
     .json = "all of it as one JSON object",
     .examples = "status\n"

@@ -433,9 +433,8 @@ struct wanted {
 
 static const struct command_option options[] = {
     {COMMAND_SWITCH("reading", 0, wanted, reading,
-                    "check the catalog instead of the files: make what people read (segments, "
-                    "words, corrections) anew from results, and repair what differs; not while a "
-                    "run is on"),
+                    "check the catalog instead: rebuild segments, words and corrections from "
+                    "results, and repair differences; not during a run"),
      .manual =
          "Checks the catalog instead of the files: makes what people read (segments, words and "
          "corrections) anew from the results, names the recordings that read otherwise, and "
@@ -446,24 +445,23 @@ static const struct command_option options[] = {
 const struct command command_verify = {
     .name = "verify",
     .usage = "[OPTION]... [PATH]...",
-    .about = "Reads all bytes of the files that the catalog knows (at or below PATH), and "
-             "compares their hash with the one of before: that of the decoding, or that of "
-             "the first verify. A file with other bytes, though its size and time are the "
-             "same, is in the catalog's view `failures` as changed. Those that were never "
-             "verified come first, then whichever was so longest ago; an interrupted verify "
-             "goes on there. Each that changed is named; of those that are missing, "
-             "unreadable or replaced, the first 20. Also while a run is on.\nA file that "
-             "was written and enqueued since it was heard, and has other bytes, is said "
-             "once: an earlier Nightshift took such a file for the recording that it was. "
-             "`nightshift forget --stage N PATH` and `enqueue` have it heard anew.",
+    .about =
+        "Check that the files of the catalog (at or below PATH) have not changed: read all bytes "
+        "and compare their hash with the earlier one. That is the hash from decoding, or from the "
+        "first verify. A changed file of the same size and time is listed in the view `failures` "
+        "as changed.\nFiles that were never verified come first, then those verified longest ago. "
+        "An interrupted verify continues there. All changed files are named, and the first 20 that "
+        "are missing, unreadable or replaced. This also works during a run.\nAn older Nightshift "
+        "may have mistaken a replaced file for the earlier recording. Verify reports it once; "
+        "`nightshift forget --stage N PATH` and `enqueue` transcribe it again.",
     .options = options,
-    .json = "the outcome as JSON",
-    .quiet = "say only what went wrong",
+    .json = "the result as JSON",
+    .quiet = "print only errors and warnings",
     .examples = "verify\n"
                 "verify /archive/1990",
-    .statuses = "0; 65 when a file has other bytes, or a recording read otherwise than its "
-                "results say; 66 when a file is not there, cannot be read or was changed, or "
-                "the catalog has nothing at PATH; others as sysexits.h has them.",
+    .statuses = "0; 65 if a file has changed, or a transcript differs from its results; 66 if a "
+                "file is missing, unreadable or replaced, or the catalog has nothing at PATH; "
+                "others: see sysexits.h.",
 };
 
 int cmd_verify(struct cli *cli, int argc, char **argv)

@@ -410,13 +410,13 @@ static const char *const clusterings[] = {"ahc", "vbx", NULL};
 
 static const struct param_field fields[] = {
     {FIELD(num_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
-     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N",
-     .help = "so many speak; or, where that is not known:", .manual = "So many speak."},
+     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = "number of speakers, if known",
+     .manual = "The number of speakers, if it is known."},
     {FIELD(min_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
      .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = ""},
     {FIELD(max_speakers, U32), .high = DIARIZE_MAX_SPEAKERS, .option_low = 1,
-     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = "",
-     .manual = "At least, or at most, so many."},
+     .option_high = DIARIZE_MAX_SPEAKERS, .value = "N", .help = "fewest and most speakers",
+     .manual = "The least and the most speakers."},
     {SAID(clustering, CHOICE), .choices = clusterings},
     {SAID(threshold, FLOAT), .high = 2},
     {SAID(min_cluster_size, U32), .low = 1, .high = 1000000},
@@ -429,8 +429,8 @@ static const struct param_field fields[] = {
      PARAM_AT(diarize_stage_params, vad_model),
      .option = "diarize-vad",
      .value = "WHEN",
-     .help = "nobody speaks where no voice is heard: auto (where 'silero-vad' is here, as for "
-             "--vad; default), on, off, or the file of Silero's model",
+     .help = "ignore voices outside speech: auto (default: if 'silero-vad' is here, as for --vad), "
+             "on, off, or the model's file",
      .manual = "Nobody speaks, and no voice is made a vector, where the model of voice activity "
                "hears nobody: \\fBauto\\fR, where 'silero-vad' is here (the default), \\fBon\\fR, "
                "\\fBoff\\fR, or the file of Silero's model."},
@@ -537,19 +537,17 @@ const struct stage_kind stage_diarize = {
     STAGE_FILES(files),
     .whole = diarization_whole,
     .option = "diarize",
-    .help = "who speaks when (diarization, or else diarization-ge2e, which `nightshift model "
+    .help = "who speaks when (model: diarization, or diarization-ge2e, which `nightshift model "
             "pull` fetches)",
-    .manual = "Who speaks when: turns and speakers, and the speaker of each segment and word. "
-              "A transcription that is made beside it has times of words, by which segments are "
-              "parted where the speaker changes. On an archive that is transcribed it takes the "
-              "text that is there, whose words get their times. "
-              "The model is a folder, or a name in a models directory. When none is said it "
-              "is 'diarization', which you put there, and where that is not, "
-              "'diarization-ge2e', which `nightshift model pull diarization-ge2e` fetches. That "
-              "one is not taken by itself where the catalog's speakers are told apart by "
-              "another one. 'diarization-nano' comes with the program: a small model that was "
-              "trained on synthetic voices, for the demo and the tests. It is no general "
-              "diarizer, and is taken only when it is named.",
+    .manual =
+        "Who speaks when: turns and speakers, and the speaker of each segment and word. A "
+        "transcription that is made with it has word times, by which segments are cut where the "
+        "speaker changes. Existing transcripts are kept, and their words get their times. The "
+        "model is a folder, or a name in a models directory. The default is 'diarization', which "
+        "you put there, or else 'diarization-ge2e', which `nightshift model pull diarization-ge2e` "
+        "fetches. It is not the default in a catalog whose speakers another model found. "
+        "'diarization-nano' comes with the program, for the demo and the tests: a small model, "
+        "trained on synthetic voices. It is no general diarizer, and must be named.",
     .doing = "to diarize",
     .model = "diarization",
     .hub = "diarization-ge2e",

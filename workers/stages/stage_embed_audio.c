@@ -241,9 +241,8 @@ const struct stage_kind stage_embed_audio = {
     STAGE_FILES(files),
     .weights = true,
     .option = "embed-audio",
-    .help = "vectors of what it sounds like (laion/clap-htsat-unfused)",
-    .manual =
-        "Vectors of what it sounds like, for a search by description (laion/clap-htsat-unfused).",
+    .help = "vectors of the sound, for search by description (model: laion/clap-htsat-unfused)",
+    .manual = "Vectors of the sound, for search by description (model: laion/clap-htsat-unfused).",
     .doing = "to embed as sound",
     .model = "laion/clap-htsat-unfused",
     .hub = "laion/clap-htsat-unfused",

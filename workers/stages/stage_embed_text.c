@@ -395,7 +395,7 @@ const struct stage_kind stage_embed_text = {
     STAGE_FILES(files),
     .weights = true,
     .option = "embed",
-    .help = "vectors of what is said, for search by meaning (all-MiniLM-L6-v2)",
+    .help = "vectors of the text, for search by meaning (model: all-MiniLM-L6-v2)",
     .doing = "to embed as text",
     .model = "all-MiniLM-L6-v2",
     .hub = "sentence-transformers/all-MiniLM-L6-v2",

@@ -346,9 +346,9 @@ const struct stage_kind stage_sounds = {
     STAGE_FILES(files),
     .weights = true,
     .option = "sounds",
-    .help = "speech, music, applause, laughter ... (yamnet)",
-    .manual = "What is heard beside words: speech, music, applause, laughter, sirens and others "
-              "(yamnet).",
+    .help = "speech, music, applause, laughter and others (model: yamnet)",
+    .manual = "Which sounds there are: speech, music, applause, laughter, sirens and others "
+              "(model: yamnet).",
     .doing = "to listen to for sounds",
     .model = "yamnet",
     .hub = "yamnet",

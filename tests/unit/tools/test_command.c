@@ -268,7 +268,7 @@ TEST(help_is_made_of_it)
         "Made:\n"
         "  -b, --beam-size=N   hypotheses\n"
         "      --plain-kind    of one kind\n"
-        "And:\n"
+        "Common options:\n"
         "      --json          as JSON\n"
         "  -c, --catalog=FILE  the catalog\n"
         "  -h, --help          this text\n"

@@ -1818,8 +1818,8 @@ class Output(Program):
             text = file.read()
         for expected in (".It Fl l , Fl Fl language Ns = Ns Ar NAME\n",
                          ".It Fl Fl min-speakers Ns = Ns Ar N , Fl Fl max-speakers Ns = Ns Ar N\n",
-                         "Into English; the same as\n.Fl Fl task Ns = Ns Cm translate .\n",
-                         "How text is searched for:\n.Bl -tag -width Ds\n.It Fl Fl beam-size Ns = Ns Ar N\n",
+                         "Translate into English; the same as\n.Fl Fl task Ns = Ns Cm translate .\n",
+                         "Decoding:\n.Bl -tag -width Ds\n.It Fl Fl beam-size Ns = Ns Ar N\n",
                          ".It Fl Fl quality Ns = Ns Ar WORD\n", ".It Fl Fl one-language\n",
                          ".It Fl Fl task Ns = Ns Ar TASK\n"):
             self.assertIn(expected, text)

@@ -283,8 +283,8 @@ struct wanted {
 
 static const struct command_option options[] = {
     {COMMAND_SWITCH("finish", 0, wanted, finish,
-                    "when nothing is left to be heard, run what needs whole recordings; without "
-                    "PART: those that are out are given up")},
+                    "if no audio is left to process, finish the stages that need whole recordings; "
+                    "without PART, give up missing parts")},
     {0},
 };
 
@@ -293,17 +293,16 @@ const struct command command_merge = {
     .usage = "[OPTION]... CATALOG PART...\n"
              "[OPTION]... --catalog=FILE PART...\n"
              "--finish CATALOG",
-    .about = "Take over what was done in parts that `nightshift split` made of CATALOG. "
-             "PART is a file, or a folder with parts. In which order, and how often, is no "
-             "matter: what is here already is left as it is. Each part comes in as a whole "
-             "or not at all. Says what is missing.",
+    .about = "Merge the results of parts that `nightshift split` made of CATALOG. PART is a file, "
+             "or a folder with parts. The order does not matter, and neither does merging a part "
+             "twice. Each part is merged completely or not at all. Missing parts are listed.",
     .options = options,
-    .json = "what came in, as JSON",
-    .quiet = "say only what went wrong",
+    .json = "the merged results, as JSON",
+    .quiet = "print only errors and warnings",
     .examples = "merge nightshift.db parts\n"
                 "merge nightshift.db parts/part-0003.db parts/part-0007.db",
-    .statuses = "0, also when something is missing; 65 when a part cannot be taken (the others "
-                "are); others as sysexits.h has them.",
+    .statuses = "0, also if something is missing; 65 if a part cannot be merged (the others are); "
+                "others: see sysexits.h.",
 };
 
 int cmd_merge(struct cli *cli, int argc, char **argv)

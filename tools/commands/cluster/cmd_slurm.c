@@ -582,34 +582,33 @@ static int submit_again(const struct cli *cli, struct wanted *w, const char *dir
 
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_TEXT, "output", 'o', wanted, split.output, "DIR",
-                   "the folder of the parts, which all nodes see")},
+                   "the folder of the parts; all nodes must see it")},
     {COMMAND_VALUE(COMMAND_NUMBER, "into", 0, wanted, split.parts, "N", ""), .low = 1,
      .high = 1000000},
     {COMMAND_VALUE(COMMAND_NUMBER, "hours-per-part", 0, wanted, split.part_hours, "H", ""),
      .low = 1, .high = 1000000},
     {COMMAND_VALUE(COMMAND_LENGTH, "shard", 0, wanted, split.shard_ms, "LENGTH",
-                   "as of split (default: --hours-per-part=24)"),
+                   "as for `nightshift split` (default: --hours-per-part=24)"),
      .low = 30000, .high = 7200000},
-    {COMMAND_SWITCH("again", 0, wanted, again, "parts of DIR that failed, see above"),
+    {COMMAND_SWITCH("again", 0, wanted, again, "submit failed parts of DIR again, see above"),
      .manual = "Of parts in DIR that failed three times the rest is submitted in smaller "
                "parts, which lie beside them in `part-NNNN.db.again`."},
     {COMMAND_VALUE(COMMAND_NUMBER, "gpus-per-task", 0, wanted, sbatch.gpus_per_task, "N",
-                   "default: 1; 0: none is asked for"),
+                   "GPUs of each task (default: 1; 0: none)"),
      .high = 64},
     {COMMAND_VALUE(COMMAND_NUMBER, "cpus-per-task", 0, wanted, sbatch.cpus_per_task, "N",
                    "processors of each task"),
      .low = 1, .high = 4096},
     {COMMAND_VALUE(COMMAND_NUMBER, "array-throttle", 0, wanted, sbatch.array_throttle, "N",
-                   "so many parts at once, at most"),
+                   "most parts at the same time"),
      .low = 1, .high = 1000000},
     {COMMAND_READ("partition", 0, take_partition, "NAME", "")},
     {COMMAND_READ("account", 0, take_account, "NAME", "")},
     {COMMAND_READ("time", 0, take_time, "TIME", "")},
-    {COMMAND_READ("mem", 0, take_memory, "SIZE", "as of sbatch")},
+    {COMMAND_READ("mem", 0, take_memory, "SIZE", "as for sbatch")},
     {COMMAND_READ("merge-node", 0, take_merge_node, "NAME",
-                  "the node that has the disk with the catalog; default: any, for a catalog that "
-                  "all nodes see")},
-    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "write all that, and do not submit it")},
+                  "the node with the catalog's disk (default: any, if all nodes see the catalog)")},
+    {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "write the files, but do not submit them")},
     {0},
 };
 
@@ -618,19 +617,19 @@ const struct command command_slurm = {
     .usage = "submit --output=DIR [OPTION]...\n"
              "submit --again DIR [OPTION]...\n"
              "status DIR [--json]",
-    .about = "Split the catalog's open work into DIR (submit), write DIR/parts.sbatch and "
-             "DIR/merge.sbatch, and hand them to sbatch: an array of one task for each "
-             "part, and a job that merges when all have ended. A task whose time is up "
-             "stops at a checkpoint and is requeued; one that fails otherwise is tried "
-             "three times. How far the parts are (status). With --again: of parts that "
-             "failed three times the rest is submitted once more, in smaller parts.",
+    .about =
+        "submit: split the waiting work into DIR, write DIR/parts.sbatch and DIR/merge.sbatch, and "
+        "hand them to sbatch. That makes an array with one task for each part, and a job that "
+        "merges when all have ended. A task whose time is up stops at a checkpoint and is "
+        "requeued; one that fails is tried three times.\nstatus: show how far the parts "
+        "are.\nsubmit --again: submit parts that failed three times once more, in smaller parts.",
     .options = options,
     .json = "as JSON",
-    .quiet = "say only what went wrong",
+    .quiet = "print only errors and warnings",
     .examples = "slurm submit --output /net/parts --into 32 --time 8:00:00\n"
                 "slurm status /net/parts",
-    .statuses = "0; 66 when nothing is to be done, or there is no Slurm here; 74 when Slurm "
-                "refuses; others as sysexits.h has them.",
+    .statuses = "0; 66 if no work is waiting, or there is no Slurm here; 74 if Slurm refuses; "
+                "others: see sysexits.h.",
 };
 
 int cmd_slurm(struct cli *cli, int argc, char **argv)

@@ -40,16 +40,15 @@ static void print_json(const struct split_done *d)
 
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_NUMBER, "into", 0, split_wanted, parts, "N",
-                   "so many parts, or as many as there are pieces of work"),
+                   "number of parts; fewer if there is less work"),
      .low = 1, .high = 1000000},
     {COMMAND_VALUE(COMMAND_NUMBER, "hours-per-part", 0, split_wanted, part_hours, "H",
-                   "as many as it takes for H hours of audio in each (heard by two stages it "
-                   "counts twice)"),
+                   "audio in each part, in hours (audio for two stages counts twice)"),
      .low = 1, .high = 1000000},
     {COMMAND_VALUE(COMMAND_TEXT, "output", 'o', split_wanted, output, "DIR",
-                   "the folder of the parts; made when it is missing")},
+                   "the folder of the parts; created if it does not exist")},
     {COMMAND_VALUE(COMMAND_LENGTH, "shard", 0, split_wanted, shard_ms, "LENGTH",
-                   "a checkpoint about every so often, as of `run`"),
+                   "audio between two checkpoints, as for `nightshift run`"),
      .low = 30000, .high = 7200000},
     {0},
 };
@@ -57,18 +56,18 @@ static const struct command_option options[] = {
 const struct command command_split = {
     .name = "split",
     .usage = "(--into=N | --hours-per-part=H) --output=DIR [OPTION]...",
-    .about = "Write what is to be done as N catalogs of their own, part-0000.db and so on, "
-             "each with its manifest (part-0000.json). They take about as long as each "
-             "other; a recording that is long is cut at checkpoints. `nightshift run "
-             "--part` does one on any machine that sees the recordings under the same "
-             "paths; `nightshift merge` brings the results back. The catalog stays as it is.",
+    .about = "Divide the waiting work into N catalogs, part-0000.db and so on, each with a "
+             "manifest (part-0000.json). The parts take about the same time; long recordings are "
+             "cut at checkpoints. `nightshift run --part` runs a part on any machine that has the "
+             "recordings under the same paths. `nightshift merge` brings the results back. The "
+             "catalog itself is not changed.",
     .options = options,
-    .json = "what was written, as JSON",
-    .quiet = "say only what went wrong",
+    .json = "the parts, as JSON",
+    .quiet = "print only errors and warnings",
     .examples = "split --into 16 --output parts\n"
                 "run --part parts/part-0003.db\n"
                 "merge nightshift.db parts",
-    .statuses = "0; 66 when nothing is to be done; others as sysexits.h has them.",
+    .statuses = "0; 66 if no work is waiting; others: see sysexits.h.",
 };
 
 int cmd_split(struct cli *cli, int argc, char **argv)

@@ -194,24 +194,25 @@ static void add_others(struct command_rows *rows, const struct command_option *m
 
 const struct command_option enqueue_wish_table[] = {
     {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', enqueue_wish, model, "NAME",
-                   "name, folder or Hugging Face id; default: the best of OpenAI's that is here"),
-     .manual = "The model: a name of `model list`, a folder, or a Hugging Face id that is in the "
-               "local cache. Without it, and without a recipe: the best of OpenAI's models that is "
-               "here. Where none is, nothing is enqueued.",
+                   "the Whisper model: a name, folder or Hugging Face id (default: OpenAI's best "
+                   "that is here)"),
+     .manual = "The Whisper model: a name of `model list`, a folder, or a Hugging Face id that is "
+               "in the local cache. Without it, and without a recipe, Nightshift takes the best of "
+               "OpenAI's models that is here. If there is none, nothing is enqueued.",
      .complete = enqueue_stage_values},
     {.kind = COMMAND_MADE, .make = add_transcription},
     {.kind = COMMAND_MADE,
      .make = add_others,
-     .title = "Beside the transcription, each with a model of its own (MODEL: name or folder)"},
-    {COMMAND_SWITCH("no-transcribe", 0, enqueue_wish, no_transcribe,
-                    "these alone; --embed then takes what is transcribed already. Without it, and "
-                    "without a word on how to transcribe, it is done by the recipe, or as the "
-                    "catalog had it last"),
-     .manual = "These alone, and this once. --embed then takes what is transcribed already, says "
-               "how many recordings are not, and is refused in a catalog without a transcription. "
-               "Without it the transcription is asked for too; where no option says how to "
-               "transcribe, it is that of the recipe, or else the one that the catalog had last, "
-               "so that nothing is transcribed twice."},
+     .title = "Other stages, each with its own model (MODEL: a name or folder)"},
+    {COMMAND_SWITCH(
+         "no-transcribe", 0, enqueue_wish, no_transcribe,
+         "only these other stages; --embed then uses existing transcripts. Without it, the "
+         "transcription is done too: by the recipe, or as it was last done in this catalog"),
+     .manual = "Only these other stages, and only this time. --embed then uses existing "
+               "transcripts, says how many recordings have none, and is refused in a catalog "
+               "without a transcription. Without it the transcription is done too. If no option "
+               "says how to transcribe, it follows the recipe, or else the last transcription of "
+               "the catalog, so that nothing is transcribed twice."},
     {0},
 };
 

@@ -14,9 +14,9 @@ const struct param_field other_words_one_language = {
     .name = "one_language",
     .kind = PARAM_BOOL,
     PARAM_AT(other_words, one_language),
-    .help = "a recording's language does not change",
-    .manual = "Each stretch of some five minutes is taken to be in one language, which its first "
-              "speech tells. Without it, languages are detected for each stretch of speech."};
+    .help = "detect one language for each shard (about five minutes)",
+    .manual = "Detect one language for each shard, about five minutes, from its first speech. "
+              "Without this, languages are detected for each stretch of speech."};
 
 static const char *const qualities[] = {"best", "fast", NULL};
 const struct param_field other_words_quality = {
@@ -25,10 +25,10 @@ const struct param_field other_words_quality = {
     PARAM_AT(other_words, quality),
     .choices = qualities,
     .value = "WORD",
-    .help = "best (default) or fast: one hypothesis instead of five",
-    .manual = "One of best, the default, which is --beam-size=5 and --best-of=5, as other programs "
-              "have it, and fast, which is 1 and 1: some words are worse, and the decoder has a "
-              "fifth of the work."};
+    .help = "best (default) or fast: one beam instead of five",
+    .manual = "One of best and fast. best, the default, is --beam-size=5 and --best-of=5, as in "
+              "other programs. fast is 1 and 1: some words are worse, and the decoder has a fifth "
+              "of the work."};
 
 const struct param_field *other_words_behind(const struct param_field *f)
 {

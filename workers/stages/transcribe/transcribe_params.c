@@ -12,126 +12,135 @@
 /* Those that are `always` written are the first catalogs'. */
 static const struct param_field fields[] = {
     {FIELD(language, TEXT), .always = true, .letter = 'l', .value = "NAME,...",
-     .help = "en, spanish ..., or those that occur: en,de; default: heard",
-     .manual = "The language that is spoken, by its code or its English name, such as en or "
-               "Spanish; or up to 8 of them, if several occur: then Nightshift detects which of "
-               "these it is. Without it, the language is detected."},
-    {FIELD(translate, BOOL), .always = true, .help = "into English; the same as --task=translate"},
+     .help = "en, spanish ..., or several: en,de (default: detected)",
+     .manual = "The spoken language, by its code or its English name, such as en or Spanish. With "
+               "up to 8 languages, Nightshift detects which of these it is. Without this option, "
+               "it detects the language among all."},
+    {FIELD(translate, BOOL), .always = true,
+     .help = "translate into English; the same as --task=translate"},
 
     {HEARING_CHANNELS(transcribe_params), .value = "WHICH",
-     .title = "What is heard of a recording, by every stage",
+     .title = "Audio tracks and channels, for every stage",
      .help = "auto (default), mix, split, or the number of one channel",
-     .manual = "One of auto, the default: channels in which different people speak, one microphone "
-               "each, are heard each by itself, and are voices of their own to diarization; where "
-               "there are none, all are mixed; mix: all channels mixed to one; split: each channel "
-               "by itself; or the number of the one channel that is heard, from 1 on. A recording "
-               "without that channel fails, and says so. What a catalog has mixed already stays "
-               "so, unless auto is said. Holds for every stage that listens."},
+     .manual =
+         "One of auto, mix, split and the number of a channel. auto, the default: if different "
+         "people speak in the channels, one microphone each, each channel is transcribed by "
+         "itself, and has voices of its own; otherwise all channels are mixed. mix: all channels "
+         "are mixed to one. split: each channel by itself. A number, from 1 on: only that channel; "
+         "a recording without it fails. What a catalog has mixed already stays so, unless auto is "
+         "given. This holds for every stage that listens."},
     {HEARING_TRACKS(transcribe_params), .value = "WHICH",
      .help = "best (default), all, or numbers of audio tracks: 1,3",
-     .manual = "One of best, the default: the audio track that players would choose; all; or "
-               "numbers of audio tracks, from 1 on and ascending, of which those are heard that a "
-               "recording has. Several are heard each by itself, in its own language. What is "
-               "left out of a recording is said in the view 'recordings'. Holds for every stage "
-               "that listens."},
+     .manual =
+         "One of best, all and numbers of audio tracks. best, the default: the track that players "
+         "would choose. Numbers, from 1 on and ascending: those of these tracks that a recording "
+         "has. Several tracks are transcribed each by itself, in its own language. The view "
+         "'recordings' says what was left out. This holds for every stage that listens."},
 
     {FIELD(vad_model, TEXT), .option = "vad", .value = "WHEN",
-     .title = "Voice activity: where somebody speaks (Silero's model)",
-     .help = "auto (default: on when its model is here), on, off, or the model's file",
-     .manual = "One of auto, on and off, or the model's file or the folder that this lies in. "
-               "The default, auto, is on when the model is in a models directory as "
-               "'silero-vad', else off, which is said. Recordings that were enqueued before the "
-               "model was there stay as they are, unless --again says otherwise. What "
-               "the model hears is packed into windows, and silence is not shown to the model "
-               "that writes; with off, Whisper's own windows of 30 seconds follow each other. "
-               "The parameters are named and counted as faster-whisper's."},
+     .title = "Voice activity detection (Silero's model)",
+     .help = "auto (default: on if its model is here), on, off, or the model's file",
+     .manual = "One of auto, on and off, or the model's file or folder. The default, auto, is on "
+               "if a models directory has the model as 'silero-vad', and otherwise off, with a "
+               "message. Recordings that were enqueued before the model was there stay as they "
+               "are, unless --again is given. Speech is packed into windows, and Whisper never "
+               "sees silence. With off, Whisper's own windows of 30 seconds follow each other. The "
+               "parameters have faster-whisper's names and meanings."},
     {FIELD(vad_hash, TEXT)},
-    {FIELD(vad_threshold, FLOAT), .high = 1, .value = "P", .help = "above: somebody speaks (0.5)",
-     .manual = "Somebody speaks where the model is at least so sure (0.5)."},
+    {FIELD(vad_threshold, FLOAT), .high = 1, .value = "P",
+     .help = "speech starts above this probability (0.5)",
+     .manual = "Speech starts where the model's probability is at least this (0.5)."},
     {FIELD(vad_neg_threshold, FLOAT), .high = 1, .unset = true, .value = "P",
-     .help = "below: nobody does any more (0.15 less)",
-     .manual = "Speech ends where it is less sure than this (0.15 less)."},
+     .help = "speech ends below this probability (0.15 less)",
+     .manual = "Speech ends where the probability falls below this (0.15 less)."},
     {FIELD(vad_min_speech_duration_ms, U32), .high = HOUR_MS, .value = "N",
-     .help = "speech that is shorter is none (0)"},
+     .help = "ignore shorter speech (0)"},
     {FIELD(vad_min_silence_duration_ms, U32), .high = HOUR_MS, .value = "N",
-     .help = "a shorter pause is none (160)"},
+     .help = "ignore shorter pauses (160)"},
     {FIELD(vad_speech_pad_ms, U32), .high = 10000, .value = "N",
-     .help = "kept before and after speech (400; at most 10000)"},
+     .help = "keep this much before and after speech (400; at most 10000)"},
 
     {FIELD(multilingual, BOOL), .title = "Languages",
-     .help = "a recording's language may change (default)",
-     .manual = "A recording's language may change, and is detected for each stretch of speech: the "
-               "default, unless --language names one language, or the model knows one."},
+     .help = "detect the language of each stretch of speech (default)",
+     .manual =
+         "Detect the language of each stretch of speech, since it may change in a recording. This "
+         "is the default, unless --language names one language or the model knows only one."},
     {FIELD(language_detection_segments, U32), .low = 1, .high = 16, .value = "N",
-     .help = "windows to ask, until one is sure (4; at most 16)",
-     .manual = "Windows with speech to ask until one is sure (4; at most 16); else the most "
-               "frequent language is taken. With voice activity alone; without it, the first "
+     .help = "windows to check until one is sure (4; at most 16)",
+     .manual = "Windows with speech to check until one is sure (4; at most 16). If none is, the "
+               "most frequent language is taken. Only with voice activity; without it, the first "
                "window with speech decides."},
     {FIELD(language_detection_threshold, FLOAT), .high = 1, .value = "P",
-     .help = "as sure as this will do (0.5)"},
+     .help = "probability that counts as sure (0.5)"},
 
-    {FIELD(beam_size, U32), .low = 1, .high = 16, .value = "N", .title = "How text is searched for",
-     .help = "hypotheses at temperature 0 (5; 1: greedy)"},
+    {FIELD(beam_size, U32), .low = 1, .high = 16, .value = "N", .title = "Decoding",
+     .help = "beams at temperature 0 (5; 1: greedy)"},
     {FIELD(best_of, U32), .low = 1, .high = 16, .value = "N",
      .help = "candidates at temperatures above 0 (5)",
-     .manual = "Candidates at temperatures above 0, of which the likeliest is taken (5)."},
+     .manual = "Candidates at temperatures above 0; the likeliest is taken (5)."},
     {FIELD(patience, FLOAT), .low = 0.1, .high = 10, .value = "X",
-     .help = "above 1, beams search on for longer (1)",
+     .help = "above 1, beams search longer (1)",
      .manual = "The search ends when X times the beam size hypotheses have ended (1)."},
     {FIELD(length_penalty, FLOAT), .high = 10, .unset = true, .value = "X",
-     .help = "Google's exponent, up to 10 (default: the mean log probability ranks)",
-     .manual = "Exponent of the penalty by which hypotheses of different lengths are compared; "
-               "without it, their mean log probabilities are."},
+     .help =
+         "exponent of Google's length penalty, up to 10 (default: rank by mean log probability)",
+     .manual = "Exponent of the length penalty for comparing hypotheses of different lengths. "
+               "Without it, their mean log probabilities are compared."},
     {FIELD(temperatures, FLOATS), .high = 2, .always = true, .option = "temperature",
      .count = offsetof(struct transcribe_params, temperature_count), .value = "T,...",
-     .help = "until a window looks right; rising, up to 8, from 0 to 2 (0,0.2,0.4,0.6,0.8,1)"},
+     .help = "try these in turn until a window looks right: up to 8 rising numbers from 0 to 2 "
+             "(0,0.2,0.4,0.6,0.8,1)"},
     {FIELD(max_tokens, U32), .high = 100000, .always = true, .value = "N", .option_low = 1,
-     .option_high = 448, .help = "of one window of 30 s; up to 448 (half of the model's positions)",
-     .manual = "Tokens of one window of 30 seconds. At most what the model has room for beside its "
-               "own (three, or five with --word-timestamps)."},
-    {FIELD(without_timestamps, BOOL), .help = "one segment a window"},
+     .option_high = 448,
+     .help = "most tokens of a 30 s window, up to 448 (half of the model's positions)",
+     .manual = "Most tokens of a window of 30 seconds. The limit is the model's positions without "
+               "its own three, or five with --word-timestamps."},
+    {FIELD(without_timestamps, BOOL), .help = "one segment per window"},
     {FIELD(max_initial_timestamp, FLOAT), .high = 30, .unset = true, .value = "S",
-     .help = "of a window's first text (the model's: 1)",
+     .help = "latest start of a window's first text, in seconds (the model's: 1)",
      .manual = "The latest second at which a window's first text may begin (what the model says, "
                "mostly 1)."},
-    {FIELD(condition_on_previous_text, BOOL), .help = "go by what was said before; needs --vad=off",
-     .manual = "A window is shown the text of the one before it. Without voice activity alone."},
+    {FIELD(condition_on_previous_text, BOOL),
+     .help = "show the model the previous window's text; needs --vad=off",
+     .manual = "The model sees the previous window's text. Only without voice activity."},
     {FIELD(prompt_reset_on_temperature, FLOAT), .high = 2, .value = "T",
-     .help = "but not by what was got above (0.5)",
-     .manual = "Not when that text was got at a temperature above this (0.5)."},
+     .help = "but not text decoded above this temperature (0.5)",
+     .manual = "But not if that text was decoded at a temperature above this (0.5)."},
     {FIELD(initial_prompt, TEXT), .value = "TEXT",
-     .help = "as if this had been said before a shard (with voice activity: a window); up to 223 "
-             "tokens",
-     .manual = "As if this had been said before: names, spelling, style; up to 223 tokens. It goes "
-               "before every window that voice activity has cut; without voice activity, before "
-               "the first window of each shard (some five minutes of a recording)."},
+     .help = "text to put before each shard (with voice activity: each window), for names and "
+             "style; up to 223 tokens",
+     .manual =
+         "Text that the model sees as if it had been said before: names, spelling, style; up to "
+         "223 tokens. It goes before every window of voice activity. Without voice activity, it "
+         "goes before the first window of each shard (about five minutes of a recording)."},
     {FIELD(hotwords, TEXT), .value = "TEXT", .help = "names and words to expect; up to 223 tokens",
-     .manual = "Words to expect, before every window that has no other prompt; up to 223 tokens."},
+     .manual =
+         "Words to expect, put before every window that has no other prompt; up to 223 tokens."},
     {FIELD(suppress_tokens, TOKENS), .value = "N,...",
      .count = offsetof(struct transcribe_params, suppress_count),
      .flag = offsetof(struct transcribe_params, suppress_model),
-     .help = "never said; -1: the model's list (-1)",
-     .manual = "Tokens never to write; -1, the default, is the model's own list, and nothing at "
-               "all no token."},
+     .help = "tokens never to write; -1: the model's list (default)",
+     .manual = "Tokens never to write. -1, the default, is the model's own list; an empty value "
+               "allows all tokens."},
 
     {FIELD(compression_ratio_threshold, FLOAT), .high = 1000, .always = true, .option_low = 1,
-     .option_high = 1000, .value = "X", .title = "When a text is tried again, or is none",
-     .help = "above: it repeats itself (2.4)",
-     .manual = "A window that compresses better than this repeats itself, and is tried again "
+     .option_high = 1000, .value = "X", .title = "When a text is rejected",
+     .help = "try again above this ratio: the text repeats itself (2.4)",
+     .manual = "A window whose text compresses better than this repeats itself, and is tried again "
                "(2.4)."},
     {FIELD(logprob_threshold, FLOAT), .low = -1000, .always = true, .option_low = -100,
-     .value = "X", .help = "below: too unsure (-1)",
-     .manual = "A window whose tokens are less likely than this on average is tried again (-1)."},
+     .value = "X", .help = "try again below this mean log probability (-1)",
+     .manual = "A window with a lower mean log probability is tried again (-1)."},
     {FIELD(no_speech_threshold, FLOAT), .high = 1, .always = true, .value = "P",
-     .help = "above: silence (0.6)",
-     .manual = "A window more likely silent than this has no text (0.6)."},
+     .help = "a window above this probability is silence (0.6)",
+     .manual = "A window with a higher probability of silence has no text (0.6)."},
 
-    {FIELD(word_timestamps, BOOL), .title = "Words", .help = "a time for each word",
-     .manual = "A time for each word, in the catalog's table 'word' and in JSON and WebVTT. A text "
-               "that is there, made with the same other options, stays, and its words get their "
-               "times."},
+    {FIELD(word_timestamps, BOOL), .title = "Word times", .help = "a time for each word",
+     .manual =
+         "A time for each word, in the catalog's table 'word' and in JSON and WebVTT. Existing "
+         "text that was made with the same other options is kept, and its words get their times."},
     {FIELD(hallucination_silence_threshold, FLOAT), .high = 3600, .value = "S",
-     .help = "leave out words that look invented next to such a silence"},
+     .help = "drop words that look invented beside a silence of S seconds"},
 };
 
 /* A stage that says nothing is what the first catalogs had; `enqueue` asks for the second. */
