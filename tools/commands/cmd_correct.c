@@ -535,23 +535,23 @@ static const struct command_option options[] = {
     {COMMAND_READ("replace", 'r', take_replace, "WORDS",
                   "replace exactly these words by OTHERS, everywhere (at or below PATH); shows the "
                   "passages and asks"),
-     .manual = "Wherever WORDS are said, in the transcripts as they read now, they are to "
-               "read OTHERS: whole words, in exactly these letters, in all recordings or "
-               "those at or below PATH. Each place is shown, and then it asks; where nobody "
-               "can be asked it wants --yes."},
+     .manual = "Replace WORDS by OTHERS in the current transcripts: whole words, in exactly these "
+               "letters, in all recordings or those at or below PATH. It shows each place and then "
+               "asks. Where nobody can be asked it needs --yes."},
     {COMMAND_VALUE(COMMAND_TEXT, "at", 'a', wanted, at, "TIME",
                    "replace the text of the segment at this time (12:34.5) by TEXT; '': nothing is "
                    "said there"),
-     .manual = "The segment that is said at that time, such as 12:34.5, is to read TEXT; an "
-               "empty one: nothing is said there."},
+     .manual = "Replace the text of the segment at this time, such as 12:34.5, by TEXT. An empty "
+               "TEXT means that nothing is said there."},
     {COMMAND_SWITCH("as-heard", 'H', wanted, as_heard, "with --at: confirm the text as it is"),
-     .manual = "With --at and without a text: it is right as it stands, and in doubt no more."},
+     .manual = "With --at and without a text: confirm the text as it is, so that it is no longer "
+               "doubtful."},
     {COMMAND_SWITCH("list", 'l', wanted, list, "list corrections, with author and original text"),
-     .manual = "What was corrected, with its number, by whom, when and from what."},
+     .manual = "List corrections, with number, author, time and original text."},
     {COMMAND_SWITCH("conflicts", 0, wanted, conflicts,
                     "list corrections that differ from a newer transcription"),
-     .manual = "What another transcription heard otherwise than the machine's words that were "
-               "corrected: to be decided by one of the next two."},
+     .manual = "List corrections whose original text differs in a newer transcription. --keep or "
+               "--undo decides them."},
     {COMMAND_VALUE(COMMAND_NUMBER, "keep", 'k', wanted, keep, "N",
                    "keep correction N: its words replace the newer text"),
      .low = 1, .high = UINT32_MAX},

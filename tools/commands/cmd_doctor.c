@@ -78,8 +78,8 @@ static void conclude(const struct doctor *d, const struct devices *all)
 static const struct command_option options[] = {
     {COMMAND_SWITCH("quick", 0, doctor, quick,
                     "only quick checks: no operations, no transcription"),
-     .manual = "Only what takes a moment: no operations, no transcription. Every run begins "
-               "with the part of this that is about GPUs."},
+     .manual = "Only quick checks: no operations, no transcription. Every run begins with those of "
+               "them that are about GPUs."},
     {COMMAND_VALUE(COMMAND_LENGTH, "limit", 0, doctor, limit_ms, "LENGTH",
                    "time limit of one transcription (default: 3m)"),
      .low = 1000, .high = 86400000},

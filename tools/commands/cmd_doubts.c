@@ -445,8 +445,7 @@ static const struct command_option options[] = {
     {COMMAND_READ("with-text", 0, take_with_text, NULL, "only passages with a text")},
     {COMMAND_VALUE(COMMAND_LANGUAGE, "language", 'l', wanted, language, "NAME",
                    "only speech in this language: Spanish or es"),
-     .manual = "Only what is said in this language, by its name or code, such as Spanish or "
-               "es."},
+     .manual = "Only speech in this language, by its name or code, such as Spanish or es."},
     {COMMAND_VALUE(COMMAND_TEXT, "speaker", 0, wanted, speaker, "WHO",
                    "only speech of WHO: a name, or a label ('channel 1')")},
     {0},

@@ -327,15 +327,14 @@ static const struct command_option options[] = {
     {COMMAND_VALUE(
          COMMAND_TEXT, "person", 'p', wanted, person, "NAME",
          "a person: delete their voices and their name in all recordings; transcripts stay"),
-     .manual = "A person instead: the entry in the register with its voices, and in all "
-               "recordings the name and the voice print of the speakers that have the name. "
-               "They have their labels again. What is said, corrected or written in titles "
-               "and tags stays."},
+     .manual = "Delete a person instead: their entry in the register with its voices, and in all "
+               "recordings the name and voice print of the speakers with that name. These speakers "
+               "get their labels back. Transcripts, corrections, titles and tags stay."},
     {COMMAND_VALUE(COMMAND_TEXT, "by", 'b', wanted, by, "NAME", "your name, for the mark")},
     {COMMAND_SWITCH("list", 'l', wanted, list, "list the marks: number, size, time and author")},
     {COMMAND_SWITCH("allow", 'a', wanted, allow,
                     "delete marks, so that `enqueue` takes the recordings again"),
-     .manual = "Takes marks back, by their numbers: `enqueue` takes the recordings again."},
+     .manual = "Delete marks, by their numbers, so that `enqueue` takes the recordings again."},
     {COMMAND_SWITCH("dry-run", 'n', wanted, dry_run, "only show what would be deleted")},
     {COMMAND_SWITCH("yes", 'y', wanted, yes,
                     "do not ask; RECORDING must then be a whole path, or a number")},

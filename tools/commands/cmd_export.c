@@ -90,9 +90,9 @@ static const struct command_option options[] = {
                    "where to write (default: ./transcripts)")},
     {COMMAND_VALUE(COMMAND_TEXT, "base", 'b', wanted, base, "DIR",
                    "start names below this folder, even if the catalog grows"),
-     .manual = "Names begin below this folder. Without it they begin below the one that all "
-               "recordings of the catalog have in common, which another `enqueue` may shorten. One "
-               "below which the catalog has no recording is refused, with the status 66."},
+     .manual = "Start names below this folder. Without it they start below the folder that all "
+               "recordings of the catalog share, which another `enqueue` may change. A folder "
+               "without recordings of the catalog is refused, with status 66."},
     {COMMAND_READ("format", 'f', take_format, "FORMAT", "one of these; may be repeated:"),
      .list = list_formats, .complete = formats_values,
      .manual =
@@ -114,8 +114,7 @@ static const struct command_option options[] = {
                   "html: draw no waveforms, so that recordings are not read")},
     {COMMAND_READ("allow-unsandboxed", 0, take_unsandboxed, NULL,
                   "html: decode even if the kernel offers no sandbox"),
-     .manual =
-         "Of html: media are decoded also where the kernel offers neither Landlock nor seccomp."},
+     .manual = "html: decode even if the kernel offers neither Landlock nor seccomp."},
     {0},
 };
 

@@ -42,8 +42,8 @@ static const struct command_option options[] = {
      .low = 1, .high = 1000},
     {COMMAND_VALUE(COMMAND_TEXT, "html", 0, wanted, html, "FILE",
                    "write one HTML page that needs no other files; -: to standard output"),
-     .manual = "One page for a browser, with charts of each device over time, that needs "
-               "neither script nor network."},
+     .manual = "Write one HTML page with charts of each device over time. It needs neither scripts "
+               "nor a network."},
     {0},
 };
 

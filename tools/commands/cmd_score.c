@@ -511,33 +511,31 @@ static int check_der(const struct cli *cli, const struct wanted *w, int operands
 static const struct command_option options[] = {
     {COMMAND_READ("normalizer", 'n', take_normalizer, "N",
                   "english, basic or none (default: english for English, otherwise basic)"),
-     .manual = "How both texts are made comparable first: as Whisper's published error rates "
-               "are, by its English rules (numbers, contractions, fillers, punctuation) or by "
-               "its basic ones (case, punctuation), or not at all. Without it: English for "
-               "English, else basic."},
+     .manual = "How both texts are normalised before they are compared: by Whisper's English rules "
+               "(numbers, contractions, fillers, punctuation), by its basic rules (case, "
+               "punctuation), or not at all. The default is english for English, otherwise basic."},
     {COMMAND_READ("language", 'l', take_language, "NAME",
                   "the language, as Spanish or es (default: that of the transcript)"),
-     .manual = "What is spoken, by its name or code; without it, what the transcript says of "
-               "itself. Chinese, Japanese, Thai, Lao, Burmese and Cantonese are counted in "
-               "characters."},
+     .manual = "The language, by its name or code. The default is that of the transcript. Chinese, "
+               "Japanese, Thai, Lao, Burmese and Cantonese are counted in characters."},
     {COMMAND_VALUE(COMMAND_TEXT, "spellings", 0, wanted, spellings, "FILE",
                    "a JSON table of British and American spellings that count as the same; none: "
                    "they differ (default: the table of a Whisper model that is here)")},
     {COMMAND_VALUE(COMMAND_TEXT, "model", 'm', wanted, model, "NAME",
                    "use the spelling table of this model; it does not choose the results to score"),
-     .manual = "The same, by the table that this model carries (`normalizer.json`). Without "
-               "either they count as errors; the result says which it is. It chooses the "
-               "table only, not whose results are scored."},
+     .manual = "Use the spelling table that this model carries (`normalizer.json`). Without either "
+               "option, different spellings count as errors if there is no table; the result says "
+               "which it is. The option does not choose the results to score."},
     {COMMAND_SWITCH("cer", 0, wanted, cer, "also character error rates")},
     {COMMAND_SWITCH("diff", 0, wanted, diff,
                     "show where they differ: [-reference-] {+transcript+}")},
     {COMMAND_SWITCH("der", 0, wanted, rttm, "diarization error rates of two RTTM files instead"),
-     .manual = "Who speaks when, instead of words: REFERENCE and HYPOTHESIS are two RTTM "
-               "files, and the diarization error rate is what was missed, heard where nobody "
-               "speaks or given to another speaker, over the speech of the reference; two who "
-               "speak at once count twice. Whatever the speakers are called, those who agree "
-               "for longest are taken for the same. Recordings are found by their names in "
-               "the files; the seconds and rates are those of pyannote.metrics."},
+     .manual =
+         "Compare who speaks when instead of words: REFERENCE and HYPOTHESIS are two RTTM files. "
+         "The diarization error rate is the time of missed speech, false speech and wrong "
+         "speakers, divided by the speech of the reference. Two people who speak at once count "
+         "twice. Names of speakers do not matter: those who agree longest are matched. Recordings "
+         "are matched by their names in the files. The numbers are those of pyannote.metrics."},
     {COMMAND_READ("collar", 0, take_collar, "SECONDS",
                   "with --der: ignore this much around each boundary of the reference, half on "
                   "either side (default: 0)")},

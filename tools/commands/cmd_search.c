@@ -266,13 +266,11 @@ static int check(const struct cli *cli, const struct wanted *w, bool says)
 static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_LENGTH, "within", 0, wanted, within_ms, "TIME",
                    "all words within TIME, over several segments (60s, 2m); the nearest first"),
-     .manual = "Words, phrases and groups that must all be there may be in different segments "
-               "of a recording, if these begin at most TIME apart (60s, 2m, 1m30s; up to a "
-               "day). A hit is a shortest stretch that has all of them, from the first "
-               "segment to the last; the texts of the segments in which they are stand in it, "
-               "with `...` between. The nearest come first. What `NOT` leaves out is in no "
-               "segment from the first to the last. With --speaker and --language, all these "
-               "are that speaker's, or in that language.",
+     .manual = "All words, phrases and groups may be in different segments of a recording, if "
+               "these begin at most TIME apart (60s, 2m, 1m30s; up to a day). A hit is a shortest "
+               "stretch that contains them all, shown with `...` between its matching segments. "
+               "The nearest come first. What `NOT` excludes is in no segment of the stretch. With "
+               "--speaker and --language, all segments have that speaker or language.",
      .low = 1, .high = WITHIN_MOST_MS},
     {COMMAND_SWITCH("text", 0, wanted, words_only, "search only by words")},
     {COMMAND_SWITCH("semantic", 's', wanted, meaning_only,
@@ -293,7 +291,7 @@ static const struct command_option options[] = {
      .manual = "Only speech in this language, by its name or code, such as Spanish or es."},
     {COMMAND_VALUE(COMMAND_NUMBER, "limit", 'n', wanted, limit, "N",
                    "hits to show (default: 20; 0: all)"),
-     .manual = "Hits to show; 0 shows all, with -s every passage that there is.", .high = 1000000},
+     .manual = "Hits to show; 0 shows all, which with -s is every passage.", .high = 1000000},
     {COMMAND_SWITCH("by-time", 't', wanted, by_time,
                     "search only by words, in the order of recordings and times")},
     {0},

@@ -20,21 +20,21 @@ static const struct command_option options[] = {
          "on. Default: the best that is here, or else the best of large-v3-turbo, small and base "
          "that fits and does 100 hours of sound in 10 hours, or else base"),
      .manual = "The Whisper model: tiny, base, small, medium, large-v3, large-v3-turbo, "
-               "distil-large-v3, small.en and so on. By itself it takes the best that "
-               "is here, else the best of large-v3-turbo, small and base that fits and does 100 "
-               "hours of sound in 10 hours; where none does, base.",
+               "distil-large-v3, small.en and so on. The default is the best that is here. If none "
+               "is here, it is the best of large-v3-turbo, small and base that fits and does 100 "
+               "hours of sound in 10 hours, or else base.",
      .complete = put_names},
     {COMMAND_SWITCH("yes", 'y', setup_options, yes, "do not ask"),
-     .manual = "Does not ask. Where nobody can be asked, nothing is fetched without it."},
+     .manual = "Do not ask. Where nobody can be asked, nothing is fetched without this option."},
     {COMMAND_VALUE(COMMAND_TEXT, "save", 0, setup_options, save, "DIR",
                    "also copy the models into DIR, for a machine without a network"),
-     .manual = "Copies what is here in the end into DIR as well, with its sums, for a machine "
-               "without network, and says what is missing there."},
+     .manual = "Also copy the models into DIR, with their hashes, for a machine without a network, "
+               "and say what is missing there."},
     {COMMAND_VALUE(COMMAND_TEXT, "offline", 0, setup_options, from, "DIR",
                    "copy the models from DIR, without asking and without a network. DIR: a folder "
                    "of --save, of models, or a Hugging Face cache"),
-     .manual = "Copies it from DIR at once: it asks nothing, and never uses the network. DIR is a "
-               "folder of --save, a folder of models, or a Hugging Face cache that was copied."},
+     .manual = "Copy the models from DIR, without asking and without a network. DIR is a folder of "
+               "--save, a folder of models, or a copied Hugging Face cache."},
     {0},
 };
 

@@ -612,7 +612,7 @@ static const struct command_option options[] = {
     {COMMAND_READ("format", 'f', take_format, "FORMAT",
                   "print a file as `nightshift export` writes it (txt, srt, vtt, docx, json ...), "
                   "instead of the page for people"),
-     .manual = "A file as of `export`, instead of the page for people.",
+     .manual = "Print a file as `export` writes it, instead of the page for people.",
      .complete = formats_values},
     {.kind = COMMAND_TABLE,
      .table = format_args,
@@ -626,9 +626,8 @@ static const struct command_option options[] = {
                    "auto (default: on a terminal), always or never: speakers in colours, doubtful "
                    "passages in yellow or red"),
      .choices = color_words,
-     .manual =
-         "Speakers in colours, and what is in doubt in yellow or red; without it, on a terminal "
-         "alone that has them and where NO_COLOR is not set."},
+     .manual = "Show speakers in colours, and doubtful passages in yellow or red. The default is "
+               "auto: on a terminal with colours, unless NO_COLOR is set."},
     {0},
 };
 

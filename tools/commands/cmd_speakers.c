@@ -698,8 +698,8 @@ static const struct command_option options[] = {
     {COMMAND_VALUE(COMMAND_TEXT, "like", 'l', wanted, like, "R/SPEAKER",
                    "voices like this one. R: a recording, as for `nightshift show`; SPEAKER: a "
                    "label or name"),
-     .manual = "Instead: whose voice is most like that one's, over the whole catalog; 1 is the "
-               "same voice. SPEAKER is a label or a name."},
+     .manual = "List the most similar voices in the whole catalog instead; 1 is the same voice. "
+               "SPEAKER is a label or a name."},
     {COMMAND_VALUE(COMMAND_NUMBER, "limit", 'n', wanted, limit, "N",
                    "with --like, voices to show (default: 20; 0: all)"),
      .high = INT32_MAX},

@@ -87,11 +87,11 @@ static const struct command_option options[] = {
     {COMMAND_SWITCH("watch", 'w', status_wanted, watch,
                     "refresh every two seconds until the run ends: in place on a terminal, "
                     "otherwise a line each time"),
-     .manual = "Again every two seconds, until the run ends: on a terminal in place, and "
-               "without the jobs and failures that were not asked for; else a line each time, "
-               "or a line of JSON."},
+     .manual = "Refresh every two seconds until the run ends. On a terminal it refreshes in place, "
+               "without jobs and failures unless they were asked for. Elsewhere it prints a line "
+               "each time, or a line of JSON."},
     {COMMAND_SWITCH("failures", 'f', status_wanted, failures, "list every failure with its reason"),
-     .manual = "Every failure with its reason; else how many there are."},
+     .manual = "List every failure with its reason, not only their number."},
     {COMMAND_SWITCH("jobs", 'j', status_wanted, jobs,
                     "list every job, not just the last five with tasks")},
     {COMMAND_SWITCH("events", 'e', status_wanted, events, "also list events of the last runs")},

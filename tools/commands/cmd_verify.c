@@ -435,10 +435,9 @@ static const struct command_option options[] = {
     {COMMAND_SWITCH("reading", 0, wanted, reading,
                     "check the catalog instead: rebuild segments, words and corrections from "
                     "results, and repair differences; not during a run"),
-     .manual =
-         "Checks the catalog instead of the files: makes what people read (segments, words and "
-         "corrections) anew from the results, names the recordings that read otherwise, and "
-         "repairs them. The exit status is 65 then. This cannot be done while a run is on."},
+     .manual = "Check the catalog instead of the files: rebuild segments, words and corrections "
+               "from the results, name recordings that differ, and repair them. The exit status is "
+               "65 then. This is not possible during a run."},
     {0},
 };
 

@@ -295,38 +295,38 @@ static int take_url(void *at, const char *value, struct err *err)
 const struct command_option format_args[] = {
     {COMMAND_READ("words", 'w', take_words, NULL,
                   "vtt: write word times, if there are any (JSON always has them)"),
-     .manual = "WebVTT with a time inside the cue for each word, where word times were asked for. "
-               "JSON always has the words that there are."},
+     .manual = "WebVTT with a time for each word, if word times were enqueued. JSON always has the "
+               "words that there are."},
     {COMMAND_READ("style", 0, take_style, "STYLE",
                   "readable (default): subtitles that people can read in time; plain: one for each "
                   "segment, on one line"),
      .choices = styles,
-     .manual = "Subtitles (srt, vtt) in lines and cues that people can read, or (plain) one for "
-               "each segment, on one line. Without it: readable."},
+     .manual = "readable, the default: subtitles (srt, vtt) that people can read in time. plain: "
+               "one subtitle for each segment, on one line."},
     {COMMAND_READ("max-line-width", 0, take_width, "N",
                   "columns of a line (default: 42; 39 in Russian, 32 in Chinese and Korean, 26 in "
                   "Japanese, where most characters take two)"),
-     .manual = "Columns of a subtitle's line; East Asian characters are two. Without it 42, 39 in "
-               "Russian, 32 in Chinese and Korean, and 26 in Japanese."},
+     .manual = "Columns of a subtitle's line; East Asian characters take two. The default is 42; "
+               "39 in Russian, 32 in Chinese and Korean, 26 in Japanese."},
     {COMMAND_READ("max-lines", 0, take_lines, "N", "lines of a subtitle (default: 2)"),
-     .manual = "Lines of a subtitle; without it 2."},
+     .manual = "Lines of a subtitle (default: 2)."},
     {COMMAND_READ("max-cps", 0, take_cps, "N",
                   "most characters per second (default: 20 in English, 14 in Korean, 11 in "
                   "Chinese, 7 in Japanese, otherwise 17)"),
-     .manual = "Characters to be read in a second: a subtitle stays that long where the next one "
-               "lets it. Without it 20 in English, 14 in Korean, 11 in Chinese, 7 in Japanese, and "
-               "17 in other languages."},
+     .manual = "Most characters per second. A subtitle stays long enough for that, unless the next "
+               "one begins. The default is 20 in English, 14 in Korean, 11 in Chinese, 7 in "
+               "Japanese, and 17 in other languages."},
     {COMMAND_READ("min-duration", 0, take_min, "TIME", "")},
     {COMMAND_READ("max-duration", 0, take_max, "TIME",
                   "shortest and longest subtitle (default: 833ms and 7s)"),
-     .manual = "How long a subtitle is seen; without them 833ms and 7s."},
+     .manual = "Shortest and longest subtitle (default: 833ms and 7s)."},
     {COMMAND_READ("gap", 0, take_gap, "TIME", "shortest gap between two subtitles (default: 83ms)"),
-     .manual = "Between two subtitles; without it 83ms."},
+     .manual = "Shortest gap between two subtitles (default: 83ms)."},
     {COMMAND_READ("sounds", 0, take_sounds, NULL, "write sounds in brackets where nobody speaks"),
-     .manual = "Sounds in brackets in subtitles, where nobody speaks."},
+     .manual = "Write sounds in brackets into subtitles where nobody speaks."},
     {COMMAND_READ("url", 0, take_url, "URL",
                   "iiif: address where the files will be published (default: https://example.org)"),
-     .manual = "Where the files of iiif will be published; without it https://example.org."},
+     .manual = "Address where the files of iiif will be published (default: https://example.org)."},
     {0},
 };
 

@@ -591,8 +591,8 @@ static const struct command_option options[] = {
                    "as for `nightshift split` (default: --hours-per-part=24)"),
      .low = 30000, .high = 7200000},
     {COMMAND_SWITCH("again", 0, wanted, again, "submit failed parts of DIR again, see above"),
-     .manual = "Of parts in DIR that failed three times the rest is submitted in smaller "
-               "parts, which lie beside them in `part-NNNN.db.again`."},
+     .manual = "Submit the rest of parts in DIR that failed three times, in smaller parts. Their "
+               "files are beside them, as `part-NNNN.db.again`."},
     {COMMAND_VALUE(COMMAND_NUMBER, "gpus-per-task", 0, wanted, sbatch.gpus_per_task, "N",
                    "GPUs of each task (default: 1; 0: none)"),
      .high = 64},
