@@ -24,10 +24,11 @@ static void tell_of_log(struct run *run, bool waiting, uint64_t log_bytes, uint6
 
     store_log_readers(run->st, who, sizeof(who));
     if (waiting)
-        snprintf(text, sizeof(text),
-                 "%llu MB are left on the catalog's disk, and its log of %llu MB cannot be emptied "
-                 "while %s reads it: nothing new is begun until that ends, or there is room",
-                 free_mb, log_mb, who);
+        snprintf(
+            text, sizeof(text),
+            "%llu MB are left on the catalog's disk, and its log of %llu MB cannot be emptied "
+            "while %s reads it: nothing new is started until that ends, or there is more space",
+            free_mb, log_mb, who);
     else
         snprintf(text, sizeof(text),
                  "the catalog's log has grown to %llu MB, and grows on while %s reads in one "
@@ -43,9 +44,10 @@ static void tell_of_disk(struct run *run, uint64_t free_bytes)
     struct err err = {0};
     char text[200];
 
-    snprintf(text, sizeof(text),
-             "%llu MB are left on the catalog's disk: nothing new is begun until there is room",
-             (unsigned long long)free_bytes / 1000000);
+    snprintf(
+        text, sizeof(text),
+        "%llu MB are left on the catalog's disk: nothing new is started until there is more space",
+        (unsigned long long)free_bytes / 1000000);
     report_event(run, LOG_WARN, "%s", text);
     run_check(run, ledger_event(run->ledger, "disk-full", 0, "", text, &err), &err);
     run_note_commit(run);
@@ -80,7 +82,7 @@ void catalog_watch_log(struct run *run, int64_t now)
         tell_of_disk(run, free_bytes);
         break;
     case ROOM_AGAIN:
-        report_event(run, LOG_INFO, "there is room on the catalog's disk again; going on");
+        report_event(run, LOG_INFO, "there is space on the catalog's disk again; continuing");
         break;
     case ROOM_NOTHING:
         break;

@@ -47,8 +47,7 @@ void loop_turn_stop(struct run *run)
     run->turn.mode = RUN_DRAINING;
     report_event(run, LOG_INFO, "%s",
                  run_leased(run) || settle_in_hand(run)
-                     ? "stopping at a checkpoint: what has begun is finished first (again to "
-                       "stop at once)"
+                     ? "stopping at the next checkpoint; a second signal stops at once"
                      : "stopping");
     worker_pool_drain(run);
     run_touch(run);

@@ -50,10 +50,10 @@ static void rest(struct run *run, bool shut)
     hours_text(run->o->hours.opens, opens);
     snprintf(run->hours.text, sizeof(run->hours.text), "resting until %s", opens);
     if (shut)
-        report_event(run, LOG_INFO, "resting until %s: what has begun is finished to a checkpoint",
+        report_event(run, LOG_INFO, "resting until %s: started work is finished to a checkpoint",
                      opens);
     else
-        report_event(run, LOG_INFO, "it is %s; going on", opens);
+        report_event(run, LOG_INFO, "it is %s; continuing", opens);
     loop_turn_hold(run);
 }
 
@@ -124,13 +124,11 @@ static void leave(struct run *run, struct run_worker *w)
     const char *label = run->devices.picked->list[w->index].label;
 
     if (w->way.idle.saw == IDLE_USED)
-        report_event(run, LOG_INFO,
-                     "others use %s%s%s%s: it is left to them, what has begun is finished to a "
-                     "checkpoint",
+        report_event(run, LOG_INFO, "others use %s%s%s%s: it is freed at the next checkpoint",
                      label, w->way.user[0] ? " (" : "", w->way.user, w->way.user[0] ? ")" : "");
     else if (w->way.idle.begun)
-        report_event(run, LOG_WARN, "who uses %s is not known any more: it is left at a checkpoint",
-                     label);
+        report_event(run, LOG_WARN,
+                     "who uses %s is no longer known: it is freed at the next checkpoint", label);
     worker_pool_drain_one(w);
 }
 
@@ -139,7 +137,7 @@ static void take_again(struct run *run, const struct run_worker *w)
     char span[PROGRESS_SPAN];
 
     progress_span(run->tune.idle.free_ms, span);
-    report_event(run, LOG_INFO, "nobody else has used %s for %s; going on",
+    report_event(run, LOG_INFO, "nobody else has used %s for %s; continuing",
                  run->devices.picked->list[w->index].label, span);
 }
 

@@ -52,8 +52,7 @@ static int follow_request(struct run *run, enum request_type type, bool vanished
         return rc;
     if (paused && !run->turn.paused)
         report_event(run, LOG_INFO,
-                     "paused: what has begun is finished; `nightshift resume` goes "
-                     "on");
+                     "paused: started work is finished; `nightshift resume` continues");
     else if (!paused && run->turn.paused)
         report_event(run, LOG_INFO, "resumed");
     loop_turn_pause(run, paused);

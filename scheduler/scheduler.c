@@ -182,9 +182,7 @@ static void on_stop_signal(uv_signal_t *handle, int signum)
         loop_turn_stop(run);
         break;
     case RUN_DRAINING:
-        report_event(run, LOG_INFO,
-                     "stopping at once: what was not finished is done by the next "
-                     "run");
+        report_event(run, LOG_INFO, "stopping at once: the next run does the unfinished work");
         loop_turn_end(run, true);
         break;
     case RUN_ENDING:
@@ -369,7 +367,7 @@ static void say_first(struct run *run)
     if (is_unguarded(run))
         report_event(run, LOG_WARN, "%s", run->o->unguarded);
     if (t->paused) {
-        report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` lets it go on");
+        report_event(run, LOG_WARN, "the catalog is paused; `nightshift resume` continues");
         loop_turn_pause(run, true);
         if (!run->o->watch)
             loop_turn_end(run, false);
@@ -402,7 +400,7 @@ static void last_words(struct run *run, struct scheduler_result *ret)
              (unsigned long long)run->figures.failed.count,
              run->failure.code  ? ", stopped by a failure"
              : run->interrupted ? ", interrupted"
-             : run->hours.over  ? ", its hours were over"
+             : run->hours.over  ? ", its time was up"
                                 : "",
              memory);
     ledger_event(run->ledger, "run-end", 0, "", text, &err);

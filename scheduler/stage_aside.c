@@ -44,7 +44,7 @@ void stage_aside_put(struct run *run, const struct store_stage_row *row, const s
     run->aside.stages = grown;
     run->aside.stages[run->aside.count++] = stage;
     stage_aside_why(&run->aside, why);
-    snprintf(text, sizeof(text), "stage %.40s with model %.120s is put aside in this run: %s",
+    snprintf(text, sizeof(text), "stage %.40s with model %.120s is disabled in this run: %s",
              row->name, row->model, why->msg);
     report_event(run, LOG_ERROR, "%s", text);
     run_check(run, ledger_event(run->ledger, "stage-aside", 0, "", text, &err), &err);

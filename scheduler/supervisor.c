@@ -76,7 +76,7 @@ static void on_gone(void *owner, struct process_loss *loss)
     figures_worker_gone(&run->figures, w->pulse.audio_ms);
     w->pulse.audio_ms = w->pulse.memory_bytes = 0;
     if (!loss) {
-        intake_worker_lost(w, ERR_CANCELLED, "the worker left", NULL, NULL);
+        intake_worker_lost(w, ERR_CANCELLED, "the worker ended", NULL, NULL);
         return;
     }
     intake_worker_lost(w, last->code, last->msg, &loss->cause, &loss->task);
@@ -348,7 +348,7 @@ static void watch(struct run_worker *w, int64_t now)
     char why[200];
 
     if (now - w->process.heard_ms > run->o->worker_silence_ms) {
-        snprintf(why, sizeof(why), "it gave no sign of life for %u s",
+        snprintf(why, sizeof(why), "it did not answer for %u s",
                  (unsigned)((now - w->process.heard_ms) / 1000));
         process_condemn(&w->process, ERR_TIMEOUT, why);
         return;
@@ -358,7 +358,7 @@ static void watch(struct run_worker *w, int64_t now)
         return;
     }
     if (now - w->pulse.moved_ms > t->still_ms || now - w->pulse.engine_ms > t->still_ms) {
-        snprintf(why, sizeof(why), "its work stood still for %u s", (unsigned)(t->still_ms / 1000));
+        snprintf(why, sizeof(why), "it made no progress for %u s", (unsigned)(t->still_ms / 1000));
         process_condemn(&w->process, ERR_TIMEOUT, why);
     }
 }
@@ -375,7 +375,7 @@ static bool may_come_back(const struct run_worker *w)
 
 static void try_again(struct run_worker *w)
 {
-    report_event(w->process.run, LOG_INFO, "%s was put aside, and is tried again", w->label);
+    report_event(w->process.run, LOG_INFO, "%s was disabled, and is tried again", w->label);
     w->process.on_trial = true;
     w->process.restart = (struct restart){0};
     worker_pool_start(w);

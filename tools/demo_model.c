@@ -29,8 +29,7 @@ const char *demo_model_made(unsigned which)
         [0] = "",
         [DEMO_WHISPER] = "Made with whisper-nano, the model of the demo: not to be trusted",
         [DEMO_DIARIZATION] =
-            "Speakers told apart with diarization-nano, the model of the demo: not "
-            "to be trusted",
+            "Speakers found with diarization-nano, the model of the demo: not to be trusted",
         [DEMO_WHISPER | DEMO_DIARIZATION] = "Made with whisper-nano and diarization-nano, the "
                                             "models of the demo: not to be trusted",
     };

@@ -66,14 +66,18 @@ void stages_aside_free(struct stages_aside *a)
 /* The reason in an event about this stage, as scheduler/backlog.c writes it. */
 static const char *find(const struct stages_aside *a, const char *stage, const char *model)
 {
+    static const char *const words[] = {"disabled", "put aside"}; /* the latter in older catalogs */
     char begins[256];
-    size_t len =
-        (size_t)snprintf(begins, sizeof(begins),
-                         "stage %.40s with model %.120s is put aside in this run: ", stage, model);
 
-    for (size_t i = 0; i < a->n; i++)
-        if (strncmp(a->text[i], begins, len) == 0)
-            return a->text[i] + len;
+    for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++) {
+        const size_t len = (size_t)snprintf(
+            begins, sizeof(begins), "stage %.40s with model %.120s is %s in this run: ", stage,
+            model, words[k]);
+
+        for (size_t i = 0; i < a->n; i++)
+            if (strncmp(a->text[i], begins, len) == 0)
+                return a->text[i] + len;
+    }
     return NULL;
 }
 

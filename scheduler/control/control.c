@@ -26,7 +26,7 @@ int control_connect(const char *catalog, struct control **ret, struct err *err)
 
     rc = control_path_open(catalog, &path, err);
     if (rc == ERR_MISSING)
-        return err_set(err, ERR_EMPTY, "no run is on");
+        return err_set(err, ERR_EMPTY, "no run is active");
     if (rc)
         return rc;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -37,7 +37,7 @@ int control_connect(const char *catalog, struct control **ret, struct err *err)
     if (connect(fd, (const struct sockaddr *)&path.addr, sizeof(path.addr)) != 0) {
         /* A socket that nobody listens on was left by a run that was killed. */
         if (errno == ENOENT || errno == ECONNREFUSED)
-            rc = err_set(err, ERR_EMPTY, "no run is on");
+            rc = err_set(err, ERR_EMPTY, "no run is active");
         else
             rc = err_sys(err, errno, "the run's socket");
         goto out;

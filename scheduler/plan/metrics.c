@@ -30,7 +30,7 @@ static void put_archive(const struct progress *p, struct buf *out)
     state(out, "cancelled", p->cancelled);
     state(out, "absent", p->gone);
     state(out, "to_do", p->all > settled ? p->all - settled : 0);
-    one(out, "archive_audio_done_seconds", "gauge", "Audio that all stages have heard.",
+    one(out, "archive_audio_done_seconds", "gauge", "Audio that all stages have processed.",
         (double)p->audio_done_ms / 1000);
 }
 
@@ -38,13 +38,13 @@ static void put_run(const struct metrics *m, struct buf *out)
 {
     const struct progress *p = &m->progress;
 
-    one(out, "run_on", "gauge", "1 while the run is on.", m->on);
+    one(out, "run_on", "gauge", "1 while the run is active.", m->on);
     one(out, "run_start_time_seconds", "gauge", "When it began.", (double)m->started_ms / 1000);
     one(out, "run_recordings_done_total", "counter", "Recordings done as a whole by this run.",
         (double)m->done);
     one(out, "run_recordings_failed_total", "counter", "Recordings that failed in this run.",
         (double)m->failed);
-    one(out, "run_audio_seconds_total", "counter", "Audio heard in this run.",
+    one(out, "run_audio_seconds_total", "counter", "Audio processed in this run.",
         (double)m->audio_ms / 1000);
     one(out, "run_times_real_time", "gauge", "Speed of the last minutes.", p->speed);
     one(out, "run_waiting", "gauge", "1 while it begins nothing: paused, resting, no room.",
@@ -98,9 +98,10 @@ static void put_devices(const struct metrics *m, struct buf *out)
     } list[] = {
         {"device_ready", "gauge", "1 when it takes work.", ready_of},
         {"device_busy_seconds_total", "counter", "Time in which it had work.", busy_of},
-        {"device_audio_seconds_total", "counter", "Audio heard, for each stage in turn.", audio_of},
+        {"device_audio_seconds_total", "counter", "Audio processed, for each stage in turn.",
+         audio_of},
         {"device_memory_bytes", "gauge", "In use: a GPU's memory, or the worker's own.", memory_of},
-        {"device_memory_predicted_bytes", "gauge", "What was foretold of it.", predicted_of},
+        {"device_memory_predicted_bytes", "gauge", "The predicted part of it.", predicted_of},
         {"device_windows_in_flight", "gauge", "Windows of 30 s at once.", slots_of},
         {"device_windows_encoded", "gauge", "Of them in the encoder at once.", windows_of},
         {"device_left", "gauge", "1 while it is left to others (run --idle).", left_of},

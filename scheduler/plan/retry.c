@@ -94,7 +94,7 @@ static void charge(const struct retry_rule *rule, const struct retry_failure *f,
     ret->verdict = RETRY_FAIL;
     ret->quarantined = true;
     snprintf(ret->message, sizeof(ret->message),
-             "set aside after %u attempt%s: %s; `nightshift retry` it when the cause is gone",
+             "failed after %u attempt%s: %s; `nightshift retry` it when the cause is gone",
              f->attempts + 1, f->attempts ? "s" : "", why);
 }
 
@@ -114,8 +114,8 @@ static void judge_death(const struct retry_rule *rule, const struct retry_failur
                                     ret->deaths_alone >= RETRY_DEATHS_ALONE + f->acquitted);
     if (ret->quarantined) {
         snprintf(ret->message, sizeof(ret->message),
-                 "set aside after %u deaths in a row, %u of them alone in this run: %s; "
-                 "`nightshift retry` it when the cause is gone",
+                 "failed after %u crashes in a row, %u of them alone in this run: %s; `nightshift "
+                 "retry` it when the cause is gone",
                  ret->deaths, ret->deaths_alone, why);
         return;
     }

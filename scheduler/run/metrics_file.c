@@ -60,7 +60,7 @@ static void write_now(struct run *run, bool on)
     else
         replace_file(run->o->metrics, b.data, b.len, REPLACE_THEIRS, &err);
     if (err.code && !run->metrics.told)
-        report_event(run, LOG_WARN, "the metrics: %s; the run goes on without", err.msg);
+        report_event(run, LOG_WARN, "the metrics: %s; the run continues without them", err.msg);
     run->metrics.told = err.code != 0;
     buf_free(&b);
     free(list);

@@ -85,7 +85,7 @@ static void describe_death(int status, struct err *last)
     else if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         err_set(last, ERR_DEVICE, "it could not be started");
     else
-        err_set(last, ERR_CRASH, "it left with status %d",
+        err_set(last, ERR_CRASH, "it ended with status %d",
                 WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
@@ -94,8 +94,8 @@ static void put_aside(struct process *p, const char *before)
     char why[600], sentence[700];
 
     snprintf(why, sizeof(why), "%s%s", before, p->last.msg);
-    snprintf(sentence, sizeof(sentence), "%s%s is %s aside: %s", p->kind->a, p->label,
-             p->on_trial ? "still put" : "put", why);
+    snprintf(sentence, sizeof(sentence), "%s%s is %s: %s", p->kind->a, p->label,
+             p->on_trial ? "still disabled" : "disabled", why);
     report_event(p->run, p->on_trial ? LOG_INFO : LOG_ERROR, "%s", sentence);
     p->state = PROCESS_ASIDE;
     p->due_ms = clock_mono_ms() + p->run->tune.aside_ms;

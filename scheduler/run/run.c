@@ -150,7 +150,7 @@ bool run_flush(struct run *run)
                         now.recordings - before.recordings);
         idmap_free(&c->unwritten);
         if (c->trouble_since_ms)
-            report_event(run, LOG_INFO, "the catalog can be written again; going on");
+            report_event(run, LOG_INFO, "the catalog can be written again; continuing");
         c->trouble_since_ms = 0;
         return true;
     }

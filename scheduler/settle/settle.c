@@ -207,7 +207,7 @@ static void settler_give(struct settler *w, const struct store_stage_row *stage,
     if (!copy_stage(stage, &w->stage)) {
         store_stage_row_free(&w->stage);
         memset(&w->stage, 0, sizeof(w->stage));
-        err_set(&err, ERR_NOMEM, "no memory to settle a recording");
+        err_set(&err, ERR_NOMEM, "no memory to finalize a recording");
         run_fail(run, &err);
         return;
     }
@@ -240,7 +240,7 @@ static bool is_within(const struct settler *w, const struct result_people *p, st
     for (uint32_t i = 0; i < p->turn_count && within; i++)
         within = p->turns[i].end_ms <= most;
     if (!within)
-        err_set(err, ERR_PROTOCOL, "it hears somebody behind the recording's end");
+        err_set(err, ERR_PROTOCOL, "it has a speaker after the recording's end");
     return within;
 }
 
@@ -331,7 +331,7 @@ static void on_aside(void *owner, const char *why, const char *sentence)
     if (!settlers_all_aside(run->settle))
         return;
     err_set(&err, last->code ? last->code : ERR_CRASH,
-            "recordings cannot be settled: %s; the next run tries it again", last->msg);
+            "recordings cannot be finalized: %s; the next run tries it again", last->msg);
     stage_aside_why(&run->aside, &err);
     run_check(run, ledger_event(run->ledger, "settler-aside", 0, "", err.msg, &err), &err);
     run_note_commit(run);
@@ -415,7 +415,7 @@ static void end_look(struct settle *s)
 
 static void cannot_read(struct run *run, struct err *err)
 {
-    err_prefix(err, "reading what is to be settled");
+    err_prefix(err, "reading recordings to finalize");
     run_fail(run, err);
 }
 

@@ -207,14 +207,14 @@ class BadModel(night.Night):
         models = os.path.join(self.dir, os.fsdecode(b"mod\xe8les"))
         shutil.copytree(self.model, os.path.join(models, "mine"))
         answer = self.nightshift("enqueue", "--model=mine", self.archive, env={"NIGHTSHIFT_MODELS": models})
-        print(f"    {self.one_sentence(answer, 'mine', 'is no UTF-8')}")
+        print(f"    {self.one_sentence(answer, 'mine', 'is not UTF-8')}")
         # nor one that it was moved to since
         before = os.path.join(self.dir, "models")
         shutil.move(models, before)
         self.enqueue("--model=mine", self.archive, env={"NIGHTSHIFT_MODELS": before})
         shutil.move(before, models)
         answer = self.nightshift("enqueue", self.archive, env={"NIGHTSHIFT_MODELS": models})
-        print(f"    {self.one_sentence(answer, 'go on as last time', 'is no UTF-8')}")
+        print(f"    {self.one_sentence(answer, 'continue as last time', 'is not UTF-8')}")
 
     def test_weights_changed_between_enqueue_and_run(self):
         self.enqueue("--model", self.model, self.archive)

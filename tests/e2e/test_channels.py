@@ -122,16 +122,16 @@ class Chosen(night.Night):
         write_wav(self.at("both.wav"), self.left, self.right)
         write_wav(self.at("right.wav"), self.right, self.right)
         self.enqueue("--channels=2", "--diarize=diarization-nano", self.archive)
-        self.assertIn("2 of the recordings have tracks or channels that were not heard", self.run_to_end().out)
+        self.assertIn("2 of the recordings have tracks or channels that were not transcribed", self.run_to_end().out)
         texts = self.texts()
         self.assertTrue(texts["right.wav"])
         self.assertEqual(texts["right.wav"], texts["both.wav"])
         self.assertEqual([("channel 1", 1, 2)] * 2,
                          self.sql("SELECT left_out, audio_tracks, channels FROM recordings"))
-        self.assertIn("Not heard: channel 1\n", self.nightshift("show", self.at("both.wav"), status=0).out)
+        self.assertIn("Not transcribed: channel 1\n", self.nightshift("show", self.at("both.wav"), status=0).out)
         self.assertEqual("channel 1", self.json("show", self.at("both.wav"))["left_out"])
         self.assertRegex(self.nightshift("show", self.at("both.wav"), status=0).out,
-                         r"\nSound: track 1: channel 1 [0-9.]+ s \(not heard\), channel 2 [0-9.]+ s\n")
+                         r"\nSound: track 1: channel 1 [0-9.]+ s \(not transcribed\), channel 2 [0-9.]+ s\n")
         one, two = self.json("show", self.at("both.wav"))["channels"]
         self.assertEqual([(1, 1, False), (1, 2, True)],
                          [(c["track"], c["channel"], c["heard"]) for c in (one, two)])
@@ -148,7 +148,7 @@ class Chosen(night.Night):
         # Mixed again, for both: a diarization of one channel would name other people.
         self.enqueue("--again", "--vad=off", "--channels=mix", "--diarize=diarization-nano", self.archive)
         self.assertEqual([(4,)], self.sql("SELECT count(*) FROM stage"))
-        self.assertNotIn("not heard", self.run_to_end().out)
+        self.assertNotIn("not transcribed", self.run_to_end().out)
         self.assertEqual([(None,)] * 3, self.sql("SELECT left_out FROM recordings"))
         self.assertEqual([(1, 6)], self.sql("SELECT min(heard), count(*) FROM channels"))
         self.healthy()
@@ -174,7 +174,7 @@ class Chosen(night.Night):
         write_wav(self.at("one.wav"), self.left)
         self.enqueue("--channels=2", self.archive)
         self.run_to_end()
-        self.assertEqual([("channel 2 is to be heard, and it has 1: enqueue it with other --channels",)],
+        self.assertEqual([("channel 2 was requested, but it has 1: enqueue it with other --channels",)],
                          self.sql("SELECT reason FROM failures"))
         for words in ("--channels=0", "--tracks=best,1", "--channels=left"):
             self.enqueue(words, self.archive, status=night.USAGE)

@@ -212,7 +212,7 @@ class Words(Correct):
     def test_one_segment(self):
         self.assertIn("+ red [Tuesday,] family [apple!]", self.correct("--at", "0:11.5", LONG, " red\tTuesday,  family apple!").out)
         self.assertEqual("red Tuesday, family apple!", self.reads()[4])
-        self.assertIn("It is right as it stands", self.correct("--at", "0:05.680", "--as-heard", LONG).out)
+        self.assertIn("It is confirmed as it is", self.correct("--at", "0:05.680", "--as-heard", LONG).out)
         self.correct("--at", "13.12", LONG, "")
         self.assertEqual("telephone film december.", self.reads()[5])
         self.correct("--at", "13.12", LONG, "water is made.")
@@ -292,7 +292,7 @@ class Kept(Correct):
         self.assertEqual({"applied"}, {state for _, state in self.states().values()})
         for text in ("language Friday april.", "she closed the orange.", "red tuesday family Apple."):
             self.assertIn(text, self.reads())
-        self.assertEqual("There is nothing to decide.\n", self.correct("--conflicts").out)
+        self.assertEqual("There are no conflicts.\n", self.correct("--conflicts").out)
         # Heard as another language it is not the same any more.
         self.enqueue("--again", "--quality=fast", "--language", "es", self.archive)
         self.run_to_end()
@@ -309,8 +309,8 @@ class Kept(Correct):
             self.assertIn("now " + c["heard_now"], shown)
         keep, undo = sorted(conflicts.values())
         self.assertEqual(f"Correction {keep} holds.\n", self.correct("--keep", str(keep)).out)
-        self.assertEqual(f"Correction {undo} holds no more.\n", self.correct("--undo", str(undo)).out)
-        self.assertEqual("There is nothing to decide.\n", self.correct("--conflicts").out)
+        self.assertEqual(f"Correction {undo} is undone.\n", self.correct("--undo", str(undo)).out)
+        self.assertEqual("There are no conflicts.\n", self.correct("--conflicts").out)
         self.assertEqual([(keep, "agreed"), (undo, "undone")], self.sql(
             "SELECT correction_id, state FROM correction WHERE correction_id IN (?, ?) ORDER BY correction_id", keep, undo))
         meant = next(c["meant"] for c in listed if c["correction"] == keep)

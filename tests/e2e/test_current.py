@@ -87,7 +87,7 @@ class TwoEvenings(Evenings):
                          r"\n  1  transcribe .*: done, current, pinned\n")
         self.assertIn(": 1 current still, 2 superseded (stage 1)",
                       " ".join(self.nightshift("status", status=0).out.split()))
-        self.assertIn("Nothing there is pinned",
+        self.assertIn("No recording is pinned there",
                       self.nightshift("pin", "--off", os.path.join(self.archive, RECORDINGS[1]), status=0).out)
         self.assertEqual(1, self.json("pin", "--off")["affected"])
         self.assertEqual([(2,)], self.stages())
@@ -102,7 +102,7 @@ class TwoEvenings(Evenings):
 
     def test_pinned_before_it_is_done(self):
         self.enqueue("--vad=off", "--no-speech-threshold=0.55", "--again", self.archive)
-        self.assertEqual("3 results pinned. What is not done of them yet is current when it is.\n",
+        self.assertEqual("3 results pinned. Those not done yet become current when they are.\n",
                          self.nightshift("pin", "2", status=0).out)
         self.assertIn(": 3 current still (stage 1)\n", self.nightshift("status", status=0).out)
         self.nightshift("pin", "--off", status=0)
@@ -110,7 +110,7 @@ class TwoEvenings(Evenings):
         self.assertEqual(0, self.json("pin", "2")["affected"])
         said = self.nightshift("forget", "--stage=2", "--yes", status=0).out
         self.assertRegex(" ".join(said.split()), r"stage 2: 0 recordings with results, 3 without, about \S+ B "
-                         r"0 results removed, and what was asked for of 3 more and never done\. The")
+                         r"0 results removed, and unfinished work of 3 more\. The")
         for line in said.splitlines():
             self.assertLessEqual(len(line), 80)
 
@@ -121,9 +121,9 @@ class TwoEvenings(Evenings):
         lines = self.nightshift("show", RECORDINGS[0], status=0).out.splitlines()
         self.assertEqual([], [line for line in lines if len(line) > 80 and "/" not in line])
         said = " ".join(" ".join(lines).split())
-        self.assertIn("wav, nothing is asked for ", said)
-        self.assertIn("Its transcript was removed, or left out when it was enqueued. `nightshift enqueue` of it", said)
-        self.assertIn("was removed, or left out", self.nightshift("show", RECORDINGS[0], "--json", status=0).err)
+        self.assertIn("wav, nothing enqueued ", said)
+        self.assertIn("Its transcript was deleted, or not enqueued. `nightshift enqueue` of it", said)
+        self.assertIn("was deleted, or not enqueued", self.nightshift("show", RECORDINGS[0], "--json", status=0).err)
         said = " ".join(self.nightshift("search", "zebra", status=0).out.split())
         self.assertIn("1 recording is not transcribed where that was asked for: `nightshift enqueue`", said)
         self.assertNotIn("never asked", said)
@@ -147,7 +147,7 @@ class TwoEvenings(Evenings):
         self.assertEqual((True, 3), (gone["removed"], gone["affected"]))
         self.assertEqual(1, len(gone["stages"]))
         self.assertEqual([(len(rows),)], self.sql("SELECT count(*) FROM transcript_all"))
-        self.assertIn("Nothing is superseded", self.nightshift("forget", "--superseded", status=0).out)
+        self.assertIn("There are no outdated results", self.nightshift("forget", "--superseded", status=0).out)
         self.assertNotIn("stage 1)", self.nightshift("status", status=0).out)
         # What is gone is made again when it is asked for.
         self.enqueue("--vad=off", "--again", self.archive)
@@ -194,7 +194,7 @@ class OnATerminal(Evenings):
                 pass
             self.assertEqual(0, process.wait(), said)
             os.close(main)
-            self.assertIn(b"Remove this for good? [y/N]", said)
+            self.assertIn(b"Delete this for good? [y/N]", said)
             self.assertEqual(left, len(self.sql("SELECT DISTINCT stage_id FROM transcript_all JOIN task "
                                                 "USING (task_id)")))
 

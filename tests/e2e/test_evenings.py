@@ -417,13 +417,13 @@ class Asked(Evenings):
             file.write(bytes([last ^ 1]))
         for words in ([], ["--vad=off", "--model=mine"]):
             said = self.enqueue(*words, self.archive, status=night.CONFIG)
-            self.one_sentence(said, "another model 'mine' now than last time", "--again")
+            self.one_sentence(said, "holds another model 'mine' than last time", "--again")
         said = " ".join(self.enqueue("--again", self.archive).out.split())
         self.assertIn("the files of the model mine have changed. That is 2 recordings (26 s) to do again.", said)
         self.assertEqual([("transcribe", 0)], self.jobs(self.archive))
         shutil.rmtree(mine)
         said = self.enqueue(self.archive, status=night.CONFIG)
-        self.one_sentence(said, "the model 'mine' of last time is not here any more", "--again")
+        self.one_sentence(said, "the model 'mine' of last time is missing", "--again")
 
     def test_what_was_asked_for_alone_goes_on_alone(self):
         self.enqueue(os.path.join(self.archive, ENGLISH))
@@ -446,7 +446,7 @@ class Asked(Evenings):
         self.assertEqual([("transcribe", 2)], self.jobs("--again", self.archive))
         os.rename(os.path.join(self.models, "silero-vad"), os.path.join(self.dir, "gone"))
         self.one_sentence(self.enqueue(self.archive, status=night.CONFIG),
-                          "the voice activity model of last time is not here any more", "--again with --vad=off")
+                          "the voice activity model of last time is missing", "--again with --vad=off")
 
     def test_what_is_moved_keeps_what_it_has(self):
         """Nobody asks for another way of it: not by another folder's, nor by today's options."""
@@ -520,7 +520,7 @@ class Asked(Evenings):
                          {key: dry[key] for key in self.SUMS[:6]})
         said = " ".join(self.enqueue("--dry-run", *roots).out.split())
         self.assertIn("6 recordings found: 1 new, 1 changed, 3 known from other places, 1 known. 2 files were read "
-                      "whole (9.7 MB), to tell copies from recordings that only look alike. 1 recording has vanished", said)
+                      "completely (9.7 MB), to distinguish copies from similar recordings. 1 recording has vanished", said)
         self.assertEqual(dry, self.sums(*roots))
         self.assertEqual({**dict.fromkeys(self.SUMS, 0), "recordings": 6, "unchanged": 6, "files": 6},
                          self.sums(self.archive))
@@ -544,20 +544,20 @@ class Asked(Evenings):
         self.bring(OTHER)
         self.enqueue("--again", "--beam-size=2", self.archive)
         # Nothing was done of that yet: back to the results that are there, and to nothing for the new one.
-        self.assertIn("2 recordings have results of these options already, and nothing to do again.",
+        self.assertIn("2 recordings have results with these options already; nothing is done again.",
                       " ".join(self.enqueue("--dry-run", "--beam-size=5", self.archive).out.split()))
         said = " ".join(self.enqueue("--beam-size=5", self.archive).out.split())
-        self.assertIn("Asked to transcribe with whisper-nano: 2 recordings have results of these options already: "
+        self.assertIn("Asked to transcribe with whisper-nano: 2 recordings have results with these options already: "
                       "they are current again. 3 recordings that were waiting or had failed go by these "
                       "options instead. Job 3: 1 to transcribe with whisper-nano.", said)
         said = " ".join(self.enqueue("--again", "--beam-size=2", self.archive).out.split())
-        self.assertIn("3 recordings were asked for with these options before, and wait again. "
+        self.assertIn("3 recordings were enqueued with these options before, and wait again. "
                       "1 recording that was waiting or had failed goes by these options instead. "
                       "Next: nightshift run", said)
         self.assertEqual([(3,)], self.sql("SELECT count(*) FROM task WHERE wanted AND state = 'pending'"))
         # What goes on as it was is said with its options.
         said = " ".join(self.enqueue(self.archive).out.split())
-        self.assertIn("As last time: to transcribe with whisper-nano (--beam-size=2). --again", said)
+        self.assertIn("As last time: to transcribe with whisper-nano (--beam-size=2). To change that, use --again", said)
         self.assertNotIn("Asked", said)
         job = self.json("enqueue", "--beam-size=5", self.archive)["jobs"][0]
         self.assertEqual((2, 1, 3), (job["current_again"], job["waiting_again"], job["not_otherwise"]))
@@ -570,9 +570,9 @@ class Asked(Evenings):
         self.enqueue(beside)
         self.done()
         said = " ".join(self.enqueue("--dry-run", "--beam-size=2", self.archive, beside).out.split())
-        self.assertRegex(said, r"Not as last time for \S+/beside, to transcribe with whisper-nano: beam_size 2 instead of 5\. "
+        self.assertRegex(said, r"Other options than last time for \S+/beside, to transcribe with whisper-nano: beam_size 2 instead of 5\. "
                          r"That is 1 recording \([^)]*\) to do again\. Only --again does that\. "
-                         r"The rest as last time: to transcribe with whisper-nano \(--beam-size=2\)\. A dry run")
+                         r"Unchanged since last time: to transcribe with whisper-nano \(--beam-size=2\)\. Dry run")
 
     def test_another_encoder_recording_by_recording(self):
         other = tiny_models.encoder(os.path.join(self.models, "other"), layers=2)

@@ -261,9 +261,9 @@ class Identity(night.Night):
             catalog.execute("UPDATE place SET unproven = 1")
         catalog.close()
         said = self.nightshift("enqueue", "--dry-run", self.archive, status=0)
-        self.assertIn("2 files were taken for another recording before, and told apart now.",
+        self.assertIn("2 files were mistaken for another recording before; this is corrected now.",
                       " ".join(said.out.split()))
-        self.assertIn("2.wav: it was taken for a recording that it only looks like", said.err)
+        self.assertIn("2.wav: it was mistaken for a similar recording", said.err)
         said = self.enqueue()
         self.assertEqual((2, 2, 2), (said["changed"], said["unchanged"], said["told_apart"]))
         self.assertEqual(3, self.each_its_own())

@@ -614,7 +614,7 @@ class Broken(Pull):
             run.signal(number)
             self.assertEqual(75, run.wait(), run.said())
             self.assertLess(time.monotonic() - began, 50)
-            self.assertIn("interrupted. The same command goes on", run.said())
+            self.assertIn("interrupted. The same command resumes", run.said())
             self.assertEqual(2_000_000, os.path.getsize(part))
             self.hub.forget()
         hold["on"] = False

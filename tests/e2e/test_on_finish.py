@@ -141,7 +141,7 @@ class OnFinish(night.Night):
         self.assertEqual(1, answer.err.count("it stays as it is"), answer.err)
         self.healthy()
         answer = self.run_to_end("--metrics", os.path.join(self.dir, "none", "x"))
-        self.assertEqual(1, answer.err.count("the run goes on without"), answer.err)
+        self.assertEqual(1, answer.err.count("the run continues without them"), answer.err)
 
     def test_a_page_takes_no_catalogs_place(self):
         self.run_to_end()

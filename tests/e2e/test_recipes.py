@@ -220,7 +220,7 @@ class Recipes(night.Night):
         os.symlink(SILERO, os.path.join(self.models, "silero-vad"))
         new = [self.put_new("a"), self.put_new("a/b")]
         said = " ".join(self.enqueue(self.archive).out.split())
-        self.assertIn("Voice activity's model is here now: what is not done yet is done with it.", said)
+        self.assertIn("The model of voice activity is here now, and new work uses it.", said)
         self.assertEqual(sorted([
             (path, kind, "silero-vad", beams if kind == "transcribe" else None)
             for path, beams in zip((waiting, *new), (2, 2, 3)) for kind in ("diarize", "transcribe")], key=str), sorted(self.sql(

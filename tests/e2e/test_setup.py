@@ -83,7 +83,7 @@ class Setup(Pull):
         self.assertRegex(answer.out, r"silero-vad +1.2 MB +MIT +where somebody speaks")
         self.assertIn("its disk has", answer.out)
         self.assertNotIn("Next:", answer.out)
-        self.one_sentence(answer, r"nothing without --yes where nobody can be asked. Try it again with --yes\.$")
+        self.one_sentence(answer, r"nothing without --yes if nobody can be asked. Try it again with --yes\.$")
         self.assertEqual([], self.hub.requests)
         self.assertFalse(os.path.exists(self.cache) or os.path.exists(self.own))
 
@@ -168,7 +168,7 @@ class Setup(Pull):
         self.wait_for("2 MB", arrived, run)
         run.signal(signal.SIGINT)
         self.assertEqual(75, run.wait(), run.said())
-        self.assertIn("The same command goes on from here", " ".join(run.said().split()))
+        self.assertIn("The same command resumes from here", " ".join(run.said().split()))
         self.assertNotIn("silero-vad:", run.said())  # the others wait, too
         hold["on"] = False
         self.hub.forget()
@@ -252,7 +252,7 @@ class Setup(Pull):
 
     def test_names_that_cannot_be(self):
         self.one_sentence(self.set_up("--offline", "nowhere", status=66),
-                          r"cannot take models from --offline: there is no folder 'nowhere'\. Look at its name")
+                          r"cannot take models from --offline: there is no folder 'nowhere'\. Check its name")
         for words in (["--model", "whisper-nano"], ["--model", "org/x"], ["--save", "x", "--offline", "y"], ["x"]):
             self.one_sentence(self.set_up(*words, status=64), "nightshift setup --help")
         self.assertEqual([], self.hub.requests)

@@ -130,7 +130,7 @@ class Sharing(Devices):
         self.assertEqual(0, self.shards_of(3))
         self.assertEqual(1, len(self.events("worker-aside", 3)))
         self.assertRegex(self.events("worker-aside", 3)[0],
-                         "put aside: the model does not fit: .*out of memory")
+                         "disabled: the model does not fit: .*out of memory")
         self.assertRegex(self.sql("SELECT text FROM event WHERE kind = 'run-end'")[0][0],
                          r"sim:0 used 0\.\d\d GB of 1\.07, predicted 0\.\d\d; sim:1 used .* of 8\.59")
 
@@ -306,7 +306,7 @@ class Seen(Devices):
         self.wait_for("the note", lambda: "waiting: others use sim:0" in " ".join(self.nightshift("status").out.split()),
                       run)
         out = " ".join(self.nightshift("status", status=0).out.split())
-        self.assertIn("sim:0: left to others who use it", out)
+        self.assertIn("sim:0: in use by others", out)
         self.assertIn("load 93 %, 74 \u00b0C, 388 W, memory 3.0 GB of 4.0 GB in use", out)
         device, = self.json("status")["run"]["devices"]
         self.assertEqual((True, False, 93, 74, 388000, 3000000000, 4000000000), tuple(device[key] for key in (

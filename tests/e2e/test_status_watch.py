@@ -43,7 +43,7 @@ class Watch(night.Night):
     def test_without_a_run(self):
         out = self.nightshift("status", "--watch", status=0).out
         self.assertEqual(1, len(out.splitlines()), out)
-        self.assertIn("no run is on", out)
+        self.assertIn("no run is active", out)
 
     def test_lines(self):
         run = self.a_run()

@@ -48,7 +48,7 @@ class Told(night.Night):
 
     def time_words(self, *options):
         said = self.enqueue(*(options or [*WORDLESS, "--word-timestamps"]), self.archive)
-        self.assertIn("2 recordings are transcribed already: the text stays, and its words get their times.",
+        self.assertIn("2 recordings are transcribed already: the text is kept, and its words get times.",
                       " ".join(said.out.split()))
         self.assertIn(": the words of 2 texts that are there get their times.", " ".join(said.out.split()))
         self.assertNotIn("2 to transcribe", said.out)
@@ -163,8 +163,8 @@ class Timed(Told):
         # One that waits for another way has its own text written again for times: it stays whole.
         self.enqueue("--beam-size=2", "--again", self.archive)
         said = " ".join(self.enqueue("--diarize=diarization-nano", self.archive).out.split())
-        self.assertIn("stay whole, since the transcription is without times of words: `nightshift enqueue "
-                      "--word-timestamps --again PATH` makes it anew", said)
+        self.assertIn("are not cut, because the transcription has no word times: `nightshift enqueue "
+                      "--word-timestamps --again PATH` adds them", said)
         self.assertEqual([(0,)], self.sql("SELECT count(*) FROM stage WHERE params LIKE '%timestamps%'"))
 
 

@@ -51,8 +51,8 @@ class Verify(night.Night):
             catalog.execute("DELETE FROM segment WHERE segment_id = 2")
         catalog.close()
         said = self.verify("--reading", status=night.DATA)
-        self.assertRegex(said, "^[12] of 3 transcribed recordings read otherwise than their results say, and were repaired.\n")
-        self.assertIn(": it read otherwise than its results say: repaired", said)
+        self.assertRegex(said, "^[12] of 3 transcribed recordings differed from their results, and were repaired.\n")
+        self.assertIn(": it differed from its results: repaired", said)
         self.assertEqual(before, self.sql("SELECT start_ms, end_ms, text, language FROM transcript ORDER BY path, start_ms"))
         self.assertEqual('{"recordings": 3, "repaired": 0, "damaged": 0}\n', self.verify("--reading", "--json"))
         with sqlite3.connect(self.catalog) as catalog:
@@ -115,7 +115,7 @@ class Verify(night.Night):
         for options in (["--dry-run"], []):
             said = " ".join(self.nightshift("enqueue", *options, self.archive, status=0).out.split())
             self.assertIn("3 recordings found: 1 changed, 2 known.", said)
-            self.assertRegex(said, r"2 files were read whole \(.*\), to tell copies from recordings that only look alike\.")
+            self.assertRegex(said, r"2 files were read completely \(.*\), to distinguish copies from similar recordings\.")
         edited = self.of("b.wav")
         self.assertNotEqual(before, edited)
         self.assertEqual("pending", edited[1])
@@ -125,7 +125,7 @@ class Verify(night.Night):
         self.verify()
         said = self.enqueue().out
         self.assertIn("3 known.", said)
-        self.assertNotIn("read whole", said)
+        self.assertNotIn("read completely", said)
         # Elsewhere, and with nothing but a new time: it is what was heard last.
         os.rename(os.path.join(self.archive, "b.wav"), os.path.join(self.archive, "c.wav"))
         self.assertIn("1 known from another place, 2 known", self.enqueue().out)
@@ -152,8 +152,8 @@ class Verify(night.Night):
         catalog.commit()
         catalog.close()
         said = self.verify(status=night.DATA)
-        self.assertIn("2 as before, 1 written again since they were heard.", said)
-        self.assertIn("archive/b.wav': written again since it was heard, with other bytes", said)
+        self.assertIn("2 as before, 1 replaced since they were transcribed.", said)
+        self.assertIn("archive/b.wav': replaced by other content since it was transcribed", said)
         self.assertEqual([], self.changed())
         self.assertIn(": 3 as before.", self.verify())
 
@@ -164,7 +164,7 @@ class Verify(night.Night):
             file.write(b"more")
         said = self.verify(status=night.NOINPUT)
         self.assertIn("1 as before, 1 with another size or time, 1 not there.", said)
-        self.assertIn("b.wav': its size or time is another one: enqueue it again", said)
+        self.assertIn("b.wav': its size or time has changed: enqueue it again", said)
         self.enqueue()
         self.assertIn("Of 2 files", self.verify())
         self.assertEqual([], self.changed())
@@ -186,8 +186,8 @@ class Verify(night.Night):
         disk = os.path.join(self.archive, "disk")
         os.rename(disk, self.archive + "/away")
         said = self.verify(status=night.NOINPUT)
-        self.assertEqual(20, said.count("': it is not there"), said)
-        self.assertIn(f"5 more not there, all 25 of them below '{disk}', which is not there itself", said)
+        self.assertEqual(20, said.count("': it does not exist"), said)
+        self.assertIn(f"5 more not there, all 25 of them below '{disk}', which does not exist either", said)
         self.assertIn("3 as before, 25 not there.", said)
         self.assertIn("5 more not there", self.verify("--quiet", status=night.NOINPUT))
         os.makedirs(os.path.join(disk, "1990"))
@@ -213,7 +213,7 @@ class Verify(night.Night):
             with open(os.path.join(self.archive, f"many/{i:02}.wav"), "ab") as file:
                 file.write(b"more")
         said = self.verify(status=night.NOINPUT)
-        self.assertEqual(20, said.count("': its size or time is another one"), said)
+        self.assertEqual(20, said.count("': its size or time has changed"), said)
         self.assertRegex(said, "(?m)2 more with another size or time, all 22 of them below '.*/many': enqueue them again$")
 
 

@@ -79,7 +79,7 @@ class Usual(night.Night):
         os.rename(folder, folder + ".away")
         self.bring("13_es_long_45s.ogg")
         self.one_sentence(self.enqueue("--diarize", self.archive, status=night.CONFIG),
-                          "the model 'diarization' of last time is not here any more", "--again")
+                          "the model 'diarization' of last time is missing", "--again")
         self.one_sentence(self.enqueue("--again", "--diarize", self.archive, status=night.CONFIG),
                           "there is no 'diarization'", "--diarize=diarization-ge2e")
         self.assertEqual(["diarization"], self.models_of_voices())
@@ -148,7 +148,7 @@ class Embedded(night.Night):
                          self.sql("SELECT model_dir FROM stage"))
 
 
-WHOLE = "stay whole, since the transcription is without times of words"
+WHOLE = "are not cut, because the transcription has no word times"
 
 
 class Timed(night.Night):

@@ -30,7 +30,7 @@ class Paths(night.Night):
         self.assertIn("no such file", answer.err)
         with open(os.path.join(self.dir, "why"), encoding="utf-8") as file:
             self.assertEqual("failed", file.read())
-        self.assertIn("there is no PATH", self.run_to_end("--model", "x", status=night.USAGE).err)
+        self.assertIn("needs a PATH", self.run_to_end("--model", "x", status=night.USAGE).err)
         self.run_to_end("--part", "x.db", self.archive, status=night.USAGE)
 
 

@@ -32,7 +32,7 @@ void account_say(const struct result_account *a, const char *where, struct buf *
     if (a->missing_ms > 0)
         buf_printf(out, "; %s has none (nightshift %s)", text_length(a->missing_ms, length), where);
     if (a->dropped_ms > 0)
-        buf_printf(out, "%s the text of %s was not believed", a->missing_ms > 0 ? ", and" : ";",
+        buf_printf(out, "%s the text of %s was rejected", a->missing_ms > 0 ? ", and" : ";",
                    text_length(a->dropped_ms, length));
 }
 
@@ -50,7 +50,7 @@ bool textless_say(const uint64_t counts[TEXTLESS_KINDS], enum store_textless kin
     else if (kind == TEXTLESS_UNKNOWN)
         buf_printf(out, "%s %s no text", count, have);
     else
-        buf_printf(out, "%s %s %sno text that is believed: nightshift show --dropped", count, have,
+        buf_printf(out, "%s %s %sonly rejected text: nightshift show --dropped", count, have,
                    kind == TEXTLESS_UNBELIEVED ? "speech but " : "");
     return true;
 }
@@ -59,8 +59,8 @@ const char *textless_why(enum store_textless kind)
 {
     static const char *const sentences[] = {
         [TEXTLESS_SILENT] = "Nobody speaks in it.",
-        [TEXTLESS_UNBELIEVED] = "Somebody speaks in it, and no text is believed.",
-        [TEXTLESS_DOUBTFUL] = "It has no text that is believed.",
+        [TEXTLESS_UNBELIEVED] = "Somebody speaks in it, but all of its text was rejected.",
+        [TEXTLESS_DOUBTFUL] = "All of its text was rejected.",
         [TEXTLESS_UNKNOWN] = "It has no text.",
         [TEXTLESS_KINDS] = "",
     };

@@ -26,11 +26,12 @@ void cli_free(struct cli *cli)
 /* ------------------------------------------------------------------------------- options */
 
 /* A hint: of the command whose options were read. */
-static char in_command[80] = "`nightshift help` has the commands.";
+static char in_command[80] = "`nightshift help` lists the commands.";
 
 void cli_hint_of(const char *command)
 {
-    snprintf(in_command, sizeof(in_command), "`nightshift %.30s --help` has its options.", command);
+    snprintf(in_command, sizeof(in_command), "`nightshift %.30s --help` lists its options.",
+             command);
 }
 
 char *cli_no_long_option(const char *word, const struct option *longs, char out[CLI_OPTION_LEN])
@@ -121,17 +122,17 @@ static const char *hint_of(int code)
 {
     switch (code) {
     case ERR_NOMEM:
-        return "Try again with less else running, or with fewer --slots and --decoders.";
+        return "Try again after closing other programs, or with fewer --slots and --decoders.";
     case ERR_IO:
-        return "Try again after a look at the disk (dmesg); nothing that was finished is lost.";
+        return "Check the disk (dmesg) and try again; nothing that was finished is lost.";
     case ERR_FULL:
-        return "Make room on that disk and try again; nothing that was finished is lost.";
+        return "Free space on that disk and try again; nothing that was finished is lost.";
     case ERR_USAGE:
         return in_command;
     case ERR_MISSING:
-        return "Look at its name (ls).";
+        return "Check its name (ls).";
     case ERR_DENIED:
-        return "Look at its permissions (ls -ld), or try --catalog FILE in a place of yours.";
+        return "Check its permissions (ls -ld), or try --catalog FILE in a folder of yours.";
     case ERR_LOCKED:
         return "Wait until it ends, or stop it, and try again.";
     case ERR_VERSION:
@@ -141,7 +142,7 @@ static const char *hint_of(int code)
     case ERR_MODEL:
         return "`nightshift model list` shows the models that are here.";
     case ERR_INPUT:
-        return "Try --catalog FILE with another one if it is none of nightshift's.";
+        return "If it is not a catalog of nightshift, try --catalog FILE with another one.";
     case ERR_TIMEOUT:
     case ERR_PROTOCOL:
         return "Try again; `nightshift status` says what the run is doing.";
@@ -152,7 +153,8 @@ static const char *hint_of(int code)
 
 static bool has_way_out(const char *msg)
 {
-    static const char *const signs[] = {"Try ", "try ", "`", "--catalog", ": use ", "wait for "};
+    static const char *const signs[] = {"Try ",   "try ",      "`",    "--catalog",
+                                        ": use ", ", or use ", "Use ", "wait for "};
 
     for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
         if (strstr(msg, signs[i]))
@@ -231,7 +233,7 @@ int cli_unasked(const struct cli *cli, const char *it)
     char line[300];
 
     snprintf(line, sizeof(line),
-             "%s: %s nothing without --yes where nobody can be asked. Try it again with --yes.",
+             "%s: %s nothing without --yes if nobody can be asked. Try it again with --yes.",
              cli->command, it);
     say(LOG_ERROR, "31", line);
     return EX_USAGE;
@@ -352,7 +354,7 @@ int cli_flush(int status)
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
     if (errno != EPIPE) /* a reader that has seen enough, such as `head`, is no fault */
-        cli_note("cannot write the output: %s. Look at the disk or pipe that it goes to.",
+        cli_note("cannot write the output: %s. Check the disk or pipe that it goes to.",
                  strerror(errno));
     return EX_IOERR;
 }
@@ -365,9 +367,9 @@ int cli_absolute(const char *path, char **ret, struct err *err)
     int rc = 0;
 
     if (path[0] == 0) /* a variable that was never set, and not the folder one is in */
-        return err_set(err, ERR_MISSING,
-                       "an empty name is no file or folder; the folder that you are in is '.'. "
-                       "Try its name");
+        return err_set(
+            err, ERR_MISSING,
+            "an empty name is not a file or folder; the current folder is '.'. Try its name");
     if (path[0] == '/')
         whole = strdup(path);
     else {
@@ -437,7 +439,7 @@ int cli_path_text(const char *path, const char *whose, int code, struct err *err
     return utf8_valid(path, strlen(path))
                ? 0
                : err_set(err, code,
-                         "the path of %s, '%.300s', is no UTF-8. Try it in another folder", whose,
+                         "the path of %s, '%.300s', is not UTF-8. Try it in another folder", whose,
                          path);
 }
 
@@ -495,9 +497,7 @@ static int default_catalog(bool create, char **ret, struct err *err)
     else if (home && home[0] == '/')
         rc = asprintf(&dir, "%s/.local/share/nightshift", home);
     else
-        return err_set(err, ERR_USAGE,
-                       "neither XDG_DATA_HOME nor HOME says where it should be. "
-                       "Try --catalog FILE");
+        return err_set(err, ERR_USAGE, "neither XDG_DATA_HOME nor HOME is set. Try --catalog FILE");
     if (rc < 0)
         return err_set(err, ERR_NOMEM, "out of memory");
     rc = create ? cli_make_directories(dir, err) : 0;

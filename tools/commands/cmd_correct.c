@@ -135,13 +135,13 @@ static int print_refused(const struct task *t, struct err *err)
     int rc = 0;
 
     if (!t->cli->json && !t->cli->quiet && refused->count > 0) {
-        puts("As it reads now, and what the file would have instead:");
+        puts("The text now, and what the file has instead:");
         rc = preview_changes(refused, false, err);
         fflush(stdout);
     }
     if (rc == 0 && refused->count > 0)
-        cli_note("%s %s otherwise by now than when the file was made: not changed. "
-                 "`nightshift correct --at` puts one right",
+        cli_note("%s %s changed since the file was made: not corrected. `nightshift correct --at` "
+                 "corrects one",
                  text_count(refused->count, n),
                  text_plural(refused->count, "passage reads", "passages read"));
     return rc;
@@ -169,7 +169,7 @@ static void print_sum(const struct task *t, bool applied)
     if (count == 0)
         puts("Nothing changes.");
     else if (t->w->as_heard)
-        puts(applied ? "It is right as it stands." : "It would be right as it stands.");
+        puts(applied ? "It is confirmed as it is." : "It would be confirmed as it is.");
     else if (t->changes.recordings > 1)
         printf(applied ? "%s %s of %s recordings corrected.\n"
                        : "%s %s of %s recordings would be corrected.\n",
@@ -415,7 +415,7 @@ static int by_words(struct task *t, const char *with, char **paths, int n)
     int rc;
 
     if (!utf8_valid(with, strlen(with)))
-        return cli_usage(t->cli, "what it is to read is not UTF-8");
+        return cli_usage(t->cli, "the new text is not UTF-8");
     rc = set_source(t, "replace", "", &err);
     if (rc == 0 && n == 0)
         rc = replace_below(&r, NULL, &err);
@@ -452,7 +452,7 @@ static int list(struct task *t, const char *what)
     else if (listing_print(t->store, &which, t->cli->json, &count, &err) != 0)
         status = cli_fail("read the catalog", &err, NULL);
     else if (count == 0 && !t->cli->json)
-        puts(t->w->conflicts ? "There is nothing to decide." : "Nothing is corrected there.");
+        puts(t->w->conflicts ? "There are no conflicts." : "Nothing is corrected there.");
     free(path);
     return cli_flush(status);
 }
@@ -474,11 +474,11 @@ static int decide(struct cli *cli, const struct wanted *w)
     writer_close(writer);
     if (rc != 0)
         return cli_fail("decide it", &err,
-                        rc == ERR_INPUT ? "`nightshift correct --list` has them all." : NULL);
+                        rc == ERR_INPUT ? "`nightshift correct --list` lists them all." : NULL);
     if (cli->json)
         printf("{\"affected\": %llu}\n", (unsigned long long)reply.affected);
     else if (!cli->quiet)
-        printf(undo ? "Correction %lld holds no more.\n" : "Correction %lld holds.\n",
+        printf(undo ? "Correction %lld is undone.\n" : "Correction %lld holds.\n",
                (long long)rq.correction_id);
     return cli_flush(EX_OK);
 }
@@ -492,10 +492,10 @@ static int check_usage(const struct cli *cli, const struct wanted *w, int operan
                       (w->keep > 0) + (w->undo > 0);
 
     if (modes > 1)
-        return cli_usage(cli,
-                         "--replace, --at, --list, --conflicts, --keep and --undo are one each");
+        return cli_usage(
+            cli, "--replace, --at, --list, --conflicts, --keep and --undo do not go together");
     if (w->as_heard && !w->at)
-        return cli_usage(cli, "--as-heard is about --at");
+        return cli_usage(cli, "--as-heard needs --at");
     if ((w->keep || w->undo) && operands > 0)
         return cli_usage(cli, "a correction is decided by its number alone");
     if ((w->keep || w->undo) && w->dry_run)
@@ -504,12 +504,12 @@ static int check_usage(const struct cli *cli, const struct wanted *w, int operan
     if ((w->list || w->conflicts) && operands > 1)
         return cli_usage(cli, "one recording or path at a time");
     if (w->replace && operands < 1)
-        return cli_usage(cli, "what are they to read instead?");
+        return cli_usage(cli, "name the words to put instead");
     if (w->at && operands != 2 - w->as_heard)
-        return cli_usage(cli, w->as_heard ? "which recording?"
-                                          : "which recording, and what is to be read there?");
+        return cli_usage(cli,
+                         w->as_heard ? "which recording?" : "name the recording and its new text");
     if (modes == 0 && operands != 2)
-        return cli_usage(cli, "which recording, and which file?");
+        return cli_usage(cli, "name the recording and the edited file");
     return -1;
 }
 

@@ -97,7 +97,7 @@ static void correct_of(const struct page *p, const struct read_doubt *d, struct 
 static const char *no_play(const struct read_doubt *d)
 {
     return d->present ? "No command plays it: its archive has several members of this name."
-                      : "It is not where it was: there is nothing to be played.";
+                      : "The file is missing: there is nothing to play.";
 }
 
 /* --------------------------------------------------------------------------------- for people */
@@ -336,7 +336,7 @@ static int print_nothing(struct store *st, bool chosen, struct err *err)
     struct buf b = BUF_INIT;
     int rc;
 
-    buf_printf(&b, chosen ? "Nothing of that is in doubt." : "Nothing is in doubt.");
+    buf_printf(&b, chosen ? "None of that is doubtful." : "Nothing is doubtful.");
     rc = search_left(st, stage_transcribe.name, "transcribed", &b, err);
     if (rc == 0 && buf_cstr(&b))
         cli_wrap(stdout, buf_cstr(&b), 0, 0);
@@ -347,8 +347,7 @@ static int print_nothing(struct store *st, bool chosen, struct err *err)
 static void print_end(const struct page *p)
 {
     static const char how[] =
-        "What is right as it stands: --as-heard instead of the text says so, and it does not come "
-        "again.";
+        "If a text is right as it is, give --as-heard instead of the text; it is not listed again.";
     char n[TEXT_LEN];
 
     if (p->with_text > 0 || p->more)
@@ -479,7 +478,7 @@ int cmd_doubts(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (w.both)
-        return cli_usage(cli, "--missing and --with-text exclude each other");
+        return cli_usage(cli, "--missing and --with-text do not go together");
     n = (size_t)(argc - optind);
     if (n > PATHS)
         return cli_usage(cli, "%zu paths are too many; %u may be, or a folder above them", n,

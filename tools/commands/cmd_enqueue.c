@@ -322,10 +322,9 @@ static int allow_again(const struct enqueuing *e)
     if (!says_yes(e->cli, text ? text : "")) {
         if (e->cli->json)
             summary_refused_json(&e->again);
-        cli_note(
-            "%s Nothing was enqueued: try --again to do that, or no word on how, which goes on "
-            "as last time.",
-            text ? text : "");
+        cli_note("%s Nothing was enqueued. Use --again to do that, or leave these options out to "
+                 "continue as last time.",
+                 text ? text : "");
         status = cli_flush(EX_USAGE);
     }
     buf_free(&b);
@@ -396,7 +395,7 @@ static bool any_there(char **roots, uint32_t n)
             return true;
     for (uint32_t i = 0; i < n; i++) {
         err_set(&err, ERR_MISSING, "'%s': %s", roots[i], enqueue_absent(roots[i]));
-        cli_fail("enqueue", &err, "Look at its name (ls -l).");
+        cli_fail("enqueue", &err, "Check its name (ls -l).");
     }
     return false;
 }
@@ -406,7 +405,7 @@ int enqueue_command_paths(struct enqueue_command *w, const struct cli *cli, int 
     struct err err = {0};
 
     if (n <= 0)
-        return cli_usage(cli, "which files or folders?");
+        return cli_usage(cli, "name the files or folders to enqueue");
     w->roots = calloc((size_t)n, sizeof(*w->roots));
     if (!w->roots) {
         err_set(&err, ERR_NOMEM, "out of memory");

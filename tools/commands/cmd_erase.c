@@ -119,8 +119,8 @@ static int find_recordings(struct store *st, struct going *g, const struct wante
         rc = recording_find(st, names[i], &id, err);
         if (rc == ERR_MISSING)
             rc = err_set(err, ERR_MISSING,
-                         "the catalog has no recording '%.200s'. `nightshift status` has names of "
-                         "recordings",
+                         "the catalog has no recording '%.200s'. `nightshift status` shows names "
+                         "of recordings",
                          names[i]);
         if (rc == 0 && w->yes && !w->dry_run)
             rc = must_be_whole(st, id, names[i], err);
@@ -141,7 +141,7 @@ static int find_person(struct store *st, struct going *g, const char *name, stru
 
     if (rc == 0 && p.speakers + p.voices == 0)
         rc = err_set(err, ERR_MISSING,
-                     "nobody is called '%.200s' here. `nightshift speakers` lists who is", name);
+                     "there is no speaker '%.200s'. `nightshift speakers` lists the names", name);
     if (rc == 0 && g->rows)
         json_array_append_new(g->rows,
                               json_pack("{s:s, s:I, s:I, s:I}", "person", name, "speakers",
@@ -232,7 +232,7 @@ static int apply(struct cli *cli, const struct wanted *w, const struct going *g,
     return rc == 0 ? EX_OK
                    : cli_fail("erase", &err,
                               rc == ERR_MISSING && w->allow
-                                  ? "`nightshift erase --list` has the marks' numbers."
+                                  ? "`nightshift erase --list` lists the numbers of marks."
                                   : NULL);
 }
 
@@ -371,12 +371,13 @@ int cmd_erase(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if ((w.person != NULL) + w.list + w.allow > 1)
-        return cli_usage(cli, "--person, --list and --allow are different things");
+        return cli_usage(cli, "--person, --list and --allow do not go together");
     if ((w.person || w.list) && n > 0)
         return cli_usage(cli, "--%s takes no '%s'", w.list ? "list" : "person", argv[optind]);
     if (!w.person && !w.list && n == 0)
-        return cli_usage(cli, w.allow ? "which marks? `nightshift erase --list` has their numbers"
-                                      : "what? give a RECORDING or --person NAME");
+        return cli_usage(cli, w.allow
+                                  ? "name the marks; `nightshift erase --list` lists their numbers"
+                                  : "what? give a RECORDING or --person NAME");
     if (n > REQUEST_MAX_FOUND)
         return cli_usage(cli, "at most %d at once", REQUEST_MAX_FOUND);
     g.ids = calloc((size_t)n + 1, sizeof(*g.ids));

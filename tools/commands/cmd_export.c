@@ -614,7 +614,7 @@ static void print_left_out(const struct export_run *x)
     char a[TEXT_LEN];
 
     if (x->unfinished > 0)
-        printf("%s %s not done yet and left out (--partial takes what there is).\n",
+        printf("%s %s not finished yet and left out (--partial takes what there is).\n",
                text_count(x->unfinished, a),
                text_plural(x->unfinished, "recording is", "recordings are"));
     if (x->gone > 0)
@@ -635,7 +635,7 @@ static void print_left_out(const struct export_run *x)
                text_plural(x->untranscribed, "recording is", "recordings are"),
                text_plural(x->untranscribed, "has", "have"));
     if (x->undiarized > 0)
-        printf("%s %s no speakers told apart, and no rttm (nightshift enqueue --diarize).\n",
+        printf("%s %s no speakers, and no rttm (nightshift enqueue --diarize).\n",
                text_count(x->undiarized, a),
                text_plural(x->undiarized, "recording has", "recordings have"));
 }
@@ -716,11 +716,11 @@ static int export_all(struct cli *cli, struct export_run *x, char **paths, uint3
     if (choose(x, paths, n, &err) != 0 || find_base(x, &err) != 0)
         return cli_fail("read the catalog", &err, NULL);
     if (n > 0 && x->only_n == 0) {
-        cli_note("cannot export: the catalog knows no recording there. Try `nightshift status`.");
+        cli_note("cannot export: the catalog has no recording there. Try `nightshift status`.");
         return EX_NOINPUT;
     }
     if (check_base(x, &err) != 0)
-        return cli_fail("export", &err, "`nightshift status` has names of recordings.");
+        return cli_fail("export", &err, "`nightshift status` shows names of recordings.");
     if (names_used_new(&x->used, &err) != 0 || outdir_open(x->w->output, &x->out, &err) != 0)
         return cli_fail("export", &err, "Try --output DIR with another folder.");
     outdir_on_failure(x->out, on_failure, x);

@@ -62,7 +62,7 @@ static int request_all(struct cli *cli, struct request *rq, const struct paths *
         rc = writer_request(writer, rq, &reply, &err);
         *ret += reply.affected;
         if (rc == ERR_MISSING && p->list[i]) {
-            cli_fail(cli->command, &err, "Look at its name, or at those of `nightshift status`.");
+            cli_fail(cli->command, &err, "Check its name; `nightshift status` shows some.");
             err = (struct err){0};
             rc = 0;
             unknown++;
@@ -71,7 +71,8 @@ static int request_all(struct cli *cli, struct request *rq, const struct paths *
     writer_close(writer);
     if (rc != 0)
         return cli_fail(cli->command, &err,
-                        rc == ERR_MISSING ? "`nightshift status` has the stages' numbers." : NULL);
+                        rc == ERR_MISSING ? "`nightshift status` lists the numbers of stages."
+                                          : NULL);
     return unknown > 0 ? EX_NOINPUT : EX_OK;
 }
 
@@ -161,10 +162,9 @@ static void print_removed(const struct preview *p, uint64_t affected)
     buf_printf(&b, "%s %s removed", text_count(results, n),
                text_plural(results, "result", "results"));
     if (p->undone > 0)
-        buf_printf(&b, ", and what was asked for of %s more and never done",
-                   text_count(affected - results, n));
-    buf_printf(&b, ". The catalog's file keeps its size, and what comes next is put there; "
-                   "`sqlite3 FILE VACUUM`, while no run is on, makes it smaller.");
+        buf_printf(&b, ", and unfinished work of %s more", text_count(affected - results, n));
+    buf_printf(&b, ". The catalog's file keeps its size, and its space is used again; `sqlite3 "
+                   "FILE VACUUM` makes it smaller, when there is no run.");
     cli_print(buf_cstr(&b), 0);
     buf_free(&b);
 }
@@ -183,7 +183,7 @@ static int print_forgotten(const struct cli *cli, const struct wanted *w, const 
     } else if (!cli->quiet && removed)
         print_removed(p, affected);
     else if (!cli->quiet && status == EX_OK && p->results + p->undone == 0)
-        puts(w->stage ? "There are no results of this stage." : "Nothing is superseded.");
+        puts(w->stage ? "There are no results of this stage." : "There are no outdated results.");
     return cli_flush(status);
 }
 
@@ -203,7 +203,7 @@ static int forget(struct cli *cli, const struct wanted *w, const struct paths *p
     if (!cli->json && !cli->quiet)
         print_names(&p);
     /* Where there is nothing, the request says what is wrong with a path or a number. */
-    go = cli_consent(cli, w->dry_run, w->yes || p.results + p.undone == 0, "Remove this for good?");
+    go = cli_consent(cli, w->dry_run, w->yes || p.results + p.undone == 0, "Delete this for good?");
     if (go == CLI_UNASKED)
         status = cli_unasked(cli, "it removes");
     if (go == CLI_YES)
@@ -257,7 +257,7 @@ int cmd_forget(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (w.superseded == (w.stage != 0))
-        return cli_usage(cli, w.stage ? "--superseded and --stage are two things"
+        return cli_usage(cli, w.stage ? "--superseded and --stage do not go together"
                                       : "what? give --superseded or --stage N");
     if (paths_make(argv + optind, argc - optind, &paths, &err) != 0)
         return cli_fail("forget", &err, NULL);
@@ -316,12 +316,12 @@ static int pin(struct cli *cli, const struct wanted *w, const struct paths *path
     else if (affected == 0 && status != EX_OK)
         return cli_flush(status); /* what is wrong was said */
     else if (affected == 0)
-        puts(w->off ? "Nothing there is pinned."
+        puts(w->off ? "No recording is pinned there."
                     : "No recording there has results of this stage that are not pinned yet.");
     else
         printf("%s %s %s.%s\n", text_count(affected, n), text_plural(affected, "result", "results"),
                w->off ? "not pinned any more" : "pinned",
-               undone > 0 ? " What is not done of them yet is current when it is." : "");
+               undone > 0 ? " Those not done yet become current when they are." : "");
     return cli_flush(status);
 }
 
@@ -358,7 +358,7 @@ int cmd_pin(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (!w.off && optind == argc)
-        return cli_usage(cli, "which stage? `nightshift status` has their numbers");
+        return cli_usage(cli, "name a stage; `nightshift status` lists their numbers");
     if (!w.off && cli_u32("STAGE", argv[optind++], 1, INT32_MAX, &w.stage, &err) != 0)
         return cli_usage(cli, "%s", err.msg);
     if (paths_make(argv + optind, argc - optind, &paths, &err) != 0)

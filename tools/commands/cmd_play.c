@@ -61,7 +61,7 @@ static int say_command(const struct playing *p)
     };
     struct buf command = BUF_INIT;
 
-    cli_note("it lies in an archive, into which no player looks.%s",
+    cli_note("it is in an archive, which no player can open.%s",
              play_command(&play, &command) ? " This command unpacks and plays it:"
                                            : " Unpack it first.");
     if (command.len > 0 && buf_cstr(&command))
@@ -202,7 +202,7 @@ int cmd_play(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind + 1 != argc)
-        return cli_usage(cli, optind < argc ? "one at a time" : "which hit or recording?");
+        return cli_usage(cli, optind < argc ? "one at a time" : "name a hit or recording");
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     if (store_open(cli->catalog, STORE_READ, &st, &err) != 0)

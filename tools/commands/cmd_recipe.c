@@ -136,7 +136,7 @@ static int show(const struct recipe_command *c, struct store *st, struct err *er
         json_dumpf(list, stdout, JSON_INDENT(2));
         putchar('\n');
     } else if (rc == 0 && !any)
-        puts("There is none: the next enqueue sets one.");
+        puts("There is no recipe yet: the next enqueue sets one.");
     json_decref(list);
     recipes_free(r);
     return rc;
@@ -220,7 +220,7 @@ static int change(struct recipe_command *c)
     if (rc == 0)
         rc = c->remove ? remove_all(c, writer, &removed, &err) : set(c, writer, &err);
     if (rc == 0 && c->remove && removed == 0)
-        rc = err_set(&err, ERR_MISSING, "it has none of its own");
+        rc = err_set(&err, ERR_MISSING, "it has no recipe of its own");
     if (rc == 0 && !c->cli->quiet)
         rc = show(c, writer_store(writer), &err);
     writer_close(writer);
@@ -253,9 +253,9 @@ static int recipe(struct recipe_command *c)
     struct err err = {0};
 
     if ((said || c->remove) && c->count == 0)
-        return cli_usage(c->cli, "of which files or folders?");
+        return cli_usage(c->cli, "name the files or folders of the recipe");
     if (c->remove && (c->wish.no_transcribe || enqueue_wish_transcribes(&c->wish)))
-        return cli_usage(c->cli, "--remove goes with a PATH and names of stages alone");
+        return cli_usage(c->cli, "--remove goes only with a PATH and names of stages");
     if (!c->remove && enqueue_wish_agree(&c->wish, &err) != 0)
         return cli_usage(c->cli, "%s", err.msg);
     if (cli_catalog(c->cli, said && !c->remove, &err) != 0)

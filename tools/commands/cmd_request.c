@@ -32,7 +32,7 @@ static void print_affected(const struct kind *k, bool through_run, uint64_t affe
 
     buf_printf(&b, "%s %s%s", text_count(affected, n), affected == 1 ? k->one : k->many,
                k->type != REQUEST_RETRY && k->type != REQUEST_RESUME ? ""
-               : through_run ? " The run that is on takes this up."
+               : through_run ? " The current run takes this up."
                              : " Next: nightshift run");
     cli_print(buf_cstr(&b), 0);
     buf_free(&b);
@@ -55,8 +55,8 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
         puts(k->none);
     else if (whole)
         printf("%s%s\n",
-               k->type == REQUEST_PAUSE ? "The catalog is paused: nothing new is begun."
-                                        : "The catalog goes on.",
+               k->type == REQUEST_PAUSE ? "The catalog is paused: nothing new is started."
+                                        : "The catalog is resumed.",
                k->type == REQUEST_PAUSE ? " Next: nightshift resume"
                : through_run            ? ""
                                         : " Next: nightshift run");
@@ -67,7 +67,7 @@ static void print_result(const struct cli *cli, const struct kind *k, bool whole
 static const char *unknown_hint(const struct wanted *w)
 {
     return w->job != 0 ? "`nightshift status --jobs` lists the jobs."
-                       : "Look at its name, or at those of `nightshift status`.";
+                       : "Check its name; `nightshift status` shows some.";
 }
 
 static int request_all(struct cli *cli, const struct kind *k, const struct wanted *w, char **paths,
@@ -129,7 +129,7 @@ static int command(struct cli *cli, const struct kind *k, int argc, char **argv)
         return status;
     if (k->type == REQUEST_PRIORITY &&
         (optind >= argc || !store_priority_of(argv[optind++], &w.priority)))
-        return cli_usage(cli, "which priority: high, normal or low?");
+        return cli_usage(cli, "name a priority: high, normal or low");
     if (w.all && (w.job != 0 || optind < argc))
         return cli_usage(cli, "--all does not go with a PATH or --job");
     if (w.failed)
@@ -195,12 +195,13 @@ int cmd_retry(struct cli *cli, int argc, char **argv)
         .purpose = "retry",
         .one = "recording will be tried again.",
         .many = "recordings will be tried again.",
-        .none = "Nothing there has failed or was cancelled (--all: or was dismissed)."};
+        .none =
+            "No recording has failed or was cancelled there (--all also takes dismissed ones)."};
 
     return command(cli, &kind, argc, argv);
 }
 
-#define AGAIN "; `nightshift retry PATH` or `retry --all` takes "
+#define AGAIN "; `nightshift retry PATH` or `retry --all` tries "
 
 static const struct command_option cancel_options[] = {
     {COMMAND_SWITCH("failed", 0, wanted, failed,
@@ -231,9 +232,9 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
 {
     static const struct kind dismiss = {.type = REQUEST_DISMISS,
                                         .purpose = "cancel",
-                                        .one = "recording dismissed" AGAIN "it up again.",
-                                        .many = "recordings dismissed" AGAIN "them up again.",
-                                        .none = "Nothing there has failed."};
+                                        .one = "recording dismissed" AGAIN "it again.",
+                                        .many = "recordings dismissed" AGAIN "them again.",
+                                        .none = "No recording has failed there."};
     static const struct kind kind = {
         .type = REQUEST_CANCEL,
         .command = &command_cancel,
@@ -241,7 +242,7 @@ int cmd_cancel(struct cli *cli, int argc, char **argv)
         .purpose = "cancel",
         .one = "recording cancelled; `nightshift retry` takes it up again.",
         .many = "recordings cancelled; `nightshift retry` takes them up again.",
-        .none = "Nothing there is waiting. For what has failed: --failed"};
+        .none = "No recording is waiting there. To dismiss failed ones: --failed"};
 
     return command(cli, &kind, argc, argv);
 }
@@ -266,7 +267,7 @@ int cmd_pause(struct cli *cli, int argc, char **argv)
                                      .purpose = "pause",
                                      .one = "recording paused. Next: nightshift resume",
                                      .many = "recordings paused. Next: nightshift resume",
-                                     .none = "Nothing there is waiting.",
+                                     .none = "No recording is waiting there.",
                                      .whole = true};
 
     return command(cli, &kind, argc, argv);
@@ -293,7 +294,7 @@ int cmd_priority(struct cli *cli, int argc, char **argv)
                                      .purpose = "priority",
                                      .one = "recording has that priority now.",
                                      .many = "recordings have that priority now.",
-                                     .none = "Nothing there is waiting that was not so already."};
+                                     .none = "No waiting recording there changed its priority."};
 
     return command(cli, &kind, argc, argv);
 }
@@ -312,9 +313,9 @@ int cmd_resume(struct cli *cli, int argc, char **argv)
     static const struct kind kind = {.type = REQUEST_RESUME,
                                      .command = &command_resume,
                                      .purpose = "resume",
-                                     .one = "recording goes on.",
-                                     .many = "recordings go on.",
-                                     .none = "Nothing there is paused.",
+                                     .one = "recording is resumed.",
+                                     .many = "recordings are resumed.",
+                                     .none = "No recording is paused there.",
                                      .whole = true};
 
     return command(cli, &kind, argc, argv);

@@ -65,7 +65,9 @@ static int take_until(void *at, const char *value, struct err *err)
 {
     return hours_parse_until(value, &((struct wanted *)at)->o.hours)
                ? 0
-               : err_set(err, ERR_USAGE, "--until: '%.40s' is no time of day such as 07:00", value);
+               : err_set(err, ERR_USAGE,
+                         "--until: '%.40s' is not a time of day. Use HH:MM, for example 07:00",
+                         value);
 }
 
 static int take_between(void *at, const char *value, struct err *err)
@@ -73,7 +75,9 @@ static int take_between(void *at, const char *value, struct err *err)
     return hours_parse_between(value, &((struct wanted *)at)->o.hours)
                ? 0
                : err_set(err, ERR_USAGE,
-                         "--between: '%.40s' is no two times of day such as 22:00-06:00", value);
+                         "--between: '%.40s' is not two times of day. Use HH:MM-HH:MM, for example "
+                         "22:00-06:00",
+                         value);
 }
 
 static int take_precision(void *at, const char *value, struct err *err)
@@ -327,11 +331,11 @@ static void print_waiting(uint64_t waiting)
 {
     char n[TEXT_LEN], line[160];
 
-    snprintf(line, sizeof(line),
-             "%s %s %s for the transcription, which failed, was cancelled, or is paused: "
-             "nightshift status",
-             text_count(waiting, n), text_plural(waiting, "recording", "recordings"),
-             text_plural(waiting, "waits", "wait"));
+    snprintf(
+        line, sizeof(line),
+        "%s %s %s for a transcription that failed, was cancelled or is paused: nightshift status",
+        text_count(waiting, n), text_plural(waiting, "recording", "recordings"),
+        text_plural(waiting, "waits", "wait"));
     cli_print(line, 0);
 }
 
@@ -366,15 +370,15 @@ static void print_damaged(uint64_t damaged)
 static void print_left(const struct scheduler_result *r, const struct after *all)
 {
     if (r->timed_out && r->recordings_left > 0)
-        puts("Its time was over; `nightshift run` goes on from here.");
+        puts("Its time was up; `nightshift run` resumes from here.");
     else if (r->interrupted && r->recordings_left > 0)
-        puts("Interrupted; `nightshift run` goes on from here.");
+        puts("Interrupted; `nightshift run` resumes from here.");
     else if (r->tasks_left > 0 && all->totals.paused)
         puts("The catalog is paused: `nightshift resume`, then `nightshift run`.");
     else if (r->tasks_left > 0)
         puts(r->put_aside
-                 ? "What is left is of a stage that was put aside: nightshift status"
-                 : "What is left is paused, gone, or waits for a retry: nightshift status");
+                 ? "The rest belongs to a disabled stage: nightshift status"
+                 : "The rest is paused, missing, or waiting for a retry: nightshift status");
 }
 
 static void amount(uint64_t n, const char *what)
@@ -401,7 +405,7 @@ static void print_textless(const uint64_t counts[TEXTLESS_KINDS])
 
     for (int i = 0; i < TEXTLESS_KINDS; i++) {
         if (textless_say(counts, (enum store_textless)i, &b) && buf_cstr(&b))
-            printf("Of what this run did: %s\n", buf_cstr(&b));
+            printf("In this run: %s\n", buf_cstr(&b));
         buf_clear(&b);
     }
     buf_free(&b);
@@ -414,10 +418,11 @@ static void print_known(const struct after *all)
 
     print_textless(all->textless);
     if (all->account.missing_ms > 0)
-        printf("%s of speech has no text in what this run did: nightshift doubts --missing\n",
+        printf("%s of speech got no text in this run: nightshift doubts --missing\n",
                text_length(all->account.missing_ms, n));
     if (all->left_out > 0)
-        printf("%s of the recordings %s tracks or channels that were not heard: nightshift show.\n",
+        printf("%s of the recordings %s tracks or channels that were not transcribed: nightshift "
+               "show\n",
                text_count(all->left_out, n), text_plural(all->left_out, "has", "have"));
     print_damaged(all->totals.damaged);
 }
@@ -493,7 +498,7 @@ static int end_badly(const struct cli *cli, const struct scheduler_result *r, co
     if (!cli->quiet && !cli->json)
         print_result(r, &after);
     hint = ways_out(cli->catalog);
-    status = cli_fail("do every stage", err, hint && hint[0] != 0 ? hint : NULL);
+    status = cli_fail("do all stages", err, hint && hint[0] != 0 ? hint : NULL);
     free(hint);
     return status;
 }
@@ -594,7 +599,7 @@ static int write_back(struct part_run *p, int status, struct err *err)
     *err = why;
     if (rc != ERR_CANCELLED)
         return cli_fail("run the part", err, "Copy it there: nothing is lost.");
-    cli_fail("run the part", err, "That one goes on with it.");
+    cli_fail("run the part", err, "The other one continues it.");
     return EX_CANTCREAT;
 }
 
@@ -680,7 +685,7 @@ static int enqueue_first(const struct cli *cli, struct wanted *w, int paths, boo
     *missing = status == EX_NOINPUT;
     if (status == EX_OK || (*missing && w->o.watch))
         return 0;
-    err_set(&err, ERR_USAGE, "nothing was run: PATH could not be enqueued");
+    err_set(&err, ERR_USAGE, "nothing was run, because PATH could not be enqueued");
     if (w->on_finish)
         on_finish(w->on_finish, cli->catalog ? cli->catalog : "", &(struct scheduler_result){0},
                   &err);
@@ -702,8 +707,7 @@ static int find_catalog(struct cli *cli, const struct wanted *w)
 
     if (w->part)
         return w->o.watch || cli->catalog
-                   ? cli_usage(cli, "--part is a catalog by itself, which has an end: no --watch, "
-                                    "no --catalog")
+                   ? cli_usage(cli, "--part does not go with --watch or --catalog")
                    : 0;
     if (cli_catalog(cli, w->o.watch, &err) != 0)
         return not_begun(cli, w, "find the catalog", &err, NULL);
@@ -725,10 +729,10 @@ static int run_all(struct cli *cli, struct wanted *w)
         return cli_usage(cli, "%s does nothing without --part",
                          w->tries ? "--tries" : "--write-back");
     if (paths > 0)
-        status = w->part ? cli_usage(cli, "--part is a catalog by itself: no PATH")
+        status = w->part ? cli_usage(cli, "--part does not take a PATH")
                          : enqueue_first(cli, w, paths, &missing);
     else if (w->first)
-        status = cli_usage(cli, "--%s is of `enqueue`, and there is no PATH", w->first);
+        status = cli_usage(cli, "--%s is an option of `enqueue` and needs a PATH", w->first);
     if (status == 0)
         status = find_catalog(cli, w);
     if (status != 0)

@@ -343,10 +343,10 @@ static void print_rules(const struct scoring *s)
     if (!s->any_english && !s->any_basic)
         print_sentence("Not normalised: case and punctuation count.");
     if (s->unknown_language)
-        print_sentence("What is spoken is not known everywhere. Try --language en, and the English "
-                       "rules are taken.");
+        print_sentence("Some transcripts have no language. For English rules, try --language en.");
     if (s->any_letters)
-        print_sentence("Where words are not parted by blanks, each character counts as one.");
+        print_sentence(
+            "In languages without blanks between words, each character counts as a word.");
 }
 
 /* ------------------------------------------------------------------------------- for programs */
@@ -468,7 +468,7 @@ static int find_pairs(struct cli *cli, struct scoring *s, const char *reference,
                                 : NULL);
         rc = pairs_of_catalog(&s->pairs, reference, s->store, &err);
     }
-    return rc == 0 ? -1 : cli_fail("score", &err, "Look at the names (ls -l).");
+    return rc == 0 ? -1 : cli_fail("score", &err, "Check the names (ls -l).");
 }
 
 static int score_and_print(const struct cli *cli, struct scoring *s)

@@ -97,8 +97,8 @@ static void print_parting(struct search_page *h, const struct search_wish *wish,
         puts(any_named ? "By meaning, not in these words:"
                        : "Nothing was found in these words. By meaning:");
     else
-        puts(any_named ? "By its likeness, not by the class of sound:"
-                       : "No such class of sounds was found. By its likeness:");
+        puts(any_named ? "By similarity, not by the class of sound:"
+                       : "No such class of sounds was found. By similarity:");
     buf_clear(&h->last);
 }
 
@@ -251,12 +251,12 @@ static int search(struct cli *cli, const struct wanted *w, const char *text, con
 static int check(const struct cli *cli, const struct wanted *w, bool says)
 {
     if (!says && !w->sound)
-        return cli_usage(cli, "what should be searched for?");
+        return cli_usage(cli, "name the words to search for");
     if (w->meaning_only && (w->words_only || w->by_time || !says))
         return cli_usage(cli, says ? "--semantic does not go with --text and --by-time"
                                    : "--semantic wants a TEXT");
     if (w->by_time && w->sound)
-        return cli_usage(cli, "--by-time is about words alone: it does not go with --sound");
+        return cli_usage(cli, "--by-time searches only words: it does not go with --sound");
     if (w->within_ms > 0 && (w->meaning_only || !says))
         return cli_usage(cli, says ? "--within is about words: it does not go with --semantic"
                                    : "--within wants a TEXT");

@@ -204,15 +204,15 @@ static void print_head(const struct page *p, const struct read_recording *r)
         printf(", %s", r->language);
     if (r->codec[0])
         printf(", %s in %s", r->codec, r->container);
-    printf(", %s", r->asked ? r->state : "nothing is asked for");
+    printf(", %s", r->asked ? r->state : "nothing enqueued");
     if (strcmp(r->state, "done") != 0 && r->shards_total > 0)
         printf(" (%llu of %llu parts)", (unsigned long long)r->shards_done,
                (unsigned long long)r->shards_total);
     puts("");
     if (r->places == 0)
-        puts("It is not where it was any more.");
+        puts("The file is missing.");
     print_remark("Damaged: ", r->damage);
-    print_remark("Not heard: ", r->left_out);
+    print_remark("Not transcribed: ", r->left_out);
     print_remark(strcmp(r->state, "failed") == 0 ? "Failed: " : "Last attempt: ", r->error);
 }
 
@@ -284,7 +284,7 @@ static int on_level(void *arg, const struct result_channel *row)
     }
     buf_printf(&l->said, "channel %u %s%s", row->channel,
                row->sound_ms >= 50 ? text_length(row->sound_ms, length) : "silent",
-               row->heard ? "" : " (not heard)");
+               row->heard ? "" : " (not transcribed)");
     return 0;
 }
 
@@ -330,8 +330,8 @@ static int read_texts(struct page *p, const struct read_recording *r, read_segme
 static void print_untranscribed(const struct read_recording *r)
 {
     if (r->forgotten)
-        cli_print("Its transcript was removed, or left out when it was enqueued. `nightshift "
-                  "enqueue` of it, or of its folder, has it made.",
+        cli_print("Its transcript was deleted, or not enqueued. `nightshift enqueue` of it, or of "
+                  "its folder, makes it.",
                   0);
     else if (r->stages[0] != 0)
         printf("It is not transcribed (done: %s).\n", r->stages);
@@ -346,7 +346,7 @@ static const char *why_nothing(struct page *p, const struct read_recording *r)
     struct err ignored = {0};
 
     if (p->missing > 0 && p->dropped == 0)
-        return "Somebody speaks in it, and no text came.";
+        return "Somebody speaks in it, but no text came.";
     (void)store_textless_of(p->store, r->media_id, &kind, &ignored);
     return kind < TEXTLESS_KINDS ? textless_why(kind) : "It has no text.";
 }
@@ -364,7 +364,7 @@ static void print_nothing(struct page *p, const struct read_recording *r)
     else
         puts(strcmp(r->transcript, "failed") == 0
                  ? "There is no transcript. `nightshift retry` tries it again."
-                 : "Nothing of it is transcribed yet.");
+                 : "It is not transcribed yet.");
 }
 
 struct heard {
@@ -457,9 +457,10 @@ static int print_corrections(struct page *p, const struct read_recording *r)
         printf("\n%s %s made in it.\n", text_count(c.kept, n),
                text_plural(c.kept, "correction is", "corrections are"));
     if (c.conflicts > 0)
-        printf("%s %s in conflict with what was heard anew: nightshift correct --conflicts %lld\n",
-               text_count(c.conflicts, m), text_plural(c.conflicts, "is", "are"),
-               (long long)r->media_id);
+        printf(
+            "%s %s in conflict with a newer transcription: nightshift correct --conflicts %lld\n",
+            text_count(c.conflicts, m), text_plural(c.conflicts, "is", "are"),
+            (long long)r->media_id);
     return 0;
 }
 
@@ -492,7 +493,7 @@ static int page_for_people(struct page *p, const struct read_recording *r)
     if (p->unsure)
         puts("? the model was unsure, or the text is in doubt; ?? very unsure");
     if (p->dropped > 0 && !p->w.dropped)
-        printf("%s %s not believed and left out; --dropped shows %s.\n", text_count(p->dropped, n),
+        printf("%s %s rejected and left out; --dropped shows %s.\n", text_count(p->dropped, n),
                text_plural(p->dropped, "text was", "texts were"),
                text_plural(p->dropped, "it", "them"));
     if (p->w.dropped)
@@ -506,12 +507,12 @@ static void note_absence(const struct page *p, const struct read_recording *r)
     bool text = p->w.format->needs & FORMAT_TEXT;
 
     if (!text && !r->diarized)
-        cli_note("nobody is told apart in it: `nightshift enqueue --diarize PATH` asks for it.");
+        cli_note("it has no speakers yet: `nightshift enqueue --diarize PATH` finds them.");
     else if (text && r->transcript[0] == 0)
         cli_note(
             r->forgotten
-                ? "its transcript was removed, or left out: `nightshift enqueue PATH` has it made."
-                : "it is not transcribed: `nightshift enqueue PATH` asks for it.");
+                ? "its transcript was deleted, or not enqueued: `nightshift enqueue PATH` makes it."
+                : "it is not transcribed: `nightshift enqueue PATH` enqueues it.");
 }
 
 static int write_file(struct page *p, const struct read_recording *r)
@@ -657,7 +658,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind + 1 != argc)
-        return cli_usage(cli, optind < argc ? "one recording at a time" : "which recording?");
+        return cli_usage(cli, optind < argc ? "name one recording" : "which recording?");
     p.w = w;
     p.what = argv[optind];
     p.color = w.color == COLOR_AUTO ? cli_color(stdout) : w.color == COLOR_ALWAYS;
@@ -667,7 +668,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (!format_args_fit(&w.options, p.w.format ? 1u << (p.w.format - formats) : 0, why))
         return cli_usage(cli, "%s", why);
     if (p.w.format && strcmp(p.w.format->name, "docx") == 0 && isatty(STDOUT_FILENO))
-        return cli_usage(cli, "docx is no text for a terminal: put '> FILE.docx' behind it");
+        return cli_usage(cli, "docx cannot be shown on a terminal: add '> FILE.docx'");
     if (w.dropped && p.w.format && !p.w.format->dropped)
         return cli_usage(cli,
                          "--dropped is for people, vtt and json: a %s file could not say that "

@@ -151,9 +151,9 @@ static const char *about(const struct one *o, const char *verb, struct err *err)
         return o->proposed;
     if (strcmp(verb, "deny") == 0 && o->everywhere)
         return o->name;
-    err_set(err, ERR_INPUT,
-            "nobody is proposed for that speaker. `nightshift speakers name --everywhere` says who "
-            "it is");
+    err_set(
+        err, ERR_INPUT,
+        "no name is proposed for that speaker. `nightshift speakers name --everywhere` gives one");
     return NULL;
 }
 
@@ -185,12 +185,12 @@ static void print_said(const struct request *rq)
     char *name = utf8_display(rq->speaker_name, strlen(rq->speaker_name));
 
     if (rq->denied)
-        printf("The speaker is not %s: that is not proposed again.\n", name ? name : "");
+        printf("The speaker is not %s: this name is not proposed again.\n", name ? name : "");
     else if (rq->everywhere)
         printf("The speaker is %s, who is known by this voice everywhere.\n", name ? name : "");
     else
         puts(rq->speaker_name[0] ? "The speaker has that name now, in this recording."
-                                 : "The speaker has no name any more.");
+                                 : "The speaker has no name now.");
     free(name);
 }
 
@@ -510,8 +510,8 @@ static int alike(struct cli *cli, const struct wanted *w, struct store *st, int 
 
     if (rc == 0 && o.size == 0)
         rc = err_set(&err, ERR_INPUT,
-                     "that speaker is never heard alone long enough for a vector of the voice. Try "
-                     "another of theirs");
+                     "that speaker never speaks alone long enough for a voice vector. Try another "
+                     "label of the same person");
     if (rc == 0)
         rc = for_each(st, true, argc, argv, take_voice, &v, &err);
     if (rc != 0)
@@ -634,9 +634,7 @@ static void explain(const struct listing *l)
                   0);
     print_demo(l->demo);
     if (l->unmeasured)
-        cli_print("Nobody has measured from which likeness on it is the same person for that "
-                  "model.",
-                  0);
+        cli_print("For that model nobody has measured which similarity means the same person.", 0);
 }
 
 /* Nobody was asked to, or it is still to be done. */
@@ -647,8 +645,8 @@ static int print_nobody(struct store *st, struct err *err)
     const char *left = rc == 0 ? buf_cstr(&said) : NULL;
 
     if (rc == 0)
-        printf("No speakers are told apart there.%s\n",
-               left && left[0] ? left : " `nightshift enqueue --diarize` asks for it.");
+        printf("No speakers were found there.%s\n",
+               left && left[0] ? left : " `nightshift enqueue --diarize` finds speakers.");
     buf_free(&said);
     return rc;
 }
@@ -663,8 +661,7 @@ static int list(struct cli *cli, const struct wanted *w, struct store *st, int a
         json_dumpf(l.json, stdout, JSON_INDENT(2));
         putchar('\n');
     } else if (rc == 0 && l.count == 0 && (w->proposed || w->group)) {
-        puts(w->group ? "No voices of that group are heard there."
-                      : "No names are proposed there.");
+        puts(w->group ? "That group has no voices there." : "No names are proposed there.");
     } else if (rc == 0 && l.count == 0) {
         rc = print_nobody(st, &err);
     } else if (rc == 0) {
@@ -685,7 +682,8 @@ static int check_saying(struct cli *cli, const struct wanted *w, int argc, char 
                                      : "confirm and deny want RECORDING/SPEAKER, and nothing else "
                                        "(a folder of that name is ./confirm)");
     if (naming && strchr(argv[2], '/'))
-        return cli_usage(cli, "a name has no slash: one parts a speaker from the recording");
+        return cli_usage(
+            cli, "a name cannot have a slash, which separates a speaker from the recording");
     return 0;
 }
 

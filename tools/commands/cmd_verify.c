@@ -33,14 +33,14 @@ static const struct {
 } outcomes[OUTCOMES] = {
     [SAME] = {"same", "as before", NULL},
     [FIRST] = {"first", "read for the first time", NULL},
-    [REWRITTEN] = {"rewritten", "written again since they were heard",
-                   "written again since it was heard, with other bytes: `nightshift forget "
-                   "--stage N`, then `enqueue` it, to have it heard anew"},
+    [REWRITTEN] = {"rewritten", "replaced since they were transcribed",
+                   "replaced by other content since it was transcribed: `nightshift forget --stage "
+                   "N`, then `enqueue`, transcribe it again"},
     [CHANGED] = {"changed", "with other bytes",
                  "other bytes than before, with the same size and time"},
     [STALE] = {"stale", "with another size or time",
-               "its size or time is another one: enqueue it again"},
-    [MISSING] = {"missing", "not there", "it is not there"},
+               "its size or time has changed: enqueue it again"},
+    [MISSING] = {"missing", "not there", "it does not exist"},
     [UNREADABLE] = {"unreadable", "unreadable", "it cannot be read"},
 };
 
@@ -211,7 +211,7 @@ static void say_more(const struct verify *v, enum outcome is)
     text_count(v->counts[is] - NAMED, more);
     text_count(v->counts[is], all);
     if (folder && is == MISSING && cut_where_absent(folder))
-        then = ", which is not there itself: is its disk mounted?";
+        then = ", which does not exist either: is its disk mounted?";
     shown = folder && *folder ? utf8_display(folder, strlen(folder)) : NULL;
     if (shown)
         cli_note("%s more %s, all %s of them below '%s'%s", more, outcomes[is].said, all, shown,
@@ -311,7 +311,7 @@ static int verify(struct verify *v, int argc, char **argv)
     store_close(st);
     if (rc != 0)
         return cli_fail("verify the files", &err,
-                        rc == ERR_MISSING ? "Look at its name, or at those of `nightshift status`."
+                        rc == ERR_MISSING ? "Check its name; `nightshift status` shows some."
                                           : NULL);
     for (size_t i = 0; rc == 0 && i < v->count; i++)
         rc = verify_one(v, &v->files[i], &err);
@@ -369,7 +369,7 @@ static int check_next(struct reading *r, struct err *err)
     r->recordings++;
     r->repaired += changed;
     if (changed)
-        say_recording(r, "it read otherwise than its results say: repaired");
+        say_recording(r, "it differed from its results: repaired");
     return 0;
 }
 
@@ -386,10 +386,9 @@ static void print_reading(const struct cli *cli, const struct reading *r)
         return;
     text_count(r->recordings, all);
     if (r->repaired)
-        buf_printf(&b,
-                   "%s of %s transcribed recordings read otherwise than their results say, and "
-                   "were repaired.",
-                   text_count(r->repaired, some), all);
+        buf_printf(
+            &b, "%s of %s transcribed recordings differed from their results, and were repaired.",
+            text_count(r->repaired, some), all);
     else
         buf_printf(&b, "%s transcribed %s what %s results say.", all,
                    text_plural(r->recordings, "recording reads", "recordings read"),
@@ -414,7 +413,7 @@ static int verify_reading(struct cli *cli, bool operands)
     if (rc == 0)
         rc = writer_open(cli->catalog, "verify", PATIENCE_MS, cli->quiet, &w, &err);
     if (rc == 0 && writer_through_run(w))
-        rc = err_set(&err, ERR_LOCKED, "a run is on: check the catalog when it is over");
+        rc = err_set(&err, ERR_LOCKED, "a run is active: check the catalog when it has ended");
     r.st = w ? writer_store(w) : NULL;
     while (rc == 0)
         rc = check_next(&r, &err);

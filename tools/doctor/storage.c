@@ -163,9 +163,10 @@ static void check_voice_activity(struct doctor *d)
     char *file = NULL;
 
     if (silero_find(SILERO_NAME, &file, &err) != 0)
-        doctor_finding(d, FINDING_WARNING, "model", "Silero's model of voice activity",
-                       "`nightshift model pull " SILERO_NAME "` fetches it, or `nightshift setup`",
-                       "voice activity is not here: what is no speech is transcribed, too");
+        doctor_finding(
+            d, FINDING_WARNING, "model", "Silero's model of voice activity",
+            "`nightshift model pull " SILERO_NAME "` fetches it, or `nightshift setup`",
+            "voice activity detection is off: text may be invented in silence and noise");
     else if (silero_weights_read(file, &w, &err) != 0)
         doctor_finding(d, FINDING_WARNING, "model",
                        "the file of Silero's model (docs/reference/models.md)",

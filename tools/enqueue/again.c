@@ -115,7 +115,8 @@ void again_words(const struct again *a, bool up_to, struct buf *out)
         const struct again_item *k = &a->items[i];
         char *root = utf8_display(k->root, strlen(k->root));
 
-        buf_printf(out, "%sNot as last time for %s", i > 0 ? " " : "", root ? root : "");
+        buf_printf(out, "%sOther options than last time for %s", i > 0 ? " " : "",
+                   root ? root : "");
         if (k->roots > 1)
             buf_printf(out, " and %s more", text_count(k->roots - 1, n));
         buf_printf(out, ", ");

@@ -49,8 +49,7 @@ static int on_entry(void *arg, const struct walk_entry *e, struct err *err)
         q->r->specials++;
         enqueue_skip(q, e, "", 0, "not a file");
         if (e->dir < 0 && !q->o->quiet)
-            enqueue_say(q, e->path, e->path_len, "", 0,
-                        "left alone: it is a pipe, socket or device");
+            enqueue_say(q, e->path, e->path_len, "", 0, "skipped: it is a pipe, socket or device");
         return 0;
     case WALK_SKIPPED:
         q->r->skipped[e->skip]++;
@@ -74,7 +73,7 @@ const char *enqueue_absent(const char *root)
     struct stat st;
 
     return lstat(root, &st) == 0 && S_ISLNK(st.st_mode)
-               ? "it is a link to something that is not there"
+               ? "it is a link to a file that does not exist"
                : "there is no such file or folder";
 }
 

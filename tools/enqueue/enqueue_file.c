@@ -231,7 +231,7 @@ static int left_alone(struct enqueue_work *q, const struct walk_entry *e,
     enqueue_skip(q, e, "", 0, "not a recording");
     if (e->dir < 0 && !q->o->quiet)
         enqueue_say(q, e->path, e->path_len, "", 0,
-                    "left alone: it is no recording (--all takes it anyway)");
+                    "skipped: it is not a recording (--all takes it anyway)");
     return same ? batch_kept(q->first, k->place_ids, k->count, err) : 0;
 }
 
@@ -353,7 +353,7 @@ int enqueue_file(struct enqueue_work *q, const struct walk_entry *e, struct err 
         !watching_settled(e->st, q->o->settled_ms,
                           q->o->as_of_ms ? q->o->as_of_ms : clock_wall_ms())) {
         q->r->unsettled++;
-        enqueue_skip(q, e, "", 0, "not settled yet");
+        enqueue_skip(q, e, "", 0, "still being written");
         return batch_unread(q->first, e->path, err);
     }
     rc = look_up(q, e, &k, has, err);

@@ -282,10 +282,9 @@ static size_t kind_of(const struct store_stage *s)
 static void note_voice(const char *was, const char *is, struct enqueue_stages *found)
 {
     if (!strstr(was, "vad=") && strstr(is, "vad=on\""))
-        snprintf(
-            found->note, sizeof(found->note),
-            "Voice activity's model is here now: what is not done yet is done with it. What was "
-            "done without it stays; --again does it anew.");
+        snprintf(found->note, sizeof(found->note),
+                 "The model of voice activity is here now, and new work uses it. Finished work "
+                 "stays; --again does it anew.");
 }
 
 /* The stages of a plan. */
@@ -330,11 +329,10 @@ static int check_model(const struct groups_kind *k, const struct recipe_row *row
 {
     if (!k->keeps || !row || strcmp(row->model_hash, k->stage.model_hash) == 0)
         return 0;
-    snprintf(doing, 200, "go on as last time");
+    snprintf(doing, 200, "continue as last time");
     return err_set(err, ERR_MODEL,
-                   "%.200s holds another model '%.120s' now than last time. Bring that one back, "
-                   "or try --again, which does with this one (or with --%s=...) what was done with "
-                   "the other",
+                   "%.200s now holds another model '%.120s' than last time. Bring the old one "
+                   "back, or use --again to do its work anew with this one (or with --%s=...)",
                    k->stage.model_dir, k->stage.model, stage_kind_find(k->stage.name)->option);
 }
 

@@ -326,7 +326,7 @@ static void tell_apart(struct enqueue_work *q, const struct store_met *m, struct
         return;
     q->r->told_apart++;
     enqueue_say(q, f->path, f->path_len, f->member, f->nth,
-                "it was taken for a recording that it only looks like, and is one of its own");
+                "it was mistaken for a similar recording; this is corrected now");
 }
 
 /* 1: a recording is known by the hash of what has moved here, as a copy of it was found while
@@ -383,7 +383,7 @@ static void say_erased(struct enqueue_work *q, const struct store_found *f,
     char text[160];
 
     snprintf(text, sizeof(text),
-             "erased on %.10s: left out (`nightshift erase --allow %lld` lets it in again)",
+             "erased on %.10s: skipped (`nightshift erase --allow %lld` allows it again)",
              met->erased_at, (long long)met->erased_id);
     enqueue_say(q, f->path, f->path_len, f->member, f->nth, text);
 }

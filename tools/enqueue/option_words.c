@@ -27,7 +27,7 @@ static int put_word(json_t *list, const char *name, const char *value, struct er
     buf_printf(&word, "--%s%s%s", name, value ? "=" : "", value ? value : "");
     text = buf_cstr(&word);
     if (!text || json_array_append_new(list, json_string(text)) != 0)
-        rc = err_set(err, ERR_USAGE, "the value of --%s is no UTF-8: try another one", name);
+        rc = err_set(err, ERR_USAGE, "the value of --%s is not UTF-8: try another one", name);
     buf_free(&word);
     return rc;
 }
@@ -145,8 +145,8 @@ void said_words(const char *options, const char *stage, struct buf *out)
 static int unknown(const char *word, struct err *err)
 {
     return err_set(err, ERR_USAGE,
-                   "'%.200s', which the recipe has, is no option of this version: say how it is to "
-                   "be done now",
+                   "this version does not know the recipe's option '%.200s'. Use other options, "
+                   "which replace it",
                    word);
 }
 

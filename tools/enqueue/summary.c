@@ -202,7 +202,7 @@ static void print_jobs(const struct summary *s)
             put_job(s, k, &b);
             buf_printf(&b, "%s",
                        k != last                ? ""
-                       : s->result->through_run ? " The run that is on takes them up."
+                       : s->result->through_run ? " The current run will do them."
                                                 : " Next: nightshift run");
             print_wrapped(&b);
             buf_free(&b);
@@ -224,8 +224,7 @@ static void print_waiting(const struct enqueue_result *r, const struct groups *g
                    text_plural(r->counts.waiting, "recording waits", "recordings wait"));
     if (r->counts.waiting + reasked > 0)
         buf_printf(&b, "%s",
-                   r->through_run ? "The run that is on takes up what waits."
-                                  : "Next: nightshift run");
+                   r->through_run ? "The current run will do them." : "Next: nightshift run");
     print_wrapped(&b);
     buf_free(&b);
 }
@@ -271,9 +270,10 @@ static void print_kept(const struct summary *s)
     struct buf b = BUF_INIT;
 
     if (n > 0) {
-        buf_printf(&b, s->again->count > 0 ? "The rest as last time: " : "As last time: ");
+        buf_printf(&b, s->again->count > 0 ? "Unchanged since last time: " : "As last time: ");
         put_stages(list, n, true, &b);
-        buf_printf(&b, s->again->count > 0 ? "." : ". --again with other options changes that.");
+        buf_printf(&b,
+                   s->again->count > 0 ? "." : ". To change that, use --again with other options.");
         print_wrapped(&b);
     }
     buf_free(&b);
@@ -286,7 +286,7 @@ static void print_again(const struct summary *s)
     char n[TEXT_LEN];
 
     if (s->again->told > 0)
-        buf_printf(&b, "%s %s transcribed already: the text stays, and its words get their times.",
+        buf_printf(&b, "%s %s transcribed already: the text is kept, and its words get times.",
                    text_count(s->again->told, n),
                    text_plural(s->again->told, "recording is", "recordings are"));
     print_wrapped(&b);
@@ -295,7 +295,7 @@ static void print_again(const struct summary *s)
     if (s->again->count > 0 && s->dry_run && !s->allowed)
         buf_printf(&b, " Only --again does that.");
     if (s->again->have > 0 && s->dry_run)
-        buf_printf(&b, "%s%s %s results of these options already, and nothing to do again.",
+        buf_printf(&b, "%s%s %s results with these options already; nothing is done again.",
                    b.len > 0 ? " " : "", text_count(s->again->have, n),
                    text_plural(s->again->have, "recording has", "recordings have"));
     print_wrapped(&b);
@@ -328,9 +328,8 @@ static void print_whole(const struct groups *g)
     for (uint32_t i = 0; i < g->count; i++)
         whole |= stays_whole(&g->list[i]);
     if (whole)
-        cli_print("Segments in which several people speak stay whole, since the transcription is "
-                  "without times of words: `nightshift enqueue --word-timestamps --again PATH` "
-                  "makes it anew with them.",
+        cli_print("Segments with several speakers are not cut, because the transcription has no "
+                  "word times: `nightshift enqueue --word-timestamps --again PATH` adds them.",
                   0);
 }
 
@@ -363,7 +362,7 @@ static void print_dry(const struct summary *s)
     const uint32_t n = stages_of(s->groups, false, list, STAGES_SAID);
     struct buf b = BUF_INIT;
 
-    buf_printf(&b, "A dry run: nothing was noted in the catalog. What is new would be there ");
+    buf_printf(&b, "Dry run: the catalog was not changed. New recordings would be ");
     put_stages(list, n, false, &b);
     buf_printf(&b, ".");
     print_wrapped(&b);
@@ -376,12 +375,12 @@ static void put_otherwise(const struct groups_kind *k, struct buf *out)
     char n[TEXT_LEN];
 
     if (k->restored > 0)
-        buf_printf(out, " %s %s results of these options already: %s current again.",
+        buf_printf(out, " %s %s results with these options already: %s current again.",
                    text_count(k->restored, n),
                    text_plural(k->restored, "recording has", "recordings have"),
                    text_plural(k->restored, "it is", "they are"));
     if (k->reasked > 0)
-        buf_printf(out, " %s %s asked for with these options before, and %s again.",
+        buf_printf(out, " %s %s enqueued with these options before, and %s again.",
                    text_count(k->reasked, n),
                    text_plural(k->reasked, "recording was", "recordings were"),
                    text_plural(k->reasked, "waits", "wait"));
@@ -414,8 +413,8 @@ static void print_lacking(const struct groups_kind *k)
     char n[TEXT_LEN];
 
     buf_printf(&b,
-               "%s of them %s not transcribed, and left out of --%s: without "
-               "--no-transcribe, %s transcribed with %s first.",
+               "%s of them %s not transcribed, and skipped for --%s: without --no-transcribe, %s "
+               "transcribed with %s first.",
                text_count(k->lacking, n), text_plural(k->lacking, "is", "are"),
                stage_kind_find(k->stage.name)->option, text_plural(k->lacking, "it is", "they are"),
                source ? source->model : "");
@@ -450,13 +449,12 @@ static void print_reread(const struct enqueue_result *r)
     struct buf b = BUF_INIT;
 
     if (r->reread > 0)
-        buf_printf(&b,
-                   "%s %s read whole (%s), to tell copies from recordings that only look alike.",
+        buf_printf(&b, "%s %s read completely (%s), to distinguish copies from similar recordings.",
                    text_count(r->reread, n), text_plural(r->reread, "file was", "files were"),
                    text_bytes(r->reread_bytes, bytes));
     print_wrapped(&b);
     if (r->told_apart > 0)
-        buf_printf(&b, "%s %s taken for another recording before, and told apart now.",
+        buf_printf(&b, "%s %s mistaken for another recording before; this is corrected now.",
                    text_count(r->told_apart, n),
                    text_plural(r->told_apart, "file was", "files were"));
     print_wrapped(&b);
@@ -468,8 +466,8 @@ static void print_left_out(const struct enqueue_result *r)
     struct buf b = BUF_INIT;
     bool first = true;
 
-    piece(&b, &first, "; ", r->left_alone, "file left alone (not a recording; --all takes it)",
-          "files left alone (not recordings; --all takes them)");
+    piece(&b, &first, "; ", r->left_alone, "file skipped (not a recording; --all takes it)",
+          "files skipped (not recordings; --all takes them)");
     piece(&b, &first, "; ", r->excluded, "left out by your patterns", "left out by your patterns");
     piece(&b, &first, "; ", r->skipped[SKIP_TRASH], "skipped as trash", "skipped as trash");
     piece(&b, &first, "; ", r->skipped[SKIP_SYSTEM],
@@ -482,8 +480,8 @@ static void print_left_out(const struct enqueue_result *r)
           "hidden files or folders skipped (--hidden takes them)");
     piece(&b, &first, "; ", r->links, "symbolic link not followed (--follow does)",
           "symbolic links not followed (--follow does)");
-    piece(&b, &first, "; ", r->specials, "pipe, socket or device left alone",
-          "pipes, sockets or devices left alone");
+    piece(&b, &first, "; ", r->specials, "pipe, socket or device skipped",
+          "pipes, sockets or devices skipped");
     piece(&b, &first, "; ", r->undecodable,
           "recording of a kind that nothing here can decode (nightshift status --failures)",
           "recordings of kinds that nothing here can decode (nightshift status --failures)");
@@ -499,15 +497,15 @@ static void print_left_out(const struct enqueue_result *r)
           "of these was reported before (nightshift status --failures)",
           "of these were reported before (nightshift status --failures)");
     piece(&b, &first, "; ", r->counts.erased,
-          "recording was erased for good and left out (nightshift erase --list)",
-          "recordings were erased for good and left out (nightshift erase --list)");
+          "recording was erased for good and skipped (nightshift erase --list)",
+          "recordings were erased for good and skipped (nightshift erase --list)");
     piece(&b, &first, "; ", r->counts.gone, "recording has vanished (it is not there any more)",
           "recordings have vanished (they are not there any more)");
     if (!first)
         buf_printf(&b, ".");
     print_wrapped(&b);
     if (r->vanish_skipped)
-        puts("Too much was left out or unreadable to say which recordings have vanished.");
+        puts("Too much was skipped or unreadable to say which recordings have vanished.");
     buf_free(&b);
 }
 

@@ -234,7 +234,7 @@ static int turn(const struct watching *w, struct state *s, struct err *err)
         s->done = l.sum;
         s->enqueued = true;
     } else if (!stopped) {
-        log_warn("the enqueue left with %d; it is tried again in a minute", status);
+        log_warn("the enqueue ended with status %d; it is tried again in a minute", status);
         s->due = sooner(s->due, now + AGAIN_MS);
     }
     return 0;
@@ -262,8 +262,9 @@ int watching_run(const struct watching *w, struct err *err)
     int rc = 0;
 
     if (s.events < 0)
-        log_warn("the kernel tells nothing of files: %s; the folders are looked at every %lld s",
-                 strerror(errno), (long long)w->poll_ms / 1000);
+        log_warn(
+            "the kernel does not report changes of files: %s; the folders are read every %lld s",
+            strerror(errno), (long long)w->poll_ms / 1000);
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         sigaction(signals[i], &act, NULL);
     while (rc == 0 && !stopped) {

@@ -231,7 +231,7 @@ static int fail(const char *name, const struct err *err)
     snprintf(doing, sizeof(doing), "pull '%.120s'", name);
     return cli_fail(doing, err,
                     err->code == ERR_CANCELLED
-                        ? "The same command goes on from here: what has come is kept."
+                        ? "The same command resumes from here; downloaded data is kept."
                         : NULL);
 }
 

@@ -81,8 +81,8 @@ static void print_waiting(const struct plan *p)
         snprintf(text + strlen(text), sizeof(text) - strlen(text), " in %u stages", p->stage_count);
     if (is_stuck(p)) {
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                 ", and nothing that can be done now: the transcription that they work on failed, "
-                 "was cancelled, or is paused. Next: nightshift status --failures");
+                 ", but nothing can be done now: their transcription failed, was cancelled or is "
+                 "paused. Next: nightshift status --failures");
         line("Waiting", text);
         return;
     }
@@ -99,7 +99,7 @@ static void print_waiting(const struct plan *p)
                  text_count(p->unknown, n), p->guessed ? "the size, at 128 kbit/s" : "the others");
     line("Waiting", text);
     if (p->paused)
-        line("", "The catalog is paused: nothing will be done until `nightshift resume`.");
+        line("", "The catalog is paused: nothing is done until `nightshift resume`.");
 }
 
 static void print_devices(const struct plan *p)
@@ -159,7 +159,7 @@ static void print_waits(const struct plan_stage *s)
         wrapped(text, INDENT, INDENT);
     }
     if (s->settling) {
-        snprintf(text, sizeof(text), "%s of %llu %s heard, and only to be settled.",
+        snprintf(text, sizeof(text), "%s of %llu %s processed, but not yet finalized.",
                  text_count(s->settling, n), (unsigned long long)s->recordings,
                  s->settling == 1 ? "is" : "are");
         printf("%*s", INDENT, "");
@@ -176,14 +176,13 @@ static void print_apart(const struct plan_stage *s)
         return;
     if (s->sources.known)
         snprintf(text, sizeof(text),
-                 "%s of %llu %s heard by channels or tracks, each of which takes its time: that is "
-                 "counted. ",
+                 "%s of %llu %s processed by channel or track; the estimate counts each. ",
                  text_count(s->sources.known, n), (unsigned long long)s->recordings,
                  s->sources.known == 1 ? "is" : "are");
     if (s->sources.known < s->recordings)
         snprintf(text + strlen(text), sizeof(text) - strlen(text),
-                 "What has a microphone on each channel takes twice as long; that is known once it "
-                 "was heard.");
+                 "Recordings with a microphone on each channel take twice as long; this is known "
+                 "once they were decoded.");
     printf("%*s", INDENT, "");
     wrapped(text, INDENT, INDENT);
 }
@@ -200,7 +199,7 @@ static void print_stage(const struct plan *p, const struct plan_stage *s)
     print_waits(s);
     print_apart(s);
     if (s->aside) {
-        snprintf(text, sizeof(text), "put aside by the last run: %s", s->aside);
+        snprintf(text, sizeof(text), "disabled in the last run: %s", s->aside);
         printf("%*s", INDENT, "");
         wrapped(text, INDENT, INDENT);
     }
@@ -245,7 +244,7 @@ static void print_end(const struct plan *p)
         }
     putchar('\n');
     if (p->ms < 0 || !told) {
-        line("Done", p->fits ? "nobody can tell: no speed or no length is known"
+        line("Done", p->fits ? "no estimate yet: a speed or a length is not known"
                              : "never: a model fits no device");
         return;
     }
@@ -256,8 +255,8 @@ static void print_end(const struct plan *p)
              : measured ? ""
                         : "about ",
              text_length(p->ms > 1000 ? p->ms : 1000, n), when,
-             measured ? "" : " (an estimate; the run itself tells better)",
-             p->untold ? "; without the stages whose speed is not known yet" : "");
+             measured ? "" : " (an estimate; the run itself measures it)",
+             p->untold ? "; without stages of unknown speed" : "");
     line("Done", text);
 }
 

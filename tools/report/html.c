@@ -174,7 +174,7 @@ static void put_sums(const struct report *r, struct buf *out)
     buf_printf(out, "<ul class=\"sums\">\n");
     put_sum(out, text_count(r->done, text),
             text_plural(r->done, "recording done", "recordings done"));
-    put_sum(out, text_length(r->audio_ms, text), "of audio heard");
+    put_sum(out, text_length(r->audio_ms, text), "of audio processed");
     snprintf(speed, sizeof(speed), "%.1f \xC3\x97", report_speed(r));
     if (report_speed(r) > 0)
         put_sum(out, speed, "real time, while at work");
@@ -245,7 +245,7 @@ static void put_table(const struct report *r, struct buf *out)
     }
     buf_printf(out, "</tbody></table></div>\n");
     if (report_per_stage(r))
-        buf_printf(out, "<p class=\"dim\">Audio of each stage: what several stages heard counts "
+        buf_printf(out, "<p class=\"dim\">Audio of each stage: audio of several stages counts "
                         "several times here.</p>\n");
 }
 

@@ -408,14 +408,14 @@ const char *report_why(const struct report *r, const struct store_run *run)
 {
     static const struct {
         const char *why, *words;
-    } words[] = {{"done", "nothing was left"},       {"until", "its time was over"},
+    } words[] = {{"done", "nothing was left"},       {"until", "its time was up"},
                  {"interrupted", "interrupted"},     {"paused", "the catalog was paused"},
                  {"failed", "stopped by a failure"}, {"lost", "killed, or the power went"}};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcmp(words[i].why, run->why) == 0)
             return words[i].words;
-    return r->on ? "it is on" : "killed, or the power went";
+    return r->on ? "it is running" : "killed, or the power went";
 }
 
 static char *put_time(int64_t wall_ms, bool year, char ret[REPORT_TIME])

@@ -291,7 +291,7 @@ static void put_devices(const struct report *r, struct page *p)
     for (size_t i = 0; i < r->devices; i++)
         put_device(&r->device[i], p);
     if (report_per_stage(r))
-        line(p, "(of each stage: what several stages heard counts several times here)");
+        line(p, "(of each stage: audio of several stages counts several times here)");
     put_hours(r, p);
 }
 

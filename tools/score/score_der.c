@@ -270,7 +270,7 @@ int score_der(const struct cli *cli, const char *reference, const char *hypothes
         status = cli_fail("score", &err,
                           err.code == ERR_INPUT     ? "Try two RTTM files; those of a folder, one "
                                                       "behind the other (cat *.rttm), are one."
-                          : err.code == ERR_MISSING ? "Look at its name (ls -l)."
+                          : err.code == ERR_MISSING ? "Check its name (ls -l)."
                                                     : NULL);
     rttm_free(&j.reference);
     rttm_free(&j.hypothesis);

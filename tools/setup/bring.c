@@ -208,7 +208,7 @@ static int tell(const char *doing, const struct setup_part *p)
     snprintf(words, sizeof(words), "%s '%.100s'", doing, p->name);
     return cli_fail(words, &p->err,
                     p->err.code == ERR_CANCELLED
-                        ? "The same command goes on from here: what has come is kept."
+                        ? "The same command resumes from here; downloaded data is kept."
                         : NULL);
 }
 

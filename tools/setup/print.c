@@ -39,7 +39,7 @@ static void print_whisper(const struct setup *s)
     if (s->options->model)
         buf_printf(&text, "%s, as --model says.", name);
     else if (s->found && !s->part[0].path)
-        buf_printf(&text, "%s, which is here, but is not whole.", name);
+        buf_printf(&text, "%s, which is here, but not complete.", name);
     else if (s->found)
         buf_printf(&text, "%s, which is here.", name);
     else if (s->whisper != s->fitting)
@@ -64,14 +64,14 @@ static void print_night(const struct setup *s)
 
     if (!s->fits)
         buf_printf(&text,
-                   "%s does not fit the memory that is free here. Try a smaller one, such as "
-                   "`nightshift setup --model tiny`.",
+                   "%s does not fit into the free memory. Try a smaller one, such as `nightshift "
+                   "setup --model tiny`.",
                    s->whisper->name);
     else if (s->speed <= 0)
-        buf_printf(&text,
-                   "Nobody knows how fast this machine is: `nightshift bench --model %s` "
-                   "measures it.",
-                   s->whisper->name);
+        buf_printf(
+            &text,
+            "The speed of this machine is not known: `nightshift bench --model %s` measures it.",
+            s->whisper->name);
     else
         buf_printf(&text, "%d hours of sound take %s%s to transcribe (%s).", SETUP_HOURS,
                    s->measured ? "" : "about ",
@@ -180,7 +180,7 @@ static void print_lacking(const struct setup *s)
     buf_printf(&text, "Not here yet: ");
     put_lacking(s, false, &text);
     buf_printf(&text, ".%s",
-               s->tried && !s->options->from ? " The same command goes on from here." : "");
+               s->tried && !s->options->from ? " The same command resumes from here." : "");
     cli_print(buf_cstr(&text), 0);
     buf_free(&text);
 }

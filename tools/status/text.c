@@ -116,7 +116,8 @@ static void put_work(struct page *page, struct buf *b)
         line(page, "Speech", b);
     }
     if (s->corrections.conflicts > 0) {
-        buf_printf(b, "%s %s in conflict with what was heard anew: nightshift correct --conflicts",
+        buf_printf(b,
+                   "%s %s in conflict with a newer transcription: nightshift correct --conflicts",
                    text_count(s->corrections.conflicts, n),
                    text_plural(s->corrections.conflicts, "correction is", "corrections are"));
         line(page, "Decide", b);
@@ -148,7 +149,7 @@ static void put_gpu(struct page *page, const struct control_device *d, const cha
     char used[TEXT_LEN], total[TEXT_LEN];
 
     buf_printf(b, "%s: %s", d->name,
-               d->left    ? "left to others who use it"
+               d->left    ? "in use by others"
                : d->ready ? "ready"
                           : "not ready");
     if (d->left && d->user[0])
@@ -203,11 +204,11 @@ static void put_run(struct page *page, struct buf *b)
             buf_printf(b, "; %s left", left);
         }
     } else if (s->holder[0] != 0)
-        buf_printf(b, "none; the catalog is held by %s", s->holder);
+        buf_printf(b, "none; the catalog is in use by %s", s->holder);
     else
         buf_printf(b, "none%s",
-                   s->totals.tasks_pending > 0 && !s->totals.paused ? " is on. Next: nightshift run"
-                                                                    : " is on");
+                   s->totals.tasks_pending > 0 && !s->totals.paused ? ". Next: nightshift run"
+                                                                    : "");
     if (s->totals.paused)
         buf_printf(b, "; the catalog is paused. Next: nightshift resume");
     line(page, "Run", b);
@@ -289,12 +290,12 @@ static int put_stage(void *arg, const struct read_progress *p)
                    text_plural(p->waiting, "waits", "wait"),
                    s->totals.tasks_pending > 0 || s->on
                        ? ""
-                       : ", which failed, was cancelled, or is paused");
+                       : ", which failed, was cancelled or is paused");
     if (p->settling > 0)
-        buf_printf(&b, ", %s to be settled", text_count(p->settling, n));
+        buf_printf(&b, ", %s to finalize", text_count(p->settling, n));
     put_superseded(s, p, &b);
     if (stages_aside_why(s->aside, p))
-        buf_printf(&b, "; put aside by the last run: %s", stages_aside_why(s->aside, p));
+        buf_printf(&b, "; disabled in the last run: %s", stages_aside_why(s->aside, p));
     buf_printf(&b, " (stage %lld)", (long long)p->stage_id);
     line(page, page->shown++ == 0 ? "Stages" : "", &b);
     buf_free(&b);
@@ -371,7 +372,7 @@ static size_t put_notes(const struct page *page, const struct read_job *j, size_
              high  ? ", high priority"
              : low ? ", low priority"
                    : "",
-             j->ended_at[0] ? "" : " (walk not ended)");
+             j->ended_at[0] ? "" : " (search for files not finished)");
     if (notes[0] && column + strlen(notes) > page->columns) {
         fprintf(page->out, "\n%*s", LABEL + 4, "");
         column = LABEL + 4;
@@ -486,7 +487,7 @@ static int put_device(void *arg, const struct store_tuning_row *row)
     if (t->peak_bytes > 0 && t->predicted_bytes > 0)
         buf_printf(&b, " of %s predicted", text_bytes(t->predicted_bytes, predicted));
     if (t->oom_count > 0)
-        buf_printf(&b, "; lowered %u %s for lack of memory", t->oom_count,
+        buf_printf(&b, "; reduced %u %s for lack of memory", t->oom_count,
                    text_plural(t->oom_count, "time", "times"));
     line(page, page->shown++ == 0 ? "Devices" : "", &b);
     buf_free(&b);
@@ -499,7 +500,7 @@ static int put_ways_out(struct page *page, struct err *err)
     int rc = stages_aside_ways_out(page->s->store, page->s->aside, &b, err);
 
     if (rc == 0 && b.len > 0) {
-        buf_printf(&b, "; else the next run tries again");
+        buf_printf(&b, "; otherwise the next run tries it again");
         line(page, "", &b);
     }
     buf_free(&b);
@@ -588,7 +589,7 @@ void status_line(const struct status *s, FILE *out)
     struct progress p = archive_progress(&s->totals.archive);
     char text[PROGRESS_LINE];
 
-    p.note = "no run is on";
+    p.note = "no run is active";
     if (s->on) {
         p.speed = s->live.speed;
         p.low_ms = s->live.low_ms;

@@ -139,8 +139,7 @@ static int describe(struct decode *d, struct err *err)
     }
     if (d->media.track && d->task->hearing.channel > info.channels)
         return err_set(err, ERR_INPUT,
-                       "channel %u is to be heard, and it has %u: enqueue it with "
-                       "other --channels",
+                       "channel %u was requested, but it has %u: enqueue it with other --channels",
                        d->task->hearing.channel, info.channels);
     tags_of_media(&d->media, &tags);
     info.tags = tags.list;
@@ -258,7 +257,7 @@ static int begin_ear(struct decode *d, uint32_t ear, const AVFrame *f, struct er
     };
     if (ear > 0 && channel > (uint32_t)f->ch_layout.nb_channels) /* its container says otherwise */
         return err_set(err, ERR_INPUT,
-                       "channel %u is to be heard, and track %u has %d: enqueue it with other "
+                       "channel %u was requested, but track %u has %d: enqueue it with other "
                        "--channels or --tracks",
                        channel, d->media.ears[ear].nth, f->ch_layout.nb_channels);
     if (ear == 0)

@@ -499,7 +499,7 @@ static int next_frame(struct decoder *d, struct frame *ret, struct err *err)
                            "the decoder has waited %u s for what the file lies on, which does not "
                            "answer",
                            (d->limits.silence_ms + 500) / 1000);
-        return err_set(err, ERR_TIMEOUT, "the decoder gave no sign of life for %u s",
+        return err_set(err, ERR_TIMEOUT, "the decoder did not answer for %u s",
                        (d->limits.silence_ms + 500) / 1000);
     case ERR_NOMEM:
         return rc;

@@ -494,12 +494,12 @@ static int open_several(struct media *m, struct err *err)
     }
     if (without)
         return err_set(err, ERR_INPUT,
-                       "channel %u is to be heard, and no track that is to be heard has it: "
-                       "enqueue it with other --channels or --tracks",
+                       "channel %u was requested, but no requested track has it: enqueue it with "
+                       "other --channels or --tracks",
                        m->hearing.channel);
     return all ? err_set(err, ERR_INPUT,
-                         "it has %u audio %s, and none of those that are to be heard: enqueue it "
-                         "with other --tracks",
+                         "it has %u audio %s, and none of the requested ones: enqueue it with "
+                         "other --tracks",
                          all, all == 1 ? "track" : "tracks")
                : media_without_track(m, err);
 }

@@ -21,7 +21,7 @@ static int check(const struct diarize_params *p, struct err *err)
         !isfinite(p->min_duration_off) || p->min_duration_off < 0.0f)
         return err_set(err, ERR_USAGE, "the clustering's parameters are impossible");
     if (p->num_speakers > DIARIZE_MAX_SPEAKERS || p->min_speakers > DIARIZE_MAX_SPEAKERS)
-        return err_set(err, ERR_USAGE, "more than %u speakers are not told apart",
+        return err_set(err, ERR_USAGE, "more than %u speakers cannot be distinguished",
                        DIARIZE_MAX_SPEAKERS);
     if (p->num_speakers == 0 && p->max_speakers > 0 && p->min_speakers > p->max_speakers)
         return err_set(err, ERR_USAGE, "at least %u speakers and at most %u cannot be",

@@ -165,7 +165,7 @@ TEST(silence_ends_it)
     struct outcome o = behave("hang", false, &limits);
 
     assert_true(o.has_info);
-    assert_sentence(&o, ERR_TIMEOUT, "no sign of life");
+    assert_sentence(&o, ERR_TIMEOUT, "did not answer");
     outcome_free(&o);
 }
 

@@ -433,8 +433,7 @@ static void one_channel_of_all_tracks(void **state)
     assert_source(&o, 1, "two.flac", "-af 'pan=mono|c0=c1'");
     outcome_free(&o);
     o = decode_path("some.mkv", &(struct ask){.hearing = {HEARING_MIX, 3, HEARING_ALL}});
-    assert_sentence(&o, ERR_INPUT,
-                    "channel 3 is to be heard, and no track that is to be heard has it");
+    assert_sentence(&o, ERR_INPUT, "channel 3 was requested, but no requested track has it");
     outcome_free(&o);
 }
 
@@ -673,10 +672,10 @@ static void what_is_not_there_is_no_recording(void **state)
     make_channels();
     make_tracks();
     o = decoded("two.flac", 3, 0);
-    assert_sentence(&o, ERR_INPUT, "channel 3 is to be heard, and it has 2");
+    assert_sentence(&o, ERR_INPUT, "channel 3 was requested, but it has 2");
     outcome_free(&o);
     o = decoded("tracks.mkv", 0, 4);
-    assert_sentence(&o, ERR_INPUT, "it has 3 audio tracks, and none of those");
+    assert_sentence(&o, ERR_INPUT, "it has 3 audio tracks, and none of the requested");
     outcome_free(&o);
 }
 

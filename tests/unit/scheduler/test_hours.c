@@ -167,7 +167,7 @@ TEST(the_end_is_at_a_checkpoint)
     assert_false(r.interrupted);
     assert_true(r.tasks_left > 0);
     assert_int_equal(count_of("SELECT count(*) FROM event WHERE kind = 'run-end' "
-                              "AND text LIKE '%its hours were over%'"),
+                              "AND text LIKE '%its time was up%'"),
                      1);
 }
 

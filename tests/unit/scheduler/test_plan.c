@@ -498,10 +498,10 @@ TEST(a_death_counts_when_it_was_alone)
         assert_int_equal(d.verdict, RETRY_FAIL);
         assert_true(d.quarantined && d.deaths == 3);
         assert_string_equal(d.message,
-                            died ? "set aside after 3 deaths in a row, 2 of them alone in this "
+                            died ? "failed after 3 crashes in a row, 2 of them alone in this "
                                    "run: the worker died on it: signal 9; `nightshift retry` it "
                                    "when the cause is gone"
-                                 : "set aside after 3 deaths in a row, 2 of them alone in this "
+                                 : "failed after 3 crashes in a row, 2 of them alone in this "
                                    "run: signal 9; `nightshift retry` it when the cause is gone");
     }
     /* A result in between, and it begins anew. */
@@ -575,7 +575,7 @@ TEST(each_failure_has_its_verdict)
         d = verdict(again[i], false, true, true, 2);
         assert_int_equal(d.verdict, RETRY_FAIL);
         assert_true(d.quarantined);
-        assert_non_null(strstr(d.message, "set aside after 3 attempts: why"));
+        assert_non_null(strstr(d.message, "failed after 3 attempts: why"));
         assert_true(retry_counts(again[i], false));
     }
     assert_false(retry_counts(ERR_INPUT, false));

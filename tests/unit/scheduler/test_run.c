@@ -89,7 +89,7 @@ TEST(bad_recordings_fail_and_the_rest_goes_on)
                                                   "'input' AND error = 'no audio track'"),
                      1);
     assert_int_equal(count_of(STATE_OF("io-2") "'failed' AND attempts = 3 AND error LIKE "
-                                               "'set aside after 3 attempts: reading failed%'"),
+                                               "'failed after 3 attempts: reading failed%'"),
                      1);
     assert_int_equal(count_of(STATE_OF("denied-1") "'failed' AND error LIKE '%nightshift retry%'"),
                      1);
@@ -133,7 +133,7 @@ TEST(deaths_cost_only_the_guilty)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed' AND attempts = 1"),
                      4);
     assert_int_equal(
-        count_of(STATE_OF("crash-4") "'failed' AND error LIKE 'set aside after _ deaths "
+        count_of(STATE_OF("crash-4") "'failed' AND error LIKE 'failed after _ crashes "
                                      "in a row, _ of them alone in this run: the worker "
                                      "died on it: it was ended by signal 6%retry%'"),
         1);
@@ -156,7 +156,7 @@ TEST(a_kill_counts_against_nobody)
     assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'done' AND attempts > 0"),
                      0);
     assert_int_equal(count_of(STATE_OF("killed-_") "'failed' AND attempts = 1 AND error_code = "
-                                                   "'crash' AND error LIKE 'set aside after % "
+                                                   "'crash' AND error LIKE 'failed after % "
                                                    "alone in this run: the decoder was killed from "
                                                    "outside (signal 9); %retry%'"),
                      2);
@@ -186,10 +186,9 @@ TEST(kills_of_several_runs)
     kills_of_other_runs("/a/crashonce-1", RETRY_DEATHS - 2);
     results_are_whole(1, 1);
     kills_of_other_runs("/a/crashonce-1", RETRY_DEATHS - 1);
-    assert_int_equal(
-        count_of("SELECT count(*) FROM task WHERE state = 'failed' AND suspect = 8 "
-                 "AND error LIKE 'set aside after 8 deaths in a row, 1 of them alone%'"),
-        1);
+    assert_int_equal(count_of("SELECT count(*) FROM task WHERE state = 'failed' AND suspect = 8 "
+                              "AND error LIKE 'failed after 8 crashes in a row, 1 of them alone%'"),
+                     1);
     /* What gave a result before it died begins anew. */
     kills_of_other_runs("/a/crashonce-9", RETRY_DEATHS - 1);
     results_are_whole(1, 9);
@@ -208,10 +207,10 @@ TEST(what_hangs_is_killed)
     assert_ok(scheduler_run(&o, &r, &e), e);
     assert_int_equal(r.tasks_done, 2);
     assert_int_equal(count_of(STATE_OF("still-1") "'failed' AND error_code = 'timeout' AND error "
-                                                  "LIKE '%its work stood still%'"),
+                                                  "LIKE '%it made no progress%'"),
                      1);
     assert_int_equal(count_of(STATE_OF("hang-1") "'failed' AND error_code = 'timeout' AND error "
-                                                 "LIKE '%no sign of life%'"),
+                                                 "LIKE '%did not answer for%'"),
                      1);
 }
 
@@ -280,7 +279,7 @@ TEST(workers_that_cannot_work_stop_the_run)
 {
     expect_stop("version", ERR_VERSION, "another build (0.0.1-other");
     expect_stop("model", ERR_MODEL, "tensor 'x' is missing");
-    expect_stop("exit", ERR_CRASH, "it left with status 7");
+    expect_stop("exit", ERR_CRASH, "it ended with status 7");
     expect_stop("nomem", ERR_NOMEM, "the model does not fit");
 }
 

@@ -405,8 +405,8 @@ TEST(what_cannot_be_settled_is_set_aside)
     expect_set_aside("io", 3, "reading failed");
     expect_set_aside("other", 1, "does not speak our protocol");
     expect_set_aside("badturn", 1, "does not speak our protocol");
-    expect_set_aside("longturn", 1, "behind the recording's end");
-    expect_set_aside("longspeech", 1, "behind the recording's end");
+    expect_set_aside("longturn", 1, "after the recording's end");
+    expect_set_aside("longspeech", 1, "after the recording's end");
 }
 
 TEST(one_that_gives_no_answer_is_killed)
@@ -446,7 +446,7 @@ TEST(without_settlers_the_rest_is_done)
     ADD("/a/ok-1");
     setenv("FAKE_SETTLE", "version", 1);
     assert_int_equal(run_fails(message), ERR_VERSION);
-    assert_non_null(strstr(message, "cannot be settled"));
+    assert_non_null(strstr(message, "cannot be finalized"));
     assert_int_equal(count_of(DONE), 1);
     assert_int_equal(count_of(UNSETTLED), 1);
     unsetenv("FAKE_SETTLE");

@@ -216,7 +216,7 @@ TEST_TEARDOWN(a_device_that_is_too_small_leaves_the_work_to_others, end)
     assert_int_equal(count_of("SELECT count(*) FROM shard WHERE device = 'sim:0'"), 50);
     /* Said once, at the first try, and not after five. */
     assert_true(
-        count_of(EVENTS("worker-aside", "sim:1") " AND text LIKE '%put aside: the model does "
+        count_of(EVENTS("worker-aside", "sim:1") " AND text LIKE '%disabled: the model does "
                                                  "not fit: 8 GB are needed%'") >= 1);
     /* The run may end between the two. */
     assert_true(count_of(EVENTS("worker-died", "sim:1")) <=

@@ -22,10 +22,10 @@ TEST(all_of_it_is_all_of_it)
                         "(nightshift doubts --missing)");
     assert_string_equal(said(INT64_MAX / 4, 1, 0),
                         "99.9 % of 640,511,947,003 h 48 min of speech has text; the text of 0.0 s "
-                        "was not believed");
+                        "was rejected");
     assert_string_equal(said(10000, 2499, 5001),
                         "25.0 % of 10 s of speech has text; 5.0 s has none "
-                        "(nightshift doubts --missing), and the text of 2.5 s was not believed");
+                        "(nightshift doubts --missing), and the text of 2.5 s was rejected");
     assert_string_equal(said(1000, 0, 1000), "0.0 % of 1.0 s of speech has text; 1.0 s has none "
                                              "(nightshift doubts --missing)");
 }

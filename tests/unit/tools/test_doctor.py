@@ -126,13 +126,13 @@ class Doctor(Machine):
         self.assertTrue(all(c["do"] == "" for c in answer["checks"] if c["state"] == "ok"))
         text = " ".join(self.run_it("doctor", "--quick", status=0, NIGHTSHIFT_MODELS=self.real_model()).out.split())
         for part in ("CUDA 13.0, imaginary", "580.95 for CUDA 13.0", "capability 9.0", "24.0 GiB, 23.0 GiB free",
-                     "Ready, with warnings.", "voice activity is not here"):
+                     "Ready, with warnings.", "voice activity detection is off"):
             self.assertIn(part, text)
         if os.path.isdir(SILERO):
             os.symlink(SILERO, os.path.join(self.dir, "real", "silero-vad"))
             text = self.run_it("doctor", "--quick", status=0, NIGHTSHIFT_MODELS=os.path.join(self.dir, "real")).out
             self.assertTrue(text.endswith("\n\nReady.\n"), text)
-            self.assertNotIn("voice activity is not here", text)
+            self.assertNotIn("voice activity detection is off", text)
         self.assertNotIn("trial", text)
 
     def test_faults(self):
@@ -243,7 +243,7 @@ class Doctor(Machine):
         models = self.models()
         # One that transcribes has to be there; one that tells speakers apart is asked for by those who want it.
         self.assertEqual(["warning"] * 2, [c["state"] for c in models], models)
-        self.assertIn("voice activity is not here", models[0]["found"])
+        self.assertIn("voice activity detection is off", models[0]["found"])
         self.assertEqual("there is none to transcribe with", models[1]["found"])
         for model in models:
             self.assertTrue(model["wanted"])

@@ -103,7 +103,7 @@ if [ "${!#}" = - ]; then wc -c; else wc -c <"${!#}"; fi
                             and line != path), lines)
         said = " ".join(" ".join(lines).split())
         self.assertIn("First attempts were refused: they repeated themselves, and the model hardly believed them. "
-                      "The same few words come again and again. Voice activity hears nobody here. "
+                      "The same few words come again and again. Voice activity detected nobody here. "
                       "It is doubted: 'sung'. ffplay -ss 753.2 -t 4.0 -autoexit ", said)
         self.assertNotIn("silence phrase", said)
         number = self.media["it's $5.wav"][0]
@@ -153,7 +153,7 @@ if [ "${!#}" = - ]; then wc -c; else wc -c <"${!#}"; fi
                          [(d["outcome"], d["text"], d["start_ms"]) for d in found])
         self.assertEqual(["-ss 2.0 -t 8.3 -autoexit", str(len(wav(0, 401)))], self.shell(found[0]["play"]))
         self.assertIsNone(found[0]["correct"])
-        self.assertEqual(["Voice activity hears speech here, and no text came."], found[0]["why"])
+        self.assertEqual(["Voice activity detected speech here, but no text came."], found[0]["why"])
         self.assertEqual([3000, 20000, 30000], [d["start_ms"] for d in self.doubts("--missing")])
         self.assertEqual([3000], [d["start_ms"] for d in self.doubts("--missing", "-n", "1")])
         self.assertEqual([20000, 30000], [d["start_ms"] for d in self.doubts("--missing", "-l", "en")])
@@ -162,12 +162,12 @@ if [ "${!#}" = - ]; then wc -c; else wc -c <"${!#}"; fi
         self.run_it("doubts", "--missing", "--with-text", status=64)
         lines = self.run_it("doubts", "--missing", status=0).out.splitlines()
         self.assertEqual("    0:03.000  (no text), 6.2 s", lines[1])
-        self.assertEqual("              Voice activity hears speech here, and no text came.", lines[2])
+        self.assertEqual("              Voice activity detected speech here, but no text came.", lines[2])
         self.assertTrue(lines[3].lstrip().startswith("ffplay "), lines)
         self.assertNotIn("correct", "\n".join(lines))
         self.assertNotIn("--as-heard", "\n".join(lines))
         self.assertIn("--as-heard", self.run_it("doubts", status=0).out)
-        self.assertEqual("Nothing of that is in doubt.", self.run_it(
+        self.assertEqual("None of that is doubtful.", self.run_it(
             "doubts", "--missing", os.path.join(self.archive, "box.zip"), status=0).out.split(" 3 ")[0].strip())
 
     def test_members_of_archives(self):
@@ -183,13 +183,13 @@ if [ "${!#}" = - ]; then wc -c; else wc -c <"${!#}"; fi
         os.unlink(os.path.join(self.archive, "it's $5.wav"))
         self.run_it("enqueue", self.archive, status=0)
         self.assertIsNone(self.doubts()[0]["play"])
-        self.assertIn("It is not where it was", self.run_it("doubts", status=0).out)
+        self.assertIn("The file is missing", self.run_it("doubts", status=0).out)
 
     def test_nothing_is_in_doubt(self):
-        self.assertEqual("Nothing is in doubt. 5 recordings are still to be transcribed (nightshift run).\n",
+        self.assertEqual("Nothing is doubtful. 5 recordings are still to be transcribed (nightshift run).\n",
                          self.run_it("doubts", status=0).out.replace("\n", " ").strip() + "\n")
         self.say("it's $5.wav", ("Mañana.", "", -0.1, 0), ("Bad.", "loop", -0.1, 10))
-        self.assertIn("Nothing of that is in doubt.", self.run_it("doubts", "-l", "es", status=0).out)
+        self.assertIn("None of that is doubtful.", self.run_it("doubts", "-l", "es", status=0).out)
         self.assertEqual("", self.run_it("doubts", "-l", "es", "--json", status=0).out)
         for language in ("de", "German"):
             self.assertIn("in the language 'de' so far; there are: en, es.",

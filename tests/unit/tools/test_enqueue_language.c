@@ -127,7 +127,7 @@ TEST(test_english_only)
     assert_string_equal(left, "");
     assert_ok(check(v, "", left, &e), e);
     assert_int_equal(check(v, "es", left, &e), ERR_USAGE);
-    assert_says(e.msg, "knows English alone, not 'es'");
+    assert_says(e.msg, "knows only English, not 'es'");
     assert_int_equal(check(v, "de,en", left, &e), ERR_USAGE);
     assert_says(e.msg, "not 'de,en'");
     vocabulary_free(v);

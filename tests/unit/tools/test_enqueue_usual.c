@@ -99,10 +99,11 @@ TEST(one_after_the_other)
     alone.hub = alone.model; /* what was begun is completed by a pull */
     make("own-voices");
     find_nothing(&alone, "there is no 'own-voices' here: `nightshift model pull own-voices`");
-    find_nothing(&wanted, "own-voices is no model: it has nothing (docs/reference/models.md");
+    find_nothing(&wanted, "own-voices is not a model: it has nothing (docs/reference/models.md");
     alone = wanted;
     alone.no_model = NULL;
-    find_nothing(&alone, "own-voices is no model: it has no config.json (docs/reference/models.md");
+    find_nothing(&alone,
+                 "own-voices is not a model: it has no config.json (docs/reference/models.md");
     unmake("own-voices");
     put("pulled-voices");
     find("pulled-voices");

@@ -273,7 +273,7 @@ class Plan(unittest.TestCase):
     def test_what_is_heard_by_channels_takes_as_many_times_as_long(self):
         self.enqueue(3, 60)
         said = " ".join(self.text(devices="cpu").split())
-        self.assertIn("What has a microphone on each channel takes twice as long;", said)
+        self.assertIn("Recordings with a microphone on each channel take twice as long;", said)
         one = self.plan(devices="cpu")
         # An earlier hearing has found them, in another stage's task.
         connection = sqlite3.connect(self.catalog)
@@ -289,7 +289,7 @@ class Plan(unittest.TestCase):
         self.assertEqual(once["audio_ms"], twice["audio_ms"])
         self.assertAlmostEqual(5 / 3, twice["seconds"] / once["seconds"], 1)
         said = " ".join(self.text(devices="cpu").split())
-        self.assertIn("2 of 3 are heard by channels or tracks, each of which takes its time: that is counted.", said)
+        self.assertIn("2 of 3 are processed by channel or track; the estimate counts each.", said)
 
     def test_a_paused_catalog_is_told(self):
         self.enqueue(1)

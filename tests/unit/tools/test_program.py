@@ -322,17 +322,17 @@ class Enqueue(Program):
             done = self.run_it("enqueue", *options, *gone, status=66)
             self.assertEqual("", done.out)
             self.assertEqual([f"nightshift: cannot enqueue: '{path}': there is no such file or folder. "
-                              "Look at its name (ls -l)." for path in gone], done.err.splitlines())
+                              "Check its name (ls -l)." for path in gone], done.err.splitlines())
             self.assertFalse(os.path.exists(self.catalog))
         link = os.path.join(self.dir, "link.wav")
         os.symlink("gone", link)
-        self.assertEqual(f"nightshift: cannot enqueue: '{link}': it is a link to something that is not there. Look at its name "
+        self.assertEqual(f"nightshift: cannot enqueue: '{link}': it is a link to a file that does not exist. Check its name "
                          "(ls -l).\n", self.run_it("enqueue", link, status=66).err)
         self.fill()
         self.enqueue()
         self.run_it("enqueue", "--language=es", gone[0], status=66)
         self.assertEqual([(1, 1)], self.sql("SELECT (SELECT count(*) FROM job), (SELECT count(*) FROM stage)"))
-        self.assertIn("link.wav: it is a link to something that is not there\n",
+        self.assertIn("link.wav: it is a link to a file that does not exist\n",
                       self.run_it("enqueue", link, self.archive, status=66).err)
 
     def test_bad_archive_does_not_stop_the_rest(self):
@@ -431,7 +431,7 @@ class Enqueue(Program):
         own = os.path.join(models, "whisper-cantonese")
         shutil.copytree(os.path.join(SOURCE, "workers/models/whisper-nano"), own)
         done = self.run_it("-c", self.catalog, "enqueue", self.archive, status=78, NIGHTSHIFT_MODELS=models)
-        self.assertIn("Try --model=whisper-cantonese (`nightshift model list` has all that are here), or `nightshift setup`", done.err)
+        self.assertIn("Try --model=whisper-cantonese (`nightshift model list` shows all that are here), or `nightshift setup`", done.err)
         # What works on no speech wants none; and where a recipe says which, that is taken.
         self.run_it("-c", self.catalog, "enqueue", "--no-transcribe", "--diarize=diarization-nano", self.archive, status=0)
         self.run_it("-c", self.catalog, "enqueue", "--model=whisper-nano", self.archive, status=0)
@@ -460,7 +460,7 @@ class Enqueue(Program):
         with open(weights, "wb") as file:
             file.write(struct.pack("<Q", len(head)) + head + bytes(4))
         done = self.run_it("enqueue", "--model", own, self.archive, status=78)
-        self.assertIn("no Whisper model", done.err)
+        self.assertIn("not those of a Whisper model", done.err)
 
     def test_one_file_and_all(self):
         notes = self.put("notes.txt", b"words\n")
@@ -581,9 +581,9 @@ class Requests(Program):
         before = self.sql("SELECT count(*) FROM recordings")[0][0]
         path = os.path.join(self.archive, sorted(names)[0])
         self.assertIn(path, self.run_it("erase", "--dry-run", path, status=0).out)
-        self.assertEqual("nightshift: erase: it erases nothing without --yes where nobody can be asked. Try it again with --yes.\n",
+        self.assertEqual("nightshift: erase: it erases nothing without --yes if nobody can be asked. Try it again with --yes.\n",
                          self.run_it("erase", path, status=64).err)
-        self.assertIn("no recording 'nothing'. `nightshift status` has names of recordings.\n",
+        self.assertIn("no recording 'nothing'. `nightshift status` shows names of recordings.\n",
                       self.run_it("erase", "--yes", "nothing", status=66).err)
         self.assertRegex(self.run_it("erase", "wav", status=64).err,
                          r"'wav' fits \d+ recordings\. Try its number, or more of its path\.\n$")
@@ -623,7 +623,7 @@ class Requests(Program):
         self.assertIn("takes 1 recording again", self.run_it("erase", "--allow", "1", status=0).out)
         self.enqueue()
         self.assertEqual(before, self.sql("SELECT count(*) FROM recordings")[0][0])
-        self.assertIn("nobody is called 'Ana' here. `nightshift speakers` lists", self.run_it("erase", "--person=Ana", "--yes", status=66).err)
+        self.assertIn("there is no speaker 'Ana'. `nightshift speakers` lists", self.run_it("erase", "--person=Ana", "--yes", status=66).err)
         for wrong in ([], ["--allow"], ["--list", "x"], ["--person=A", "x"], ["--person="], ["--list", "--allow", "1"],
                       ["--allow", "x"]):
             self.run_it("erase", *wrong, status=64)
@@ -658,17 +658,17 @@ class Requests(Program):
         for command in ("cancel", "retry", "priority low"):
             for more in ((), ("--all",)):
                 with self.subTest(command=command, more=more):
-                    self.assertTrue(self.run_it(*command.split(), *more, status=0).out.startswith("Nothing there"))
+                    self.assertRegex(self.run_it(*command.split(), *more, status=0).out, "^No (waiting )?recording ")
         self.assertEqual(0, self.affected("retry", "--all"))
 
     def test_what_is_said_to_do_next_can_be_done(self):
         self.fill()
         self.enqueue()
         gone = os.path.join(self.dir, "gone")
-        for args, said in ((("describe", gone + ".csv"), "Look at its name"),
+        for args, said in ((("describe", gone + ".csv"), "Check its name"),
                            (("merge", self.catalog, self.archive), "`nightshift split` makes them"),
-                           (("run", "--part", gone + ".db"), "Look at its name"),
-                           (("report", "--html", os.path.join(gone, "a.html")), "Look at its name"),
+                           (("run", "--part", gone + ".db"), "Check its name"),
+                           (("report", "--html", os.path.join(gone, "a.html")), "Check its name"),
                            (("plan", "--device-memory", "much"), "`nightshift plan --help`")):
             with self.subTest(args=args):
                 done = self.run_it(*args)
@@ -686,7 +686,7 @@ class Requests(Program):
                         ["export"], ["forget", "--yes", "--superseded"]):
             with self.subTest(command=command):
                 done = self.run_it(*command, "", status=66)
-                self.assertIn("an empty name is no file or folder", done.err)
+                self.assertIn("an empty name is not a file or folder", done.err)
                 self.assertEqual("", done.out)
         self.assertIn("--path wants a PATH, not ''", self.run_it("search", "a", "--in", "", status=64).err)
 
@@ -838,7 +838,7 @@ class Options(Program):
 
     @unittest.skipUnless(os.path.isdir(SILERO), "no ../shared/models/silero-vad")
     def test_voice_activity_that_comes_later(self):
-        here, here_now = {"NIGHTSHIFT_MODELS": os.path.dirname(SILERO)}, "Voice activity's model is here now"
+        here, here_now = {"NIGHTSHIFT_MODELS": os.path.dirname(SILERO)}, "The model of voice activity is here now"
         stages = ("SELECT s.params LIKE '%silero-vad%', group_concat(DISTINCT t.state), count(*) FROM task t "
                   "JOIN stage s USING (stage_id) GROUP BY 1 ORDER BY 1")
         self.fill()
@@ -992,8 +992,8 @@ class Options(Program):
         self.refused(78, "nightshift model pull silero-vad", "--vad=on")
         self.refused(78, "nightshift model pull silero-vad", "--vad-threshold=0.4")
         self.refused(78, "there is no file '/nix'", "--vad=/nix")
-        self.refused(78, "'/dev/null' is no ordinary file", "--vad=/dev/null")
-        self.refused(78, "is no ordinary file, but a folder", "--vad", self.dir)
+        self.refused(78, "'/dev/null' is not a file", "--vad=/dev/null")
+        self.refused(78, "is not a file, but a folder", "--vad", self.dir)
         self.refused(64, "--vad is auto, on, off, or a file", "--vad=maybe")
         own = os.path.join(self.dir, "bad.safetensors")
         with open(own, "wb") as file:
@@ -1012,7 +1012,7 @@ class Options(Program):
                          self.params("--vad-threshold=0.6", "--vad-neg-threshold=0.45", **here))
         self.assertEqual(self.params(**here), self.params("--vad-neg-threshold=0.35", **here))
         done = self.run_it("enqueue", "--hotwords=a", "--initial-prompt=b", self.archive, status=64, **here)
-        self.assertIn("--hotwords does nothing beside --initial-prompt", " ".join(done.err.split()))
+        self.assertIn("--hotwords does nothing with --initial-prompt", " ".join(done.err.split()))
         by_path = json.loads(self.params("--vad", SILERO, "--vad-min-silence-duration-ms=2000"))
         self.assertEqual((os.path.realpath(os.path.join(SILERO, "silero_vad_16k.safetensors")), 2000,
                           whole["vad_hash"]),
@@ -1031,7 +1031,7 @@ class Options(Program):
                                     asked["language_detection_threshold"]))
         done = self.run_it("enqueue", "--vad=on", "--condition-on-previous-text", self.archive, status=64,
                            **here)
-        self.assertIn("without voice activity alone", done.err)
+        self.assertIn("only without voice activity", done.err)
         done = self.run_it("enqueue", "--vad-threshold=0.3", "--vad-neg-threshold=0.4", self.archive,
                            status=64, **here)
         self.assertIn("vad_neg_threshold is 0.4, above vad_threshold, 0.3", done.err)
@@ -1413,7 +1413,7 @@ class Output(Program):
         self.assertEqual(["   0:00.000    Good morning.", "   0:02.000    We met at the market.",
                           "   0:05.000 ?  The the the.", "   0:07.000 ?? Mumble.", "",
                           "? the model was unsure, or the text is in doubt; ?? very unsure",
-                          "2 texts were not believed and left out; --dropped shows them."],
+                          "2 texts were rejected and left out; --dropped shows them."],
                          shown.splitlines()[4:])
         dropped = self.run_it("show", "--dropped", "a.wav", status=0).out
         self.assertEqual(["   0:09.000    Thanks for watching!",
@@ -1444,10 +1444,10 @@ class Output(Program):
         connection.commit()
         connection.close()
         share = "77.5 % of 20 s of speech has text; 1.5 s has none (nightshift "
-        believed = "), and the text of 3.0 s was not believed"
+        believed = "), and the text of 3.0 s was rejected"
         shown = " ".join(self.run_it("show", "a.wav", status=0).out.split())
         self.assertIn(f"Speech: {share}show --dropped{believed} 0:00.000 Good", shown)
-        self.assertIn("2 texts were not believed and left out", shown)
+        self.assertIn("2 texts were rejected and left out", shown)
         self.assertEqual(["   0:28.000    (no text)", "               speech without text"],
                          self.run_it("show", "--dropped", "a.wav", status=0).out.splitlines()[-2:])
         self.assertEqual(("", "speech without text"), tuple(
@@ -1517,7 +1517,7 @@ class Output(Program):
         connection.commit()
         connection.close()
         status = " ".join(self.run_it("status", status=0).out.split())
-        self.assertIn("1 correction is in conflict with what was heard anew: "
+        self.assertIn("1 correction is in conflict with a newer transcription: "
                       "nightshift correct --conflicts", status)
         whole = json.loads(self.run_it("status", "--json", status=0).out)
         self.assertEqual((3, 1), (whole["corrections"], whole["conflicts"]))
@@ -1525,7 +1525,7 @@ class Output(Program):
         self.assertIn("Good evening.", page)
         for gone in ("Good morning.", "Mumble."):
             self.assertNotIn(gone, page)
-        self.assertIn("\n3 corrections are made in it.\n1 is in conflict with what was heard anew: "
+        self.assertIn("\n3 corrections are made in it.\n1 is in conflict with a newer transcription: "
                       "nightshift correct --conflicts 1\n", page)
         self.run_it("export", "-o", "out", "-f", "json", status=0)
         with open(os.path.join(self.dir, "out", "a.json"), encoding="utf-8") as file:
@@ -1555,7 +1555,7 @@ class Output(Program):
         connection.commit()
         told = json.loads(self.run_it("status", "--json").out)
         self.assertEqual((1, 2), (told["without_speech"], told["without_text"]))
-        unbelieved = "1 recording has speech but no text that is believed: nightshift show --dropped"
+        unbelieved = "1 recording has speech but only rejected text: nightshift show --dropped"
         for args in ("status",), ("export", "-o", "out"), ("doubts",):
             said = " ".join(self.run_it(*args, status=0).out.split())
             self.assertIn(unbelieved, said)
@@ -1565,12 +1565,12 @@ class Output(Program):
         self.assertRegex(named, r"show\n? *--dropped\n +2  \S*/b\.mp3\n$")
         self.assertEqual(named.splitlines()[-1],
                          self.run_it("doubts", os.path.join(self.archive, "b.mp3"), status=0).out.splitlines()[-1])
-        self.assertEqual("Nothing of that is in doubt",
+        self.assertEqual("None of that is doubtful",
                          self.run_it("doubts", os.path.join(self.archive, "a.wav"), status=0).out.split(".")[0])
         self.assertNotIn("believed", self.run_it("doubts", os.path.join(self.archive, "a.wav"), status=0).out)
         self.assertNotIn("believed", self.run_it("doubts", "--missing", status=0).out)
         self.assertIn("\nNobody speaks in it.\n", self.run_it("show", "a.wav").out)
-        self.assertIn("\nSomebody speaks in it, and no text is believed.\n", self.run_it("show", "b.mp3").out)
+        self.assertIn("\nSomebody speaks in it, but all of its text was rejected.\n", self.run_it("show", "b.mp3").out)
         told = json.loads(self.run_it("export", "-o", "out", "--json", status=0).out)
         self.assertEqual((1, 2, 0), (told["without_speech"], told["without_text"], told["without_sound"]))
         # A film without sound is none of them.
@@ -1585,7 +1585,7 @@ class Output(Program):
                 with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
                     notes |= set(re.findall('<p class="note">(It has no sound|Somebody speaks[^<]*)', file.read()))
         self.assertIn("Recording 1: no sound, ", self.run_it("show", "a.wav").out)
-        self.assertEqual({"It has no sound", "Somebody speaks in it, and no text is believed."}, notes)
+        self.assertEqual({"It has no sound", "Somebody speaks in it, but all of its text was rejected."}, notes)
         self.assertIn("It has no sound", self.run_it("show", "a.wav").out)
         connection.execute("UPDATE media SET damage = 'cut' WHERE media_id = 1")
         connection.commit()
@@ -1610,12 +1610,12 @@ class Output(Program):
             self.assertIn("\nIt is not transcribed (done: sounds).\n",
                           self.run_it("show", "a.wav", *options, status=0).out)
         self.assertIn("not transcribed", self.run_it("show", "a.wav", "-f", "srt", status=0).err)
-        self.assertIn("nobody is told apart", self.run_it("show", "a.wav", "-f", "rttm", status=0).err)
+        self.assertIn("it has no speakers yet", self.run_it("show", "a.wav", "-f", "rttm", status=0).err)
         done = self.run_it("export", "-o", "out", "-f", "txt", "-f", "rttm", status=0)
         self.assertIn("0 files of 0 recordings", done.out)
         self.assertNotIn("nobody speaks", done.out)
         self.assertIn("2 recordings are not transcribed and have no text", done.out)
-        self.assertIn("2 recordings have no speakers told apart", done.out)
+        self.assertIn("2 recordings have no speakers", done.out)
         self.assertEqual([], [name for _, _, names in os.walk(os.path.join(self.dir, "out")) for name in names])
         told = json.loads(self.run_it("export", "-o", "out", "--json", status=0).out)
         self.assertEqual((0, 2, 0), (told["files"], told["without_transcript"], told["not_diarized"]))
@@ -1717,7 +1717,7 @@ class Output(Program):
         lines = self.run_it("status", status=0).out.splitlines()
         at = next(i for i, line in enumerate(lines) if line.startswith("            #2 "))
         self.assertRegex(lines[at], r" done$")
-        self.assertEqual(" " * 16 + "low priority (walk not ended)  (command of #1)", lines[at + 1])
+        self.assertEqual(" " * 16 + "low priority (search for files not finished)  (command of #1)", lines[at + 1])
         self.assertEqual([], [line for line in lines if len(line) > 80])
         jobs = json.loads(self.run_it("status", "--json", status=0).out)["jobs"]
         for job in jobs[:2]:
@@ -1739,7 +1739,7 @@ class Output(Program):
         self.run_it("run", "--devices=cpu", "--shard=2h", status=0)
         self.run_it("enqueue", "--no-transcribe", "--diarize=diarization-nano", "--num-speakers=2", self.archive, status=0)
         self.run_it("run", "--devices=cpu", status=0)
-        self.assertNotIn("put aside", self.run_it("status", status=0).out)
+        self.assertNotIn("disabled", self.run_it("status", status=0).out)
 
     def test_events_are_sentences(self):
         self.fill()
@@ -1767,7 +1767,7 @@ class Output(Program):
         self.enqueue("--diarize=diarization-nano", self.archive)
         deep = os.path.join(self.archive, "deep")
         for command, said in ((["cancel"], "4 recordings cancelled"), (["retry"], "4 recordings will be tried again"),
-                              (["pause", deep], "1 recording paused"), (["resume", deep], "1 recording goes on"),
+                              (["pause", deep], "1 recording paused"), (["resume", deep], "1 recording is resumed"),
                               (["priority", "low", "--job", "2"], "4 recordings have that priority")):
             self.assertIn(said, self.run_it(*command, status=0).out)
         self.assertEqual([(8,)], self.sql("SELECT count(*) FROM task WHERE state = 'pending'"))

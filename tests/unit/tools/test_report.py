@@ -274,11 +274,11 @@ class Report(ProgramTest):
         self.failures()
         [(first,)] = self.sql("SELECT path FROM tasks WHERE task_id = 1")
         self.assertIn("nightshift cancel --failed", " ".join(self.text().split()))
-        self.assertIn("For what has failed: --failed", self.run_it("cancel", first, status=0).out)
+        self.assertIn("To dismiss failed ones: --failed", self.run_it("cancel", first, status=0).out)
         said = self.run_it("cancel", "--failed", first, status=0).out
         self.assertLessEqual(max(len(line) for line in said.splitlines()), 80)
         said = " ".join(said.split())
-        self.assertEqual("1 recording dismissed; `nightshift retry PATH` or `retry --all` takes it up again.", said)
+        self.assertEqual("1 recording dismissed; `nightshift retry PATH` or `retry --all` tries it again.", said)
         # It stays so while others are tried again.
         self.assertIn("3 recordings will be tried again", self.run_it("retry", status=0).out)
         self.assertIn("--all", self.run_it("retry", status=0).out)
@@ -287,7 +287,7 @@ class Report(ProgramTest):
         self.assertIn("1 recording will be tried again", self.run_it("retry", first, status=0).out)
         self.failures()
         self.assertIn("4 recordings dismissed", self.run_it("cancel", "--failed", status=0).out)
-        self.assertEqual("Nothing there has failed.\n", self.run_it("cancel", "--failed", status=0).out)
+        self.assertEqual("No recording has failed there.\n", self.run_it("cancel", "--failed", status=0).out)
         self.run_it("retry", "--failed", status=64)
         self.assertEqual([], json.loads(self.run_it("report", "--json", status=0).out)["news"])
         status = self.run_it("status", status=0).out
@@ -374,7 +374,7 @@ class Report(ProgramTest):
         self.assertEqual({"speech_ms": 45296000, "dropped_ms": 0, "missing_ms": 1700, "text_share": 0.9999},
                          json.loads(self.run_it("report", "--json", status=0).out)["speech"])
         self.change("UPDATE task SET missing_ms = 0, dropped_ms = 9000, shards_done = shards_done WHERE task_id = 5")
-        self.assertIn("99.9 % of 12 h 34 min of speech has text; the text of 9.0 s was not believed Left",
+        self.assertIn("99.9 % of 12 h 34 min of speech has text; the text of 9.0 s was rejected Left",
                       re.sub(r"\s+", " ", self.text()))
         self.change("UPDATE task SET dropped_ms = 0, shards_done = shards_done WHERE task_id = 5")
         self.assertIn("100 % of 12 h 34 min of speech has text Left", re.sub(r"\s+", " ", self.text()))

@@ -590,8 +590,8 @@ class Words(Searching):
 
     def test_mistakes_are_said(self):
         for args, words in ((["--semantic", "--sound", "x"], "wants a TEXT"), (["--semantic", "--text", "x"], "does not go"),
-                            (["--sound", "x", "--by-time", "y"], "--by-time is about words"),
-                            (["--sound", ""], "wants a SOUND"), ([], "what should be searched"),
+                            (["--sound", "x", "--by-time", "y"], "--by-time searches only words"),
+                            (["--sound", ""], "wants a SOUND"), ([], "name the words to search for"),
                             (["..."], "no word in it"), (["--semantic", ""], "no word in it"),
                             (["--sound", "x", "-"], "no word in it"),
                             (["--semantic", "a OR b"], "AND, OR, NOT and NEAR say nothing there"),

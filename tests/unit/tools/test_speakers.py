@@ -99,7 +99,7 @@ class Speakers(ProgramTest):
                       self.run_it("speakers", "/elsewhere", status=66).err)
 
     def test_a_model_of_the_demo_is_named(self):
-        mark = "Speakers told apart with diarization-nano, the model of the demo: not to be trusted"
+        mark = "Speakers found with diarization-nano, the model of the demo: not to be trusted"
         where = os.path.join(self.archive, "interview 12.wav")
         self.assertNotIn("the model of the demo", " ".join(self.run_it("speakers", status=0).out.split()))
         connection = sqlite3.connect(self.catalog)
@@ -131,10 +131,10 @@ class Speakers(ProgramTest):
 
     def test_nobody_is_told_apart(self):
         self.write("DELETE FROM speaker")
-        self.assertEqual("No speakers are told apart there. `nightshift enqueue --diarize` asks for it.\n",
+        self.assertEqual("No speakers were found there. `nightshift enqueue --diarize` finds speakers.\n",
                          self.run_it("speakers", status=0).out)
         self.write("UPDATE task SET state = 'pending' WHERE stage_id = 2")
-        self.assertEqual("No speakers are told apart there. 2 recordings are still to be diarized (nightshift run).\n",
+        self.assertEqual("No speakers were found there. 2 recordings are still to be diarized (nightshift run).\n",
                          self.run_it("speakers", "archive", status=0).out)
 
     def test_a_name_for_the_archive(self):
@@ -144,7 +144,7 @@ class Speakers(ProgramTest):
         page = self.run_it("speakers", "archive/old/alone.wav", status=0).out
         self.assertIn("  SPEAKER_00           9.0 s, 1 turn       Ana Ruiz? (0.980)\n", page)
         self.assertIn("speakers confirm` or `deny` decides", " ".join(page.split()))
-        self.assertIn("Nobody has measured", page)
+        self.assertIn("nobody has measured", page)
         self.write("UPDATE person SET name = 'Ana María de los Ángeles Ruiz Pérez'")
         page = self.run_it("speakers", "archive/old/alone.wav", status=0).out
         self.assertIn("1 turn       Ana María de los Ángeles Ruiz Pérez?\n" + " " * 43 + "(0.980)\n", page)
@@ -157,10 +157,10 @@ class Speakers(ProgramTest):
                          tuple(round(v, 3) if isinstance(v, float) else v for v in (rows[0][k] for k in (
                              "proposed", "likeness", "measured", "name", "everywhere", "group"))))
         told = self.run_it("speakers", "deny", "alone.wav/SPEAKER_00", status=0)
-        self.assertEqual("The speaker is not Ana Ruiz: that is not proposed again.\n", told.out)
+        self.assertEqual("The speaker is not Ana Ruiz: this name is not proposed again.\n", told.out)
         self.assertNotIn("alone.wav", self.run_it("speakers", "-p", status=0).out)
         for verb in ("confirm", "deny"):
-            self.assertIn("'alone.wav/SPEAKER_00': nobody is proposed for that speaker",
+            self.assertIn("'alone.wav/SPEAKER_00': no name is proposed for that speaker",
                           self.run_it("speakers", verb, "alone.wav/SPEAKER_00", status=65).err)
         # A name that was confirmed may be denied; one that was given here alone is no person's.
         self.run_it("speakers", "deny", "-q", "interview 12/Ana Ruiz", status=0)
@@ -169,7 +169,7 @@ class Speakers(ProgramTest):
         self.run_it("speakers", "name", "-q", "interview 12/SPEAKER_01", "Ana", status=0)
         self.run_it("speakers", "deny", "interview 12/SPEAKER_01", status=65)
         self.assertEqual("No names are proposed there.\n", self.run_it("speakers", "-p", status=0).out)
-        self.assertEqual("No voices of that group are heard there.\n", self.run_it("speakers", "-g", "5", status=0).out)
+        self.assertEqual("That group has no voices there.\n", self.run_it("speakers", "-g", "5", status=0).out)
         for words in (["confirm"], ["confirm", "-e", "a/b"], ["--everywhere"], ["name", "-e", "a/b"], ["-g", "0"]):
             self.run_it("speakers", *words, status=64)
 
@@ -239,7 +239,7 @@ class Speakers(ProgramTest):
             self.assertIn(words, " ".join(done.err.split()))
         for name in ("a\nb", "a\u009bb", "Ana/Bea"):
             self.assertNotEqual(0, self.run_it("speakers", "name", number + "/SPEAKER_00", name).returncode, name)
-        self.assertIn("a name has no slash", self.run_it("speakers", "name", number + "/SPEAKER_00", "Ana/Bea", status=64).err)
+        self.assertIn("a name cannot have a slash", self.run_it("speakers", "name", number + "/SPEAKER_00", "Ana/Bea", status=64).err)
         self.run_it("speakers", "name", number + "/SPEAKER_00", "\u00c2\u00bfQui\u00e9n?", status=0)
         # One that was written by another program.
         self.write("UPDATE speaker SET name = 'a' || char(155) || 'b', label = label || char(155)")
@@ -271,7 +271,7 @@ class Speakers(ProgramTest):
         self.assertEqual(2, len(below))
         nested = self.run_it("speakers", "--like", "interview 12/SPEAKER_01", "--json", "archive/old", "archive/old/talk.wav")
         self.assertEqual(3, len(json.loads(nested.out)))
-        self.assertIn("never heard alone",
+        self.assertIn("never speaks alone",
                       " ".join(self.run_it("speakers", "--like", "interview 12/SPEAKER_02").err.split()))
 
     def test_rttm(self):

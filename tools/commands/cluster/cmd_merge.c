@@ -151,7 +151,7 @@ static void print_merged(const struct merging *m, bool any_left)
         printf("%s %s failed there: nightshift status --failures\n", text_count(t.failed, a),
                text_plural(t.failed, "task", "tasks"));
     if (t.strange > 0)
-        printf("%s %s of theirs %s not in this catalog any more, and left aside.\n",
+        printf("%s %s of theirs %s not in this catalog any more, and skipped.\n",
                text_count(t.strange, a), text_plural(t.strange, "task", "tasks"),
                text_plural(t.strange, "is", "are"));
     print_missing(m, any_left);
@@ -320,7 +320,7 @@ int cmd_merge(struct cli *cli, int argc, char **argv)
         return cli_no_memory("merge");
     given_up = w.finish && optind == argc;
     if (optind == argc && !given_up)
-        return cli_usage(cli, "which parts? Their files, or the folder that has them");
+        return cli_usage(cli, "name the parts: their files, or their folder");
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     /* A writer would make a catalog where there is none. */

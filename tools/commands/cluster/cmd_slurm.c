@@ -33,7 +33,7 @@ static int read_word(const char *value, const char **ret, struct err *err)
                                "._,:@/+=%[]-";
 
     if (!*value || value[strspn(value, fits)] != 0)
-        return err_set(err, ERR_USAGE, "'%s' is nothing that sbatch would take", value);
+        return err_set(err, ERR_USAGE, "sbatch would not accept '%s'", value);
     *ret = value;
     return 0;
 }
@@ -129,7 +129,7 @@ static int submit_one(const char *dir, const char *script, const char *after, ch
     said = rc == 0 && buf_cstr(&out) ? buf_cstr(&out) : "";
     n = strspn(said, "0123456789");
     if (rc == 0 && (n == 0 || n > 20))
-        rc = err_set(err, ERR_PROTOCOL, "sbatch says '%.80s', which is no number of a job", said);
+        rc = err_set(err, ERR_PROTOCOL, "sbatch printed '%.80s', which is not a job number", said);
     else if (rc == 0)
         snprintf(ret, 32, "%.*s", (int)n, said);
     buf_free(&out);
@@ -150,7 +150,8 @@ static int submit(const struct sbatch *s, bool dry_run, struct jobs *j, struct e
     rc = submit_one(s->dir, "merge.sbatch", j->array, j->merge, err);
     if (rc == 0)
         rc = write_jobs(s, j, err);
-    return rc < 0 ? err_prefix(err, "job %s is submitted, what merges it not", j->array) : 0;
+    return rc < 0 ? err_prefix(err, "job %s is submitted, but not the job that merges it", j->array)
+                  : 0;
 }
 
 static void print_submitted(const struct cli *cli, const struct sbatch *s, const struct jobs *j,
@@ -653,7 +654,7 @@ int cmd_slurm(struct cli *cli, int argc, char **argv)
     w.sbatch.program = self;
     rc = w.again ? submit_again(cli, &w, argv[optind], &err) : submit_catalog(cli, &w, &err);
     if (rc == ERR_EMPTY) {
-        cli_fail("submit", &err, "`nightshift status` says what there is.");
+        cli_fail("submit", &err, "`nightshift status` shows what there is.");
         return EX_NOINPUT;
     }
     if (rc != 0)

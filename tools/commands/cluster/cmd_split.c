@@ -16,7 +16,7 @@ static void print_done(const struct split_wanted *w, const struct split_done *d)
     if (d->cut > 0)
         printf(", %s of them cut", text_count(d->cut, a));
     printf("; %s.\n", text_bytes(d->bytes, a));
-    printf("%s of audio to hear, %s to %s in each.\n", text_length((int64_t)d->cost_ms, a),
+    printf("%s of audio to process, %s to %s in each.\n", text_length((int64_t)d->cost_ms, a),
            text_length((int64_t)d->least_ms, b), text_length((int64_t)d->most_ms, c));
     if (d->guessed > 0)
         printf("How long %s of the recordings %s is guessed by size: nobody opened %s yet.\n",
@@ -84,15 +84,14 @@ int cmd_split(struct cli *cli, int argc, char **argv)
     if (!w.output)
         return cli_usage(cli, "where to? --output=DIR says it");
     if (!w.parts == !w.part_hours)
-        return cli_usage(cli, "into how many? --into=N, or --hours-per-part=H, says it");
+        return cli_usage(cli, "give the number of parts: --into=N or --hours-per-part=H");
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     w.catalog = cli->catalog;
     if (split_catalog(&w, &d, &err) != 0) {
-        status = cli_fail("split", &err,
-                          err.code == ERR_EMPTY ? "`nightshift status` says what "
-                                                  "there is."
-                                                : NULL);
+        status =
+            cli_fail("split", &err,
+                     err.code == ERR_EMPTY ? "`nightshift status` shows what there is." : NULL);
         return err.code == ERR_EMPTY ? EX_NOINPUT : status;
     }
     if (cli->json)

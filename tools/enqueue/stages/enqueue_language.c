@@ -135,7 +135,7 @@ int enqueue_language_check(const struct vocabulary *v, struct transcribe_params 
     if (!vocabulary_multilingual(v)) {
         if (p->language[0] && strcmp(p->language, "en") != 0)
             return err_set(err, ERR_USAGE,
-                           "this model knows English alone, not '%s'. Leave --language out, or try "
+                           "this model knows only English, not '%s'. Leave --language out, or try "
                            "another --model",
                            p->language);
         memset(p->language, 0, sizeof(p->language));

@@ -85,12 +85,12 @@ int enqueue_model_none(struct err *err)
 
     (void)model_dir_list(keep_other, other, &ignored);
     if (other[0])
-        return err_set(err, ERR_MODEL,
-                       "none was named, and none of OpenAI's is here. Try --model=%s "
-                       "(`nightshift model list` has all that are here), or `nightshift setup`, "
-                       "which fetches one that fits this machine (without a network: `nightshift "
-                       "setup --offline DIR`)",
-                       other);
+        return err_set(
+            err, ERR_MODEL,
+            "none was given, and none of OpenAI's models is here. Try --model=%s (`nightshift "
+            "model list` shows all that are here), or `nightshift setup`, which fetches one that "
+            "fits this machine (without a network: `nightshift setup --offline DIR`)",
+            other);
     return err_set(
         err, ERR_MODEL,
         "there is none here yet. `nightshift setup` fetches one that fits this machine. "

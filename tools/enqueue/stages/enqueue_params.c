@@ -150,11 +150,11 @@ int enqueue_params_agree(const struct enqueue_params *p, struct err *err)
         {given(p, "translate") && given(p, "task") && p->other.task == 0,
          "--translate and --task=transcribe exclude each other"},
         {q->initial_prompt[0] && q->hotwords[0] && q->vad_model[0],
-         "--hotwords does nothing beside --initial-prompt with voice activity, where the prompt "
-         "stands before every window; try one of them, or --vad=off"},
+         "--hotwords does nothing with --initial-prompt and voice activity, because the prompt "
+         "goes before every window; try one of them, or --vad=off"},
         {q->condition_on_previous_text && q->vad_model[0],
-         "--condition-on-previous-text works without voice activity alone (--vad=off): speech that "
-         "it has cut is decoded in any order"},
+         "--condition-on-previous-text works only without voice activity (--vad=off), because that "
+         "decodes its windows in any order"},
         {given(p, "prompt-reset-on-temperature") && !q->condition_on_previous_text,
          "--prompt-reset-on-temperature does nothing without --condition-on-previous-text"},
         {given(p, "patience") && q->beam_size < 2,

@@ -43,10 +43,10 @@ static int check_tokens(const struct vocabulary *v, const struct transcribe_para
                            "numbers from its tokenizer.json",
                            id, vocabulary_size(v) - 1);
         if (id == vocabulary_ids(v)->eot)
-            return err_set(err, ERR_USAGE,
-                           "--suppress-tokens has %d, by which this model ends every text. Try it "
-                           "without",
-                           id);
+            return err_set(
+                err, ERR_USAGE,
+                "--suppress-tokens has %d, with which this model ends every text. Try it without",
+                id);
     }
     if (p->without_timestamps && vocabulary_timed(v) && vocabulary_ids(v)->no_timestamps < 0)
         return err_set(err, ERR_USAGE,
@@ -80,7 +80,7 @@ static int check_text(const struct vocabulary *v, const char *option, const char
 
     if (rc == ERR_USAGE)
         return err_set(err, ERR_USAGE,
-                       "this model takes no --%s: its vocabulary has no <|startofprev|>. Try it "
+                       "this model cannot use --%s: its vocabulary has no <|startofprev|>. Try it "
                        "without, or another --model",
                        option);
     if (rc == 0)
@@ -146,17 +146,16 @@ int enqueue_stage_vad(struct enqueue_params *p, char *note, size_t note_len, str
 
     note[0] = 0;
     if (p->vad.wish == VAD_AUTO && q->condition_on_previous_text) {
-        snprintf(note, note_len,
-                 "Voice activity is off, since --condition-on-previous-text needs windows in "
-                 "order.");
+        snprintf(
+            note, note_len,
+            "Voice activity is off, because --condition-on-previous-text needs windows in order.");
         return 0;
     }
     rc = enqueue_vad_find(&vad, q->vad_model, q->vad_hash, err);
     if (rc == 0 && !q->vad_model[0] && vad.wish == VAD_AUTO)
         snprintf(note, note_len,
-                 "Without voice activity, which keeps invented text out of silence: "
-                 "`nightshift model pull " SILERO_NAME "` gets its model, and --vad=off leaves "
-                 "this line out.");
+                 "Voice activity detection is off, so text may be invented in silence: `nightshift "
+                 "model pull " SILERO_NAME "` fetches its model, and --vad=off hides this line.");
     /* Said or not, it is one stage. */
     if (rc == 0 && q->vad_model[0] &&
         q->vad_neg_threshold == speech_neg_threshold(q->vad_threshold, -1))

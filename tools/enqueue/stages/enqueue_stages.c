@@ -39,8 +39,8 @@ static int must_be_there(const struct stage_kind *k, struct store *known,
     if (rc < 0 || l.found)
         return rc < 0 ? rc : 0;
     return err_set(err, ERR_USAGE,
-                   "--%s works on a transcription, and the catalog has none%s: leave "
-                   "--no-transcribe out, and it is made first",
+                   "--%s needs a transcription, and the catalog has none%s: leave out "
+                   "--no-transcribe to make it first",
                    k->option, known && l.wanted->name ? " like that" : "");
 }
 
@@ -54,15 +54,15 @@ static int gone(const struct enqueue_wish *w, size_t kind, const char *model, in
 
     if (rc != ERR_MODEL || !w->kept[kind])
         return rc;
-    snprintf(doing, 200, "go on as last time");
+    snprintf(doing, 200, "continue as last time");
     if (!model && vad)
         return err_set(err, rc,
-                       "the voice activity model of last time is not here any more (%.200s). Bring "
-                       "it back, or try --again with --%s=off",
+                       "the voice activity model of last time is missing (%.200s). Bring it back, "
+                       "or try --again with --%s=off",
                        why.msg, vad->option);
     return err_set(err, rc,
-                   "the model '%.120s' of last time is not here any more (%.200s). Bring it back, "
-                   "or try --again with another one (--%s)",
+                   "the model '%.120s' of last time is missing (%.200s). Bring it back, or try "
+                   "--again with another one (--%s)",
                    model, why.msg, stage_kinds[kind]->option);
 }
 
@@ -104,7 +104,7 @@ static int find_transcription(struct enqueue_wish *w, struct store *known,
         return gone(w, 0, w->model, rc, doing, err);
     if (ret->own[0].english && enqueue_params_many_languages(&w->params))
         snprintf(ret->note + strlen(ret->note), sizeof(ret->note) - strlen(ret->note),
-                 "%s--multilingual does nothing with this model, which knows English alone.",
+                 "%s--multilingual does nothing with this model, which knows only English.",
                  ret->note[0] ? " " : "");
     doing[0] = 0;
     return w->on_known ? must_be_there(enqueue_wish_on_source(w), known, ret, err) : 0;
@@ -230,7 +230,7 @@ static int check_folder(const struct enqueue_wish *w, const struct store_stage *
         snprintf(doing, 200, "use the model '%.150s'", s->model);
     for (size_t i = 0; rc != 0 && i < STAGE_COUNT; i++)
         if (w->kept[i] && strcmp(stage_kinds[i]->name, s->name) == 0)
-            snprintf(doing, 200, "go on as last time");
+            snprintf(doing, 200, "continue as last time");
     return rc;
 }
 

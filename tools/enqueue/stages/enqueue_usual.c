@@ -39,10 +39,11 @@ static int refuse_half_made(const struct stage_kind *k, const char *own, struct 
         snprintf(path, sizeof(path), "%s/%s", own, k->model) >= (int)sizeof(path) ||
         stat(path, &st) != 0)
         return 0;
-    return err_set(err, ERR_MODEL,
-                   "%.300s is no model: %s (docs/reference/models.md has the files). Complete or "
-                   "remove it, or try --%s=FOLDER",
-                   path, k->no_model ? k->no_model : "it has no config.json", k->option);
+    return err_set(
+        err, ERR_MODEL,
+        "%.300s is not a model: %s (docs/reference/models.md has the files). Complete or remove "
+        "it, or try --%s=FOLDER",
+        path, k->no_model ? k->no_model : "it has no config.json", k->option);
 }
 
 struct last {
@@ -70,8 +71,8 @@ static int refuse_another(const struct stage_kind *k, struct store *known, struc
         (k->embedded && strcmp(last.model, k->embedded) == 0))
         return rc < 0 ? rc : 0;
     return err_set(err, ERR_MODEL,
-                   "there is no '%s' here, and %s '%.150s': what '%s' says would count in place of "
-                   "that. Name the one that is meant: --%s=%.150s or --%s=%s",
+                   "there is no '%s' here, and %s '%.150s'; results of '%s' would replace that. "
+                   "Choose one: --%s=%.150s or --%s=%s",
                    k->model, k->told_by, last.model, k->hub, k->option, last.model, k->option,
                    k->hub);
 }

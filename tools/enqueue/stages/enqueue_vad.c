@@ -39,7 +39,7 @@ static int use(const char *name, const char *file, char model[ENQUEUE_VAD_NAME],
     silero_weights_free(w);
     if (rc == 0 && (strlen(name) >= ENQUEUE_VAD_NAME || !utf8_valid(name, strlen(name))))
         rc = err_set(err, ERR_USAGE,
-                     "the path of the voice activity model is too long, or no UTF-8. Try it in "
+                     "the path of the voice activity model is too long, or not UTF-8. Try it in "
                      "another folder");
     if (rc == 0)
         rc = silero_hash(file, hash, err);
@@ -58,9 +58,9 @@ static int no_file(const char *path, struct err *err)
     if (stat(path, &st) < 0)
         return err_set(err, ERR_MODEL, "there is no file '%.300s'", path);
     if (S_ISDIR(st.st_mode))
-        return err_set(err, ERR_MODEL,
-                       "'%.300s' is no ordinary file, but a folder without " SILERO_FILE, path);
-    return err_set(err, ERR_MODEL, "'%.300s' is no ordinary file", path);
+        return err_set(err, ERR_MODEL, "'%.300s' is not a file, but a folder without " SILERO_FILE,
+                       path);
+    return err_set(err, ERR_MODEL, "'%.300s' is not a file", path);
 }
 
 int enqueue_vad_find(const struct enqueue_vad *v, char model[ENQUEUE_VAD_NAME],

@@ -288,7 +288,7 @@ int enqueue_wish_agree(const struct enqueue_wish *w, struct err *err)
     for (size_t i = 0; i < STAGE_COUNT; i++)
         if (w->behind[i] && enqueue_model_meant(stage_kinds[i], w->behind[i]))
             return err_set(err, ERR_USAGE,
-                           "--%s has its model behind a '=', and '%.200s' would be enqueued. "
+                           "--%s takes its model after a '=', so '%.200s' would be enqueued. "
                            "Perhaps --%s=%.200s was meant",
                            stage_kinds[i]->option, w->behind[i], stage_kinds[i]->option,
                            w->behind[i]);

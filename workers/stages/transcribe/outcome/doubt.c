@@ -210,7 +210,7 @@ static const struct name {
     const char *text, *sentence;
 } names[] = {
     {DOUBT_NO_SPEECH, "no speech", "The model itself thought that nobody speaks here."},
-    {DOUBT_NO_VOICE, "no voice", "Voice activity hears nobody here."},
+    {DOUBT_NO_VOICE, "no voice", "Voice activity detected nobody here."},
     {DOUBT_UNLIKELY, "too unlikely", "The model hardly believed these words itself."},
     {DOUBT_DISBELIEVED, "beyond belief", "It believed so little of them that they are left out."},
     {DOUBT_REPETITIVE, "too repetitive", "It repeats itself more than people do."},
@@ -220,7 +220,7 @@ static const struct name {
     {DOUBT_WORDS, "odd words",
      "Half of its words, or more, are improbable or oddly long or short."},
     {DOUBT_BESIDE_SILENCE, "beside silence", "Its words are odd, and stand between silences."},
-    {0, RESULT_MISSING, "Voice activity hears speech here, and no text came."}, /* of no text */
+    {0, RESULT_MISSING, "Voice activity detected speech here, but no text came."}, /* of no text */
 };
 static const char again[] = "tried again";
 /* Behind it, by what the attempt was refused for. */
