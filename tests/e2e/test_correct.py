@@ -137,7 +137,7 @@ class Files(Correct):
         before = self.reads()
         srt = self.old["srt"]
         for name, text, words in (("a.srt", srt.encode() + b"caf\xe9\n", "not UTF-8"), ("b.srt", "hello\n", "no subtitles"),
-                                  ("c.json", "{}", "neither"), ("d.json", "[" * 99999, "no JSON"), ("e.txt", "", "no word"),
+                                  ("c.json", "{}", "neither"), ("d.json", "[" * 99999, "not JSON"), ("e.txt", "", "no word"),
                                   ("f.srt", srt.encode("utf-16"), "UTF-16"), ("g.doc", srt, "formats of"),
                                   ("h.srt", srt.replace("00:00:00,420", "soon"), "line 2 of .* no time"),
                                   ("i.txt", "The trains were late, and nobody said why.\nWe waited.\n", "of another one")):
@@ -256,7 +256,7 @@ class Guarded(Correct):
             self.assertIn("2 segments " + ("would be " if dry else "") + "corrected.", answer.out)
             self.assertIn("- [Somebody else's words.]", answer.out)
             self.assertIn("+ [She closed the oranges.]", answer.out)
-            self.assertIn("1 passage reads otherwise by now", answer.err)
+            self.assertIn("1 passage has changed since", answer.err)
             self.assertEqual(before if dry else meant, self.reads())
         again = json.loads(self.correct("--json", LONG, path, status=night.DATA).out)
         self.assertEqual(([], ["Somebody else's words."]), (again["changes"], [c["reads"] for c in again["refused"]]))
@@ -269,7 +269,7 @@ class Guarded(Correct):
         mine = self.number()
         self.one_sentence(self.correct(LONG, self.saved([edit], mine + 1), status=night.DATA),
                           f"has corrections of recording {mine + 1}, not of {mine}")
-        for segments, why in (([edit, {**edit, "was": 7}], "is no text"), ([edit, {"text": "y"}], "has no times"),
+        for segments, why in (([edit, {**edit, "was": 7}], "is not text"), ([edit, {"text": "y"}], "has no times"),
                               ([{"was": edit["was"], "text": "x"}], "has no times"), ([{**edit, "text": "x" * 20000}], "16 KiB.*: try a shorter text")):
             self.one_sentence(self.correct(LONG, self.saved(segments), status=night.DATA), why)
         # Of another recording, or of another transcription: there is no such passage.

@@ -59,7 +59,7 @@ class Lists(Describe):
         self.assertEqual([], self.sql("SELECT * FROM tag"))
         answer = self.nightshift("describe", path, status=66)
         self.assertEqual("5 of 9 lines described 5 recordings.\n4 lines were left out.\n", answer.out)
-        for line, words in ((6, "'nobody knows' is no date"), (8, "'2001-02-29' is no date"),
+        for line, words in ((6, "'nobody knows' is not a date"), (8, "'2001-02-29' is not a date"),
                             (9, "'a.wav' is the name of several"), (10, "archive/box.tar' is an archive"),
                             (11, "'no.wav' is not in the catalog"), (12, "6 columns, and the first line 5")):
             self.assertRegex(answer.err, f"(?m)^nightshift: line {line}: .*{words}")
@@ -117,9 +117,9 @@ class Lists(Describe):
                             (b"media_id,x,media_id\n1,2,3\n", "both called 'media_id'"),
                             (b"recording,x,recording\n1,2,3\n", "both called 'recording'"),
                             (b"path,member,x,member\na,b,c,d\n", "both called 'member'"),
-                            (b"path\na.wav\n", "no column beside"), (b"path,x\na,\xff\n", "line 2 is no UTF-8"),
+                            (b"path\na.wav\n", "no column beside"), (b"path,x\na,\xff\n", "line 2 is not UTF-8"),
                             (b"\xff\xfep\0", "UTF-16"), (b"path,x\n1990/a.wav,1\n\"b,2\n", "line 3 begins a quote"),
-                            (b"path,x\n\0\n", "no text"), (b"path," + b"x" * 200, "more than 128 bytes")):
+                            (b"path,x\n\0\n", "not text"), (b"path," + b"x" * 200, "more than 128 bytes")):
             with self.subTest(text=text[:30]):
                 answer = self.nightshift("describe", self.list(text))
                 self.one_sentence(answer, words)

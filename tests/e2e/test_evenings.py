@@ -161,7 +161,7 @@ class Seven(Evenings):
         # Fifth: other options, which are a slip at first.
         said = self.refused(*other, self.archive)
         self.assertRegex(said, r"beam_size 2 instead of 5\. That is 3 recordings \(\d+ s\) "
-                               r"to do again\. .*try --again")
+                               r"to do again\. .*Use --again")
         self.assertEqual(0, self.night())
         said = " ".join(self.enqueue("--again", *other, self.archive).out.split())
         self.assertIn("beam_size 2 instead of 5", said)

@@ -687,7 +687,7 @@ class Broken(Pull):
             resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 
         answer = self.nightshift("model", "pull", ID, status=73, preexec=small_files)
-        self.one_sentence(answer, "write model.safetensors", "make room")
+        self.one_sentence(answer, "write model.safetensors", "Free space")
         self.pull()
 
 
@@ -766,7 +766,7 @@ class Encrypted(Pull):
         self.assertEqual([], self.hub.requests)
 
     def test_no_way_leads_from_https_to_http(self):
-        self.refused(76, "no https address", SSL_CERT_FILE=self.certificate)
+        self.refused(76, "not an https address", SSL_CERT_FILE=self.certificate)
         self.assertEqual([], [r for r in self.hub.requests if r[3] == "other"])
         self.hub.elsewhere = False
         self.pull(SSL_CERT_FILE=self.certificate)
@@ -819,9 +819,9 @@ class Hostile(Pull):
 
         good = {"sha": COMMIT, "siblings": [{"rfilename": n} for n in self.hub.files]}
         for body, words in (
-                (b"", "no JSON"), (b"{", "no JSON"), (b"[]", "no JSON"), (b"\xff\xfe{}", "no JSON"),
-                (b"[" * 1_000_000, "no JSON"), (b"null", "no JSON"),
-                (json.dumps({**good, "siblings": [{"rfilename": "evil\0.json"}]}).encode(), "no JSON"),
+                (b"", "not JSON"), (b"{", "not JSON"), (b"[]", "not JSON"), (b"\xff\xfe{}", "not JSON"),
+                (b"[" * 1_000_000, "not JSON"), (b"null", "not JSON"),
+                (json.dumps({**good, "siblings": [{"rfilename": "evil\0.json"}]}).encode(), "not JSON"),
                 (b'{"sha": 5, "siblings": []}', "names no commit"),
                 (json.dumps({**good, "sha": "../../../../tmp/evil/of/forty/characters"}).encode(), "names no commit"),
                 (json.dumps({**good, "siblings": {}}).encode(), "names no files"),
@@ -857,8 +857,8 @@ class Hostile(Pull):
         self.refused(76, "another commit")
 
     def test_redirects(self):
-        for target, words in (("/api/models/x", "in circles"), ("file:///etc/passwd", "no https"),
-                              ("ftp://127.0.0.1/x", "no https"), ("http://u:p@127.0.0.1/", "no https"),
+        for target, words in (("/api/models/x", "in circles"), ("file:///etc/passwd", "not an https"),
+                              ("ftp://127.0.0.1/x", "not an https"), ("http://u:p@127.0.0.1/", "not an https"),
                               (None, "nowhere")):
             self.hub.forget()
             self.hub.fail = lambda request, name, target=target: request.answer(

@@ -241,7 +241,7 @@ class Parts(night.Night):
         self.assertTrue(json.loads(text)["catalog"].endswith(r"/caf\xE9.db"))
         self.assertTrue(text.endswith("}\n"), text)  # for those who read it line by line
         said = self.nightshift("slurm", "submit", "--dry-run", "--output=more", status=night.USAGE)
-        self.assertIn(r"caf\xE9.db', is no UTF-8", said.err)
+        self.assertIn(r"caf\xE9.db', is not UTF-8", said.err)
         self.assertFalse(os.path.exists(os.path.join(self.dir, "more")))
 
     def test_no_more_parts_than_an_array_has_tasks(self):

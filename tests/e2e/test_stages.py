@@ -273,7 +273,7 @@ class Missing(Stages):
                          [(job["stage"], job["tasks"]) for job in self.json("enqueue", "--sounds", self.archive)["jobs"]])
         # What a dry run would ask for.
         dry = self.enqueue("--sounds", "--diarize", "--dry-run", self.archive)
-        self.assertRegex(" ".join(dry.out.split()), "there to transcribe with mine, to diarize with .* and to listen to for "
+        self.assertRegex(" ".join(dry.out.split()), "enqueued to transcribe with mine, to diarize with .* and to listen to for "
                                                     "sounds with .*yamnet[.]$")
 
     @staticmethod
@@ -292,7 +292,7 @@ class Text(Stages):
 
     def test_what_is_not_transcribed_is_left_out(self):
         refused = self.nightshift("enqueue", "--no-transcribe", self.encoder, self.archive, status=64)
-        self.one_sentence(refused, "the catalog has none", "leave --no-transcribe out")
+        self.one_sentence(refused, "the catalog has none", "leave out --no-transcribe")
         self.assertFalse(os.path.exists(self.catalog))
         self.enqueue("--no-transcribe", "--sounds", self.archive)
         refused = self.nightshift("enqueue", "--no-transcribe", self.encoder, self.archive, status=64)

@@ -272,7 +272,7 @@ class Known(night.Night):
         self.nightshift("speakers", "confirm", "second.opus/SPEAKER_00", status=0)
         self.nightshift("speakers", "deny", "second.opus/SPEAKER_01", status=0)
         self.assertEqual([], self.proposed())
-        self.one_sentence(self.nightshift("speakers", "confirm", "second.opus/SPEAKER_01"), "nobody is proposed")
+        self.one_sentence(self.nightshift("speakers", "confirm", "second.opus/SPEAKER_01"), "no name is proposed")
         self.nightshift("resume", status=0)
         self.wait_for("the third is heard", lambda: self.sql(
             "SELECT 1 FROM speakers WHERE path LIKE '%third.opus'"), run)

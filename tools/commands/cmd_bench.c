@@ -417,7 +417,8 @@ int cmd_bench(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no '%s'; name a model with --model, or behind a '='",
+        return cli_usage(cli,
+                         "unexpected argument '%s'; name a model with --model, or behind a '='",
                          argv[optind]);
     if (w.model_count == 0 && !any_stage(&w)) {
         w.models[w.model_count++] = "nano";

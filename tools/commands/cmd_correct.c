@@ -143,7 +143,7 @@ static int print_refused(const struct task *t, struct err *err)
         cli_note("%s %s changed since the file was made: not corrected. `nightshift correct --at` "
                  "corrects one",
                  text_count(refused->count, n),
-                 text_plural(refused->count, "passage reads", "passages read"));
+                 text_plural(refused->count, "passage has", "passages have"));
     return rc;
 }
 

@@ -112,7 +112,7 @@ int cmd_doctor(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no '%s'", argv[optind]);
+        return cli_usage(cli, "unexpected argument '%s'", argv[optind]);
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     all = malloc(sizeof(*all));

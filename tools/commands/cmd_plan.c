@@ -66,7 +66,7 @@ int cmd_plan(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no arguments, and '%s' is one", argv[optind]);
+        return cli_usage(cli, "it takes no arguments, but got '%s'", argv[optind]);
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);
     o.catalog = cli->catalog;

@@ -70,7 +70,7 @@ int cmd_report(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no arguments, and '%s' is one", argv[optind]);
+        return cli_usage(cli, "it takes no arguments, but got '%s'", argv[optind]);
     if (w.html && cli->json)
         return cli_usage(cli, "--html and --json do not go together");
     if (cli_catalog(cli, false, &err) != 0)

@@ -124,7 +124,7 @@ int cmd_setup(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no arguments, and '%s' is one", argv[optind]);
+        return cli_usage(cli, "it takes no arguments, but got '%s'", argv[optind]);
     if (o.from && o.save)
         return cli_usage(cli, "--save is for the machine with network, --offline for the other");
     if (cli_catalog(cli, false, &err) != 0)

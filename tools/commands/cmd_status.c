@@ -119,7 +119,7 @@ int cmd_status(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no '%s'; `nightshift show` is about one recording",
+        return cli_usage(cli, "unexpected argument '%s'; `nightshift show` is about one recording",
                          argv[optind]);
     if (cli_catalog(cli, false, &err) != 0)
         return cli_fail("find the catalog", &err, NULL);

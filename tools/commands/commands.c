@@ -18,7 +18,7 @@ static int cmd_version(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no '%s'", argv[optind]);
+        return cli_usage(cli, "unexpected argument '%s'", argv[optind]);
     puts(cli->json ? "{\"version\": \"" NIGHTSHIFT_VERSION "\"}"
                    : "nightshift " NIGHTSHIFT_VERSION);
     return cli_flush(EX_OK);

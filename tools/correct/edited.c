@@ -27,9 +27,10 @@ static int check_times(const char *path, enum cues_format format, const struct c
 {
     for (size_t i = 0; (format == CUES_SRT || format == CUES_VTT) && i < cues->count; i++)
         if (cues->list[i].start_ms < 0)
-            return err_set(err, ERR_INPUT,
-                           "line %llu of '%.300s' is no time as in \"0:00:01.000 --> 0:00:02.500\"",
-                           (unsigned long long)cues->list[i].line, path);
+            return err_set(
+                err, ERR_INPUT,
+                "line %llu of '%.300s' is not a time as in \"0:00:01.000 --> 0:00:02.500\"",
+                (unsigned long long)cues->list[i].line, path);
     return 0;
 }
 

@@ -42,7 +42,7 @@ int csv_begin(struct csv *c, char *text, size_t len, struct err *err)
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         c->at += 3;
     if (memchr(c->at, 0, (size_t)(c->end - c->at)))
-        return err_set(err, ERR_INPUT, "it is no text: it holds bytes of zero");
+        return err_set(err, ERR_INPUT, "it is not text: it contains zero bytes");
     c->separator = find_separator(c->at, c->end);
     return 0;
 }
@@ -116,7 +116,7 @@ static int take_field(struct csv *c, bool *more, struct err *err)
     if ((size_t)(to - field) > CSV_FIELD_MAX)
         return bad(c, "has a field of more than 1 MiB", err);
     if (!utf8_valid(field, (size_t)(to - field)))
-        return bad(c, "is no UTF-8: save the table as UTF-8", err);
+        return bad(c, "is not UTF-8: save the table as UTF-8", err);
     *more = c->at < c->end && *c->at == c->separator;
     if (*more)
         c->at++;

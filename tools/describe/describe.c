@@ -186,7 +186,7 @@ static int whose_number(struct whose *w, const char *number, int64_t *ret, struc
     int rc;
 
     if (id == 0)
-        return err_set(err, ERR_USAGE, "'%.100s' is no number of a recording", number);
+        return err_set(err, ERR_USAGE, "'%.100s' is not the number of a recording", number);
     rc = read_recording_by_id(w->store, id, NULL, NULL, err);
     if (rc == 0)
         *ret = id;
@@ -363,7 +363,7 @@ static void check_date(const struct reading *r, uint64_t line, const struct stor
         return;
     utf8_copy(shown, sizeof(shown), said->value);
     snprintf(sentence, sizeof(sentence),
-             "'%s' is no date as 2003, 2003-05 or 2003-05-17: it is kept as text alone", shown);
+             "'%s' is not a date such as 2003, 2003-05 or 2003-05-17: it is kept as text", shown);
     r->note(r->arg, line, false, sentence);
 }
 

@@ -362,7 +362,8 @@ static void print_dry(const struct summary *s)
     const uint32_t n = stages_of(s->groups, false, list, STAGES_SAID);
     struct buf b = BUF_INIT;
 
-    buf_printf(&b, "Dry run: the catalog was not changed. New recordings would be ");
+    buf_printf(&b, "Dry run: the catalog was not changed. New recordings would be "
+                   "enqueued ");
     put_stages(list, n, false, &b);
     buf_printf(&b, ".");
     print_wrapped(&b);

@@ -399,7 +399,7 @@ static int from_segment(const json_t *segment, size_t i, struct cues *ret, struc
     if (!json_is_string(text))
         return err_set(err, ERR_INPUT, "segment %zu of it has no \"text\"", i);
     if (was && !json_is_string(was))
-        return err_set(err, ERR_INPUT, "\"was\" of segment %zu of it is no text", i);
+        return err_set(err, ERR_INPUT, "\"was\" of segment %zu of it is not text", i);
     if (!add(ret, json_time(segment, "start_ms", "start"), json_time(segment, "end_ms", "end"),
              i + 1))
         return 0; /* the buffer has failed */
@@ -441,7 +441,7 @@ static int from_json(const char *text, struct cues *ret, struct err *err)
     if (!o && json_error_code(&why) == json_error_out_of_memory)
         return err_set(err, ERR_NOMEM, "out of memory");
     if (!o) {
-        err_set(err, ERR_INPUT, "it is no JSON: line %d: %.120s", why.line, why.text);
+        err_set(err, ERR_INPUT, "it is not JSON: line %d: %.120s", why.line, why.text);
         utf8_display_err(err);
         return err->code;
     }

@@ -39,7 +39,7 @@ static int read_file(const char *path, struct buf *b, struct err *err)
         (memcmp(b->data, "\xFF\xFE", 2) == 0 || memcmp(b->data, "\xFE\xFF", 2) == 0))
         rc = err_set(err, ERR_INPUT, "'%s' is UTF-16: save it as UTF-8", path);
     if (rc == 0 && memchr(b->data, 0, b->len))
-        rc = err_set(err, ERR_INPUT, "'%s' is no text: there are NUL bytes in it", path);
+        rc = err_set(err, ERR_INPUT, "'%s' is not text: there are NUL bytes in it", path);
     if (rc == 0 && !utf8_valid(b->data, b->len))
         rc =
             err_set(err, ERR_INPUT,

@@ -63,7 +63,7 @@ static int open_part(const char *path, struct hub_part *p, struct err *err)
     if (p->fd < 0 || fstat(p->fd, &st) != 0)
         return err_sys(err, errno, "%.200s", path);
     if (!S_ISREG(st.st_mode))
-        return err_set(err, ERR_DENIED, "%.200s is no file. Try again without it", path);
+        return err_set(err, ERR_DENIED, "%.200s is not a file. Try again without it", path);
     p->have_bytes = (uint64_t)st.st_size;
     if (p->have_bytes > p->size_bytes) {
         p->have_bytes = 0;

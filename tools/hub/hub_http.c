@@ -63,7 +63,7 @@ int hub_http_open(const struct hub_settings *s, const struct hub_watch *watch,
     }
     if (curl_url_set(h->origin, CURLUPART_URL, server->base, 0) != CURLUE_OK) {
         hub_http_close(h);
-        return err_set(err, ERR_USAGE, "'%.200s' is no address. Try another %s", server->base,
+        return err_set(err, ERR_USAGE, "'%.200s' is not an address. Try another %s", server->base,
                        server->variable);
     }
     *ret = h;
@@ -260,7 +260,7 @@ static enum outcome judge_connection(const struct exchange *x, CURLcode code, st
     case CURLE_URL_MALFORMAT:
     case CURLE_LOGIN_DENIED:
         err_set(err, ERR_PROTOCOL,
-                "the server redirects to what is no https address. Try another %s",
+                "the server redirects to what is not an https address. Try another %s",
                 h->server.variable);
         return FAILED;
     case CURLE_PEER_FAILED_VERIFICATION:

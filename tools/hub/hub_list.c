@@ -52,7 +52,7 @@ int hub_id_check(const char *id, struct err *err)
     if (!slash || !is_plain(id, (size_t)(slash - id)) || !is_plain(slash + 1, strlen(slash + 1)) ||
         strstr(id, "--") || strstr(id, ".."))
         return err_set(err, ERR_USAGE,
-                       "it is no name of a model on the hub. Try one such as small, "
+                       "it is not a name of a model on the hub. Try one such as small, "
                        "openai/whisper-small, silero-vad, " HUB_YAMNET " or " HUB_GE2E);
     return 0;
 }
@@ -72,7 +72,7 @@ int hub_revision_check(const char *revision, struct err *err)
     }
     return fine ? 0
                 : err_set(err, ERR_USAGE,
-                          "--revision is no branch, tag or commit. Try one such as main");
+                          "--revision is not a branch, tag or commit. Try one such as main");
 }
 
 bool hub_is_commit(const char *s) { return strlen(s) == 40 && strspn(s, HEX) == 40; }
@@ -118,7 +118,7 @@ int hub_list_parse(const char *json, size_t len, struct hub_list *ret, struct er
     int rc = 0;
 
     if (!json_is_object(root))
-        rc = no_list(err, "is no JSON");
+        rc = no_list(err, "is not JSON");
     else if (!sha || !hub_is_commit(sha))
         rc = no_list(err, "names no commit");
     else if (!json_is_array(siblings))
@@ -185,7 +185,8 @@ int hub_config_check(const char *json, size_t len, struct err *err)
     int rc = 0;
 
     if (!json_is_object(root))
-        rc = err_set(err, ERR_MODEL, "its config.json is no JSON. Try another model or --revision");
+        rc =
+            err_set(err, ERR_MODEL, "its config.json is not JSON. Try another model or --revision");
     else if (!type || !stage_of_type(type))
         rc = err_set(
             err, ERR_MODEL,

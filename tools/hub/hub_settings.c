@@ -59,9 +59,10 @@ static int take_url(const char *variable, const char *fallback, char **ret, stru
     for (size_t i = 0; plain && i < n; i++)
         plain = value[i] > ' ' && value[i] < 0x7f && !strchr("@?#\\", value[i]);
     if (!plain)
-        return err_set(err, ERR_USAGE,
-                       "%s is '%.100s', which is no address of a server. Try one such as " ENDPOINT,
-                       variable, value);
+        return err_set(
+            err, ERR_USAGE,
+            "%s is '%.100s', which is not an address of a server. Try one such as " ENDPOINT,
+            variable, value);
     while (n > 0 && value[n - 1] == '/')
         n--;
     *ret = strndup(value, n);

@@ -215,7 +215,7 @@ int der_score(const struct rttm_turn *reference, size_t reference_count,
     int rc = 0;
 
     if (!isfinite(p->collar_s) || p->collar_s < 0.0 || p->collar_s > RTTM_MAX_S)
-        return err_set(err, ERR_USAGE, "the collar is no length of time");
+        return err_set(err, ERR_USAGE, "the collar is not a length of time");
     rc = find_speakers(reference, reference_count, &s.side[REFERENCE], err);
     if (rc == 0)
         rc = find_speakers(hypothesis, hypothesis_count, &s.side[HYPOTHESIS], err);

@@ -251,7 +251,7 @@ static int read_turns(const char *path, struct rttm *ret, struct err *err)
         return err_set(err, ERR_INPUT, "'%s' is a folder, and --der compares two files", path);
     rc = rttm_read(path, ret, err);
     if (rc == 0 && ret->turn_count == 0 && ret->text && !begins_as_rttm(ret->text, ret->text_len))
-        return err_set(err, ERR_INPUT, "'%s' is no RTTM", path);
+        return err_set(err, ERR_INPUT, "'%s' is not an RTTM", path);
     return rc;
 }
 

@@ -41,7 +41,7 @@ static int fill(struct spellings *s, const char *path, struct err *err)
     json_t *to;
 
     if (!json_is_object(s->object))
-        return err_set(err, ERR_INPUT, "'%s' is no table of spellings: it is not a JSON object",
+        return err_set(err, ERR_INPUT, "'%s' is not a table of spellings: it is not a JSON object",
                        path);
     s->list = calloc(json_object_size(s->object) + 1, sizeof(*s->list));
     if (!s->list)
@@ -50,13 +50,14 @@ static int fill(struct spellings *s, const char *path, struct err *err)
     {
         if (!json_is_string(to))
             return err_set(err, ERR_INPUT,
-                           "'%s' is no table of spellings: '%.40s' is not given as a word", path,
+                           "'%s' is not a table of spellings: '%.40s' is not given as a word", path,
                            from);
         if (strlen(from) > WORD_MAX || json_string_length(to) > WORD_MAX)
-            return err_set(err, ERR_INPUT,
-                           "'%s' is no table of spellings: at '%.40s' is more than a word (over %d "
-                           "bytes)",
-                           path, from, WORD_MAX);
+            return err_set(
+                err, ERR_INPUT,
+                "'%s' is not a table of spellings: at '%.40s' is more than a word (over %d "
+                "bytes)",
+                path, from, WORD_MAX);
         s->list[s->n++] = (struct spelling){from, json_string_value(to), strlen(from)};
     }
     qsort(s->list, s->n, sizeof(*s->list), by_from);
@@ -78,7 +79,7 @@ int spellings_open(const char *path, struct spellings **ret, struct err *err)
     } else {
         s->object = json_loadf(f, 0, &why);
         if (!s->object)
-            rc = err_set(err, ERR_INPUT, "'%s' is no table of spellings: line %d: %.120s", path,
+            rc = err_set(err, ERR_INPUT, "'%s' is not a table of spellings: line %d: %.120s", path,
                          why.line, why.text);
         else
             rc = fill(s, path, err);

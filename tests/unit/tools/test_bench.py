@@ -56,7 +56,7 @@ class Bench(Program):
                 (78, "cannot take the usual model for --sounds", ["--sounds"]),
                 (78, "cannot use the model '/nowhere' for --embed", ["--embed=/nowhere"]),
                 (64, "behind a '='", ["--sounds="]),
-                (64, "it takes no '/somewhere'", ["--sounds", "/somewhere"]),
+                (64, "unexpected argument '/somewhere'", ["--sounds", "/somewhere"]),
                 (64, "sim:7", ["--devices=sim:7", "--diarize=diarization-nano"])):
             with self.subTest(options=options):
                 done = self.run_it("bench", *options)

@@ -73,8 +73,8 @@ TEST(tables_are_read)
         {"a,b\n1,\"", "1:a|b !line 2 begins a quote that is never closed"},
         {"a,b\n1,\"2\"\"\n3,4\n", "1:a|b !line 2 begins a quote that is never closed"},
         {"a,b\n1,\"2\"3\n", "1:a|b !line 2 has something behind a closing quote"},
-        {"a,b\n\n\"x\ny\",\xff\n", "1:a|b !line 4 is no UTF-8: save the table as UTF-8"},
-        {"a,b\n\xc3\n", "1:a|b !line 2 is no UTF-8: save the table as UTF-8"},
+        {"a,b\n\n\"x\ny\",\xff\n", "1:a|b !line 4 is not UTF-8: save the table as UTF-8"},
+        {"a,b\n\xc3\n", "1:a|b !line 2 is not UTF-8: save the table as UTF-8"},
         {"\xff\xfe"
          "a",
          "!it is UTF-16: save it as UTF-8"},
@@ -85,7 +85,7 @@ TEST(tables_are_read)
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_string_equal(rows_of(table[i][0], strlen(table[i][0])), table[i][1]);
-    assert_string_equal(rows_of("a\0b", 3), "!it is no text: it holds bytes of zero");
+    assert_string_equal(rows_of("a\0b", 3), "!it is not text: it contains zero bytes");
 }
 
 TEST(tables_are_bounded)

@@ -120,13 +120,13 @@ TEST(json)
          " {\"was\": \"\", \"text\": \"c\"}]}",
          "<x|b|c<|"},
         {"{\"segments\": [{\"was\": 1, \"text\": \"a\"}]}",
-         "!\"was\" of segment 0 of it is no text"},
+         "!\"was\" of segment 0 of it is not text"},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_string_equal(cues_of(CUES_JSON, table[i][0]), table[i][1]);
     assert_int_equal(cues_of(CUES_JSON, "[[[[")[0], '!');
-    assert_says(cues_of(CUES_JSON, "{\"text\": \"a\\u0000b\"}"), "!it is no JSON: line 1");
+    assert_says(cues_of(CUES_JSON, "{\"text\": \"a\\u0000b\"}"), "!it is not JSON: line 1");
 }
 
 TEST(times)

@@ -123,10 +123,10 @@ class Score(unittest.TestCase):
         self.assertIn("line 1 has a time that is none", self.score("--der", good, bad, status=65).err)
         self.assertIn("no speech", self.score("--der", self.put("e.rttm", ""), good, status=65).err)
         text = self.put("t.txt", "Good morning.\n")
-        self.assertIn("is no RTTM", self.score("--der", good, text, status=65).err)
-        self.assertIn("is no RTTM", self.score("--der", text, good, status=65).err)
+        self.assertIn("is not an RTTM", self.score("--der", good, text, status=65).err)
+        self.assertIn("is not an RTTM", self.score("--der", text, good, status=65).err)
         text = self.put("t.txt", "\n \nGood morning.\n")
-        self.assertIn("is no RTTM", self.score("--der", good, text, status=65).err)
+        self.assertIn("is not an RTTM", self.score("--der", good, text, status=65).err)
         os.mkdir(os.path.join(self.dir, "turns"))
         said = self.score("--der", "turns", "turns", status=65).err
         self.assertIn("is a folder, and --der compares two files. Try two RTTM files; those of a folder, one "

@@ -80,7 +80,7 @@ int cmd_split(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind < argc)
-        return cli_usage(cli, "it takes no '%s'", argv[optind]);
+        return cli_usage(cli, "unexpected argument '%s'", argv[optind]);
     if (!w.output)
         return cli_usage(cli, "where to? --output=DIR says it");
     if (!w.parts == !w.part_hours)
