@@ -139,7 +139,7 @@ class Files(Correct):
         for name, text, words in (("a.srt", srt.encode() + b"caf\xe9\n", "not UTF-8"), ("b.srt", "hello\n", "no subtitles"),
                                   ("c.json", "{}", "neither"), ("d.json", "[" * 99999, "not JSON"), ("e.txt", "", "no word"),
                                   ("f.srt", srt.encode("utf-16"), "UTF-16"), ("g.doc", srt, "formats of"),
-                                  ("h.srt", srt.replace("00:00:00,420", "soon"), "line 2 of .* no time"),
+                                  ("h.srt", srt.replace("00:00:00,420", "soon"), "line 2 of .* not a time"),
                                   ("i.txt", "The trains were late, and nobody said why.\nWe waited.\n", "of another one")):
             with self.subTest(name=name):
                 answer = self.correct(LONG, self.file(name, text), status=night.DATA)
@@ -260,7 +260,7 @@ class Guarded(Correct):
             self.assertEqual(before if dry else meant, self.reads())
         again = json.loads(self.correct("--json", LONG, path, status=night.DATA).out)
         self.assertEqual(([], ["Somebody else's words."]), (again["changes"], [c["reads"] for c in again["refused"]]))
-        self.assertIn("1 passage reads", self.correct("-q", LONG, path, status=night.DATA).err)
+        self.assertIn("1 passage has changed", self.correct("-q", LONG, path, status=night.DATA).err)
         self.assertEqual(meant, self.reads())
 
     def test_files_that_are_none(self):

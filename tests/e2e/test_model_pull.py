@@ -883,7 +883,7 @@ class Hostile(Pull):
         for name, data, words in (
                 ("config.json", b'{"model_type": "llama"}', ["neither whisper nor", "llama"]),
                 ("config.json", b'{"model_type": "\\u001b[31m"}', ["neither whisper nor"]),
-                ("config.json", b"<html>", ["no json"]),
+                ("config.json", b"<html>", ["not json"]),
                 ("config.json", None, ["has no config.json"]),
                 ("tokenizer.json", None, ["has no tokenizer.json"]),
                 (WEIGHTS, None, ["no weights in a form"])):

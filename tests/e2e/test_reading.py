@@ -108,7 +108,7 @@ class Reading(night.Night):
         said = self.nightshift("export", "-f", "rttm", "-o", os.path.join(self.dir, "rttm"), status=0).out
         figures = self.json("status")["archive"]
         self.assertIn(f"\n{figures['failed']} failed and have no transcript", said)
-        self.assertIn(f"\n{figures['done']} recordings have no speakers told apart", said)
+        self.assertIn(f"\n{figures['done']} recordings have no speakers, and no rttm", said)
 
     def test_show(self):
         out = self.nightshift("show", "puente.flac", status=0).out

@@ -507,7 +507,7 @@ static int check_usage(const struct cli *cli, const struct wanted *w, int operan
         return cli_usage(cli, "name the words to put instead");
     if (w->at && operands != 2 - w->as_heard)
         return cli_usage(cli,
-                         w->as_heard ? "which recording?" : "name the recording and its new text");
+                         w->as_heard ? "name a recording" : "name the recording and its new text");
     if (modes == 0 && operands != 2)
         return cli_usage(cli, "name the recording and the edited file");
     return -1;

@@ -49,7 +49,7 @@ static int read_file(const char *path, struct buf *ret, struct err *err)
         ret->len += got > 0 ? (size_t)got : 0;
     }
     if (got < 0 && errno == EISDIR)
-        err_set(err, ERR_INPUT, "'%.300s' is a folder, no list: try the list's file", path);
+        err_set(err, ERR_INPUT, "'%.300s' is a folder: try the file of the list", path);
     else if (got < 0)
         err_sys(err, errno, "read '%.300s'", path);
     else if (ret->len > TABLE_MAX - ((size_t)1 << 16))
@@ -232,7 +232,7 @@ int cmd_describe(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind + 1 != argc)
-        return cli_usage(cli, optind < argc ? "one list at a time" : "which list?");
+        return cli_usage(cli, optind < argc ? "name only one list" : "name a list");
     t.dry_run = w.dry_run;
     t.json = cli->json ? json_array() : NULL;
     status = describe(&t, argv[optind]);

@@ -377,7 +377,7 @@ int cmd_erase(struct cli *cli, int argc, char **argv)
     if (!w.person && !w.list && n == 0)
         return cli_usage(cli, w.allow
                                   ? "name the marks; `nightshift erase --list` lists their numbers"
-                                  : "what? give a RECORDING or --person NAME");
+                                  : "give a RECORDING or --person NAME");
     if (n > REQUEST_MAX_FOUND)
         return cli_usage(cli, "at most %d at once", REQUEST_MAX_FOUND);
     g.ids = calloc((size_t)n + 1, sizeof(*g.ids));

@@ -258,7 +258,7 @@ int cmd_forget(struct cli *cli, int argc, char **argv)
         return status;
     if (w.superseded == (w.stage != 0))
         return cli_usage(cli, w.stage ? "--superseded and --stage do not go together"
-                                      : "what? give --superseded or --stage N");
+                                      : "give --superseded or --stage N");
     if (paths_make(argv + optind, argc - optind, &paths, &err) != 0)
         return cli_fail("forget", &err, NULL);
     status = cli_catalog(cli, false, &err) != 0 ? cli_fail("find the catalog", &err, NULL)

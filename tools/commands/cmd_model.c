@@ -83,7 +83,7 @@ static int list(const struct cli *cli)
         putchar('\n');
         json_decref(l.rows);
     } else if (l.n == 0)
-        puts("No model is here. `nightshift setup` fetches what a night wants.");
+        puts("No model is here. `nightshift setup` fetches those that this machine needs.");
     return cli_flush(EX_OK);
 }
 
@@ -173,7 +173,7 @@ int cmd_model(struct cli *cli, int argc, char **argv)
     what = optind < argc ? argv[optind] : "list";
     pulls = strcmp(what, "pull") == 0;
     if (w.revision && !pulls)
-        return cli_usage(cli, "--revision belongs to pull");
+        return cli_usage(cli, "--revision goes only with pull");
     if (strcmp(what, "list") == 0 && argc - optind <= 1)
         return list(cli);
     if (argc - optind == 2 && strcmp(what, "path") == 0)
@@ -182,5 +182,5 @@ int cmd_model(struct cli *cli, int argc, char **argv)
         return check(cli, argv[optind + 1]);
     if (argc - optind == 2 && pulls)
         return model_pull(cli, argv[optind + 1], w.revision);
-    return cli_usage(cli, "it is list, pull NAME, check NAME or path NAME");
+    return cli_usage(cli, "use list, pull NAME, check NAME or path NAME");
 }

@@ -584,8 +584,8 @@ int cmd_score(struct cli *cli, int argc, char **argv)
     if (w.rttm)
         return score_der(cli, argv[optind], argv[optind + 1], &w.der);
     if (operands < 1 || operands > 2)
-        return cli_usage(cli, operands < 1 ? "which reference?"
-                                           : "one reference and one transcript at a time");
+        return cli_usage(cli, operands < 1 ? "name a reference"
+                                           : "name one reference and one transcript");
     if (w.diff && cli->json)
         return cli_usage(cli, "--diff is for people, --json for programs; one of them");
     if (w.spellings && w.model)

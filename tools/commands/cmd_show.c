@@ -658,7 +658,7 @@ int cmd_show(struct cli *cli, int argc, char **argv)
     if (status >= 0)
         return status;
     if (optind + 1 != argc)
-        return cli_usage(cli, optind < argc ? "name one recording" : "which recording?");
+        return cli_usage(cli, optind < argc ? "name only one recording" : "name a recording");
     p.w = w;
     p.what = argv[optind];
     p.color = w.color == COLOR_AUTO ? cli_color(stdout) : w.color == COLOR_ALWAYS;

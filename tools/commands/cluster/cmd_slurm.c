@@ -648,9 +648,9 @@ int cmd_slurm(struct cli *cli, int argc, char **argv)
     if (strcmp(what, "status") == 0 && left == 1)
         return status_of(cli, argv[optind]);
     if (strcmp(what, "submit") != 0 || left != w.again || (!w.again && !w.split.output))
-        return cli_usage(cli, "it is submit --output=DIR, submit --again DIR or status DIR");
+        return cli_usage(cli, "use submit --output=DIR, submit --again DIR or status DIR");
     if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-        return cli_usage(cli, "where is this program? /proc is missing");
+        return cli_usage(cli, "/proc is missing, so nightshift cannot find its own program");
     w.sbatch.program = self;
     rc = w.again ? submit_again(cli, &w, argv[optind], &err) : submit_catalog(cli, &w, &err);
     if (rc == ERR_EMPTY) {

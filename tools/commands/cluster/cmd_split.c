@@ -82,7 +82,7 @@ int cmd_split(struct cli *cli, int argc, char **argv)
     if (optind < argc)
         return cli_usage(cli, "unexpected argument '%s'", argv[optind]);
     if (!w.output)
-        return cli_usage(cli, "where to? --output=DIR says it");
+        return cli_usage(cli, "name the folder of the parts: --output=DIR");
     if (!w.parts == !w.part_hours)
         return cli_usage(cli, "give the number of parts: --into=N or --hours-per-part=H");
     if (cli_catalog(cli, false, &err) != 0)
