@@ -148,7 +148,7 @@ static int check_weights(const struct weights *weights, const char *dir, const s
     if (!weights_find(weights, "model.decoder.embed_tokens.weight", &t) || t.rank != 2 ||
         !weights_find(weights, "model.decoder.embed_positions.weight", &place) || place.rank != 2 ||
         !weights_find(weights, "model.encoder.conv1.weight", &conv))
-        return err_set(err, ERR_MODEL, "the weights in %s are of no Whisper model", dir);
+        return err_set(err, ERR_MODEL, "the weights in %s are not those of a Whisper model", dir);
     if (vocabulary_size(v) > t.dim[0])
         return err_set(err, ERR_MODEL,
                        "tokenizer.json has %u tokens and the weights have %llu; both must be of "
