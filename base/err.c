@@ -69,6 +69,12 @@ int err_set(struct err *err, int code, const char *fmt, ...)
     return code;
 }
 
+int err_no_memory(struct err *err, const char *what)
+{
+    return what ? err_set(err, ERR_NOMEM, "%s: out of memory", what)
+                : err_set(err, ERR_NOMEM, "out of memory");
+}
+
 int err_prefix(struct err *err, const char *fmt, ...)
 {
     char head[sizeof(err->msg)], tail[sizeof(err->msg)];

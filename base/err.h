@@ -42,6 +42,9 @@ struct err {
 /* Sets code and message; returns code, so that `return err_set(...)` reads well. */
 int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* Sets ERR_NOMEM, "what: out of memory"; what NULL: "out of memory". Returns the code. */
+int err_no_memory(struct err *err, const char *what);
+
 /* Puts "what: " before the message; returns the code that is there. */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

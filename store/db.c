@@ -273,7 +273,7 @@ void db_rows_open(struct db_rows *rows, struct store *st, struct err *err, const
 
     *rows = (struct db_rows){.st = st, .err = err};
     if (!sql)
-        rows->rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+        rows->rc = err_no_memory(err, "catalog");
     else if (!(rows->stmt = db_prepare(st, sql, err)))
         rows->rc = err->code;
     va_start(ap, format);
@@ -552,7 +552,7 @@ int db_prefix(const void *path, size_t len, struct db_prefix *ret, struct err *e
     if (!p.low || !p.high) {
         free(p.low);
         free(p.high);
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     }
     memcpy(p.low, path, len);
     memcpy(p.high, path, len);

@@ -165,7 +165,7 @@ static int new_file(const struct store *st, char **ret, struct err *err)
         free(path);
         if ((i == 1 ? asprintf(&path, "%s.rescued-%s", st->path, stamp)
                     : asprintf(&path, "%s.rescued-%s-%d", st->path, stamp, i)) < 0)
-            return err_set(err, ERR_NOMEM, "out of memory");
+            return err_no_memory(err, NULL);
         fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, st->file.st_mode & 0666);
         if (fd < 0 && errno != EEXIST)
             break;

@@ -99,7 +99,7 @@ int full_text_register(struct store *st, struct err *err)
     fts5_tokenizer ours = {create, delete, tokenize};
     struct module *m = malloc(sizeof(*m));
     fts5_api *api = NULL;
-    int rc = m ? full_text_api(st, &api, err) : err_set(err, ERR_NOMEM, "out of memory"), made;
+    int rc = m ? full_text_api(st, &api, err) : err_no_memory(err, NULL), made;
 
     if (rc != 0) {
         free(m);

@@ -55,8 +55,6 @@ static char *link_target(const char *path)
     return out;
 }
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
-
 /* The directory's real path and the name behind it. */
 static char *resolve_new(const char *catalog, const char *path, struct err *err)
 {
@@ -64,7 +62,7 @@ static char *resolve_new(const char *catalog, const char *path, struct err *err)
     char *dir = directory_of(path), *real, *out = NULL;
 
     if (!dir) {
-        no_memory(err);
+        err_no_memory(err, "catalog");
         return NULL;
     }
     if (!*name) {
@@ -77,7 +75,7 @@ static char *resolve_new(const char *catalog, const char *path, struct err *err)
         err_sys(err, errno, "catalog '%s': its directory", catalog);
     else if (asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0) {
         out = NULL;
-        no_memory(err);
+        err_no_memory(err, "catalog");
     }
     free(real);
     free(dir);
@@ -98,7 +96,7 @@ static char *resolve(const char *catalog, struct err *err)
         path = next;
     }
     if (!path)
-        no_memory(err);
+        err_no_memory(err, "catalog");
     else if (!real)
         real = resolve_new(catalog, path, err);
     free(path);
@@ -116,7 +114,7 @@ static char *sibling(const char *catalog, const char *suffix, struct err *err)
     real = resolve(catalog, err);
     if (real && asprintf(&out, "%s%s", real, suffix) < 0) {
         out = NULL;
-        no_memory(err);
+        err_no_memory(err, "catalog");
     }
     free(real);
     return out;
@@ -138,7 +136,7 @@ int catalog_make_directory(const char *catalog, struct err *err)
     int rc = 0, why;
 
     if (!dir)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     for (char *p = dir + 1; rc == 0; p++) {
         char c = *p;
 
@@ -347,7 +345,7 @@ static int take(const char *catalog, const char *purpose, bool waits, struct cat
     }
     lock = malloc(sizeof(*lock));
     if (!lock) {
-        rc = no_memory(err);
+        rc = err_no_memory(err, "catalog");
         goto out;
     }
     write_holder(fd, purpose);

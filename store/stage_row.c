@@ -23,7 +23,7 @@ int stage_row_of(sqlite3_stmt *stmt, struct store_stage_row *ret, struct err *er
                                     .source_id = sqlite3_column_int64(stmt, 6)};
     if (!ret->name || !ret->model || !ret->model_dir || !ret->model_hash || !ret->params_json) {
         store_stage_row_free(ret);
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     }
     return 0;
 }

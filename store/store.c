@@ -46,7 +46,7 @@ static int connect_to(struct store *st, const char *name, int flags, struct err 
         if (st->db)
             db_error(st, err, "opening it");
         else
-            err_set(err, ERR_NOMEM, "opening it: out of memory");
+            err_no_memory(err, "opening it");
         return err_prefix(err, "catalog '%s'", st->path);
     }
     store_patience(st, BUSY_TIMEOUT_MS);

@@ -76,7 +76,7 @@ static int task_row(sqlite3_stmt *stmt, struct store_task *t, uint32_t *done, st
     t->left_out = sqlite3_column_int(stmt, 18);
     t->turn = store_turn(t->task_id, t->priority);
     if (!t->language || !t->path || !t->member)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     return 0;
 }
 
@@ -87,7 +87,7 @@ static int task_skip(struct store *st, struct store_task *t, uint32_t done, stru
 
     t->skip = calloc(done, sizeof(*t->skip));
     if (!t->skip)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     db_rows_again(&rows, st, err, db_cached(st, sql, err), "ii", t->task_id, (int64_t)done);
     while (db_rows_next(&rows))
         t->skip[t->skip_count++] = (uint32_t)sqlite3_column_int64(rows.stmt, 0);
@@ -263,7 +263,7 @@ int store_task_place(struct store *st, struct store_task *t, uint32_t k, struct 
     if (!path || !member) {
         free(path);
         free(member);
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     }
     free(t->path);
     free(t->member);
@@ -392,8 +392,7 @@ static int stages_of(struct store *st, const char *sql, int64_t now_ms,
 
         if (more)
             list = more;
-        rows.rc = more ? stage_row_of(rows.stmt, &list[count], err)
-                       : err_set(err, ERR_NOMEM, "catalog: out of memory");
+        rows.rc = more ? stage_row_of(rows.stmt, &list[count], err) : err_no_memory(err, "catalog");
         count += rows.rc == 0;
     }
     rc = db_rows_end(&rows);

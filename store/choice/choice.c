@@ -126,7 +126,7 @@ static const char sql_tasks[] =
 static int add(struct tasks *all, sqlite3_stmt *row, struct err *err)
 {
     if (!list_grow(&all->list, &all->room, all->count, sizeof(*all->list)))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     all->list[all->count++] = (struct choice_task){
         .task_id = sqlite3_column_int64(row, 0),
         .stage_id = sqlite3_column_int64(row, 1),
@@ -239,7 +239,7 @@ int choice_apply(struct store *st, int64_t media_id, struct err *err)
     if (rc == 0 && all.count > 0) {
         was = malloc(all.count * sizeof(*was));
         if (!was)
-            rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+            rc = err_no_memory(err, "catalog");
         else
             memcpy(was, all.list, all.count * sizeof(*was));
     }

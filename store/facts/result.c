@@ -99,10 +99,10 @@ static int get_deflated(const uint8_t *data, size_t len, struct fact_result *ret
         return impossible(err);
     plain = malloc(all + (size_t)1);
     if (!plain)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     rc = uncompress(plain, &n, data + r.pos, len - r.pos);
     if (rc == Z_MEM_ERROR)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+        rc = err_no_memory(err, "catalog");
     else
         rc = rc == Z_OK && n == all ? get_plain(plain, all, ret, err) : impossible(err);
     free(plain);

@@ -14,8 +14,6 @@ struct merge {
     struct task_results results;
 };
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
-
 /* --------------------------------------------------------------------------------- is it ours */
 
 /* A setting as it is, newly allocated; NULL: there is none, or no memory (err->code). */
@@ -29,7 +27,7 @@ static char *setting_of(struct store *st, const char *name, struct err *err)
     ret = db_dup(stmt, 0);
     sqlite3_reset(stmt);
     if (!ret)
-        no_memory(err);
+        err_no_memory(err, "catalog");
     return ret;
 }
 
@@ -87,7 +85,7 @@ static int add_tag(struct tags *t, sqlite3_stmt *stmt, struct err *err)
         texts[i] = db_dup(stmt, i);
     t->list[t->count++] = (struct result_tag){
         texts[0], texts[1], texts[2], sqlite3_column_int64(stmt, 3), sqlite3_column_int64(stmt, 4)};
-    return texts[0] && texts[1] && texts[2] ? 0 : no_memory(err);
+    return texts[0] && texts[1] && texts[2] ? 0 : err_no_memory(err, "catalog");
 }
 
 /* What decoding found alone, within its bounds. */
@@ -103,7 +101,7 @@ static int read_tags(struct store *part, int64_t media_id, struct tags *t, struc
     t->list = calloc(RESULT_TAGS_MAX, sizeof(*t->list));
     t->texts = calloc(3 * (size_t)RESULT_TAGS_MAX, sizeof(*t->texts));
     if (!t->list || !t->texts)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     db_rows_again(&rows, part, err, db_cached(part, sql, err), "iiii", media_id,
                   (int64_t)RESULT_TAG_KEY_MAX, (int64_t)RESULT_TAG_VALUE_MAX,
                   (int64_t)RESULT_TAGS_MAX);
@@ -186,7 +184,7 @@ static int read_media(sqlite3_stmt *stmt, struct media *d, struct err *err)
     d->tracks = sqlite3_column_int64(stmt, 8);
     d->no_sound = sqlite3_column_int(stmt, 9);
     if (!d->container || !d->codec || !d->damage)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     /* -1: its end has not been seen. */
     if (d->duration_ms < (d->ended ? 0 : -1) || d->rate_hz < 0 || d->rate_hz > UINT32_MAX ||
         d->channels < 0 || d->channels > UINT32_MAX || d->tracks < 0 || d->tracks > UINT32_MAX)
@@ -401,7 +399,7 @@ int parting_merge(struct store *to, struct store *part, struct parting_merged *r
     struct merge m = {.to = to, .part = part, .ret = ret, .room = shard_held_new()};
     uint64_t before = store_completed(to).tasks;
     bool held = false;
-    int rc = m.room ? check_origin(&m, err) : no_memory(err);
+    int rc = m.room ? check_origin(&m, err) : err_no_memory(err, "catalog");
 
     *ret = (struct parting_merged){0};
     if (rc == 0)

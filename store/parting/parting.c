@@ -202,7 +202,7 @@ int parting_place(struct store *st, int64_t media_id, parting_place_fn fn, void 
     sqlite3_reset(stmt);
     if (path && member)
         fn(arg, &place);
-    rc = path && member ? 0 : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    rc = path && member ? 0 : err_no_memory(err, "catalog");
     free(path);
     free(member);
     return rc;
@@ -219,7 +219,7 @@ int parting_snapshot(struct store *st, const char *path, struct err *err)
         return rc;
     stmt = db_prepare(st, "VACUUM INTO ?", err);
     rc = stmt ? db_bind(stmt, "t", path) : SQLITE_ERROR;
-    rc = rc == SQLITE_OK ? db_next(st, stmt, err) : err_set(err, ERR_NOMEM, "out of memory");
+    rc = rc == SQLITE_OK ? db_next(st, stmt, err) : err_no_memory(err, NULL);
     sqlite3_finalize(stmt);
     if (rc < 0)
         unlink(path);

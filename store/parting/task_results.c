@@ -54,8 +54,6 @@ void shard_held_free(struct shard_held *h)
     free(h);
 }
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
-
 /* Zeroed room behind the others; NULL: *err says why. */
 static void *add(struct list *l, size_t size, struct err *err)
 {
@@ -64,7 +62,7 @@ static void *add(struct list *l, size_t size, struct err *err)
         return NULL;
     }
     if (!list_grow(&l->items, &l->cap, l->count, size)) {
-        no_memory(err);
+        err_no_memory(err, "catalog");
         return NULL;
     }
     return memset((char *)l->items + l->count++ * size, 0, size);
@@ -144,7 +142,7 @@ static int read_sounds(struct shard_held *h, struct store *st, int64_t task_id, 
             *s = (struct result_sound){sqlite3_column_int64(rows.stmt, 0),
                                        sqlite3_column_int64(rows.stmt, 1), small(rows.stmt, 2),
                                        text_of(h, rows.stmt, 3), number(rows.stmt, 4)};
-        rows.rc = !s ? err->code : s->name ? 0 : no_memory(err);
+        rows.rc = !s ? err->code : s->name ? 0 : err_no_memory(err, "catalog");
     }
     return db_rows_end(&rows);
 }
@@ -168,7 +166,9 @@ static int read_vectors(struct shard_held *h, struct store *st, int64_t task_id,
                                        .values = floats_of(h, rows.stmt, 3, &v->size)};
         if (v)
             v->size = (uint32_t)sqlite3_column_bytes(rows.stmt, 3) / sizeof(float);
-        rows.rc = !v ? err->code : v->values && (v->text || !text) ? 0 : no_memory(err);
+        rows.rc = !v                                ? err->code
+                  : v->values && (v->text || !text) ? 0
+                                                    : err_no_memory(err, "catalog");
     }
     return db_rows_end(&rows);
 }
@@ -192,7 +192,7 @@ static int keep_voices(void *arg, int64_t seq, const struct result_voices *v, st
     r->vectors = (const float *)(const void *)keep(
         to->h, v->vectors, (size_t)v->vector_count * v->size * sizeof(float));
     to->found = true;
-    return r->active && r->of && r->vectors ? 1 : no_memory(err);
+    return r->active && r->of && r->vectors ? 1 : err_no_memory(err, "catalog");
 }
 
 /* ------------------------------------------------------------------------------------- a shard */
@@ -229,7 +229,7 @@ static int read_row(struct shard_held *h, struct store *st, int64_t task_id, uin
     sqlite3_reset(stmt);
     if (rc < 0)
         return err_prefix(err, "shard %u", seq);
-    return r->language && r->device && r->done_at ? 0 : no_memory(err);
+    return r->language && r->device && r->done_at ? 0 : err_no_memory(err, "catalog");
 }
 
 /* *r is valid until the next call. Segments are the machine's.
@@ -289,7 +289,7 @@ static int grow(void *list, size_t *cap, size_t count, size_t size, struct err *
 {
     if (count >= MOST_PEOPLE)
         return err_set(err, ERR_LIMIT, "more speakers or turns than a recording can have");
-    return list_grow(list, cap, count, size) ? 0 : no_memory(err);
+    return list_grow(list, cap, count, size) ? 0 : err_no_memory(err, "catalog");
 }
 
 static int add_speaker(struct people *p, sqlite3_stmt *stmt, struct err *err)
@@ -310,7 +310,7 @@ static int add_speaker(struct people *p, sqlite3_stmt *stmt, struct err *err)
             return err_set(err, ERR_INPUT, "the voices of a recording have different sizes");
         values = malloc(bytes);
         if (!values)
-            return no_memory(err);
+            return err_no_memory(err, "catalog");
         memcpy(values, data, bytes);
         p->of.size = (uint32_t)(bytes / sizeof(float));
     }
@@ -450,7 +450,7 @@ static int copy_heard(struct store *from, int64_t from_task, struct store *to, i
     while (db_rows_next(&rows)) {
         labels[h.count] = db_dup(rows.stmt, 0);
         sources[h.count].label = labels[h.count];
-        rows.rc = labels[h.count] ? 0 : no_memory(err);
+        rows.rc = labels[h.count] ? 0 : err_no_memory(err, "catalog");
         h.count += rows.rc == 0;
     }
     rc = db_rows_end(&rows);
@@ -483,7 +483,7 @@ static int read_state(struct store *from, int64_t task, struct state *ret, struc
     ret->left_out = db_dup(stmt, 2);
     sqlite3_reset(stmt);
     if (!ret->left_out)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     return ret->total >= 0 && ret->total <= UINT32_MAX
                ? 0
                : err_set(err, ERR_INPUT, "a recording of %lld shards", (long long)ret->total);

@@ -239,7 +239,7 @@ int parting_write(struct store *from, struct store *to, const struct parting_par
     int rc;
 
     if (!room)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     rc = store_begin(to, err);
     if (rc == 0) {
         rc = write_all(from, to, p, room, err);

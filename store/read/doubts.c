@@ -35,7 +35,7 @@ static int make_paths(struct reading *r, const struct read_doubts *which)
 
     r->paths = calloc(which->path_count + 1, sizeof(*r->paths));
     if (!r->paths)
-        return err_set(r->err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(r->err, "catalog");
     for (size_t i = 0; i < which->path_count && rc == 0; i++)
         rc = filter_path_make(which->paths[i], &r->paths[i], r->err);
     return rc;
@@ -102,7 +102,7 @@ static void bind_paths(struct reading *r, size_t n, struct db_rows *rows)
         if (buf_cstr(&format))
             db_rows_bind(rows, buf_cstr(&format), FILTER_PATH_VALUES(&r->paths[i]));
         else if (rows->rc == 0)
-            rows->rc = err_set(r->err, ERR_NOMEM, "catalog: out of memory");
+            rows->rc = err_no_memory(r->err, "catalog");
         buf_free(&format);
     }
 }
@@ -128,8 +128,7 @@ static int on_segment(void *arg, const struct read_segment *segment)
         row.member_raw = sqlite3_column_blob(stmt, 1);
     row.nth = (uint32_t)sqlite3_column_int64(stmt, 2);
     row.present = sqlite3_column_int(stmt, 3) != 0;
-    rc = row.path_raw && row.member_raw ? r->fn(r->arg, &row)
-                                        : err_set(r->err, ERR_NOMEM, "catalog: out of memory");
+    rc = row.path_raw && row.member_raw ? r->fn(r->arg, &row) : err_no_memory(r->err, "catalog");
     sqlite3_reset(stmt);
     return rc;
 }

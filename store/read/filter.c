@@ -19,7 +19,7 @@ int filter_path_make(const char *path, struct filter_path *ret, struct err *err)
     f.display = strchr(path, '\\') != NULL;
     name = f.in_archive ? member + 2 : path;
     if (f.in_archive && !(f.archive = strndup(path, (size_t)(member - path))))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     rc = db_prefix(name, strlen(name), &f.below, err);
     if (rc != 0) {
         free(f.archive);

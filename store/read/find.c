@@ -286,7 +286,7 @@ int find_language(struct store *st, const char *code, bool *ret, char **have, st
         return rc;
     *have = strdup(db_text(stmt, 0));
     sqlite3_reset(stmt);
-    return *have ? 0 : err_set(err, ERR_NOMEM, "out of memory");
+    return *have ? 0 : err_no_memory(err, NULL);
 }
 
 /* ---- how much sound the channels of a recording have */

@@ -129,8 +129,7 @@ int read_origin(struct store *st, int64_t media_id, read_origin_fn fn, void *arg
             row.path_raw = "";
         if (!row.member_raw)
             row.member_raw = "";
-        rows.rc =
-            row.fingerprint ? fn(arg, &row) : err_set(err, ERR_NOMEM, "catalog: out of memory");
+        rows.rc = row.fingerprint ? fn(arg, &row) : err_no_memory(err, "catalog");
     } else if (rows.rc == 0) {
         rows.rc = err_set(err, ERR_MISSING, "there is no recording %lld", (long long)media_id);
     }

@@ -80,7 +80,7 @@ static int take(struct said *s, sqlite3_stmt *stmt, struct err *err)
             keep(stmt, 0, &s->speaker) && keep(stmt, 1, &s->label) && keep(stmt, 2, &s->language);
     }
     good = good && add_name(s, db_text(stmt, 0));
-    return good ? 0 : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    return good ? 0 : err_no_memory(err, "catalog");
 }
 
 int find_said(struct store *st, int64_t media_id, int64_t start_ms, int64_t end_ms, find_said_fn fn,

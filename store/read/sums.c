@@ -35,8 +35,6 @@ struct counting {
     struct recording at;
 };
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
-
 /* Each begins with its id. count: there is none of this one. */
 static size_t find(const void *list, size_t size, size_t count, int64_t id)
 {
@@ -215,7 +213,7 @@ static int read_ids(struct store *st, const char *sql,
     db_rows_again(&rows, st, err, db_cached(st, sql, err), "");
     while (db_rows_next(&rows))
         if (add(c, rows.stmt) < 0)
-            rows.rc = no_memory(err);
+            rows.rc = err_no_memory(err, "catalog");
     return db_rows_end(&rows);
 }
 
@@ -262,7 +260,7 @@ static int count(struct store *st, struct sums **ret, struct err *err)
     int rc;
 
     if (!c.s)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     rc = read_ids(st, "SELECT stage_id, source_id IS NOT NULL FROM stage ORDER BY stage_id",
                   add_stage, &c, err);
     if (rc == 0)

@@ -5,8 +5,6 @@
 
 #include "base/list.h"
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
-
 /* -------------------------------------------------------------------------------- the segments */
 
 static int add_part(struct heard *h, uint32_t seq, const struct result_segment *s, int64_t part,
@@ -16,7 +14,7 @@ static int add_part(struct heard *h, uint32_t seq, const struct result_segment *
     int64_t idx = last && last->seq == seq ? last->idx + 1 : 0;
 
     if (!list_grow(&h->segments, &h->cap, h->count, sizeof(*h->segments)))
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     h->segments[h->count++] =
         (struct heard_segment){.seq = seq, .idx = idx, .part = part, .of = s, .machine = *machine};
     *machine = (struct machine_part){0};
@@ -84,7 +82,7 @@ static int time_segment(const struct heard_segment *g, struct match_word *to, st
     const struct rebuild_span all = {0, strlen(g->machine.text)};
 
     if (!spans)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     if (rows->count && rebuild_map(g->machine.text, rows->rows, rows->count, spans))
         time_words(g, rows->rows, spans, rows->count, to);
     else
@@ -106,7 +104,7 @@ int heard_words(struct heard *h, struct err *err)
     }
     h->words = calloc(h->word_count + 1, sizeof(*h->words));
     if (rc == 0 && !h->words)
-        rc = no_memory(err);
+        rc = err_no_memory(err, "catalog");
     for (size_t i = 0; i < h->count && rc == 0; i++)
         rc = time_segment(&h->segments[i], h->words + h->segments[i].first, err);
     return rc;
@@ -118,7 +116,7 @@ static int add_turn(struct overlap_turn **list, size_t *count, size_t *cap, sqli
                     struct err *err)
 {
     if (!list_grow(list, cap, *count, sizeof(**list)))
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     (*list)[(*count)++] = (struct overlap_turn){
         sqlite3_column_int64(s, 1), sqlite3_column_int64(s, 2), sqlite3_column_int64(s, 0)};
     return 0;
@@ -194,7 +192,7 @@ static int add_result(struct heard *h, sqlite3_stmt *s, struct err *err)
     if (seq < 0 || seq >= UINT32_MAX)
         return err_set(err, ERR_INPUT, "a shard of number %lld", (long long)seq);
     if (!list_grow(&h->results, &h->result_cap, h->result_count, sizeof(*h->results)))
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     r = &h->results[h->result_count];
     rc = fact_result_get(sqlite3_column_blob(s, 1), (size_t)sqlite3_column_bytes(s, 1), r, err);
     if (rc < 0)
@@ -254,7 +252,7 @@ static int meet(struct heard *h, size_t i, sqlite3_stmt *s, struct err *err)
                        (long long)h->media_id);
     g->segment_id = sqlite3_column_int64(s, 0);
     g->text = db_dup(s, 3);
-    return g->text ? 0 : no_memory(err);
+    return g->text ? 0 : err_no_memory(err, "catalog");
 }
 
 static int load_published(struct store *st, struct heard *h, struct err *err)
@@ -300,7 +298,7 @@ static int sort_ids(struct heard *h, struct err *err)
     for (size_t i = 0; list && h->by_id && i < h->count; i++)
         h->by_id[i] = list[i].at;
     free(list);
-    return list && h->by_id ? 0 : no_memory(err);
+    return list && h->by_id ? 0 : err_no_memory(err, "catalog");
 }
 
 int heard_current(struct store *st, int64_t media_id, struct heard *ret, struct err *err)

@@ -87,11 +87,6 @@ bool script_is_punctuation(const char *s, size_t *bytes)
 /* Cells of the table of common words: 16 MiB. A segment has some hundred words, half a minute. */
 #define CELLS_MOST (4u << 20)
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "comparing two texts: out of memory");
-}
-
 /* ------------------------------------------------------------------------------------- words */
 
 /* The bytes of the word that begins here. */
@@ -132,7 +127,7 @@ int hunk_words(const char *text, struct hunk_word **ret, size_t *count, struct e
     struct hunk_word *list = calloc(n + 1, sizeof(*list));
 
     if (!list)
-        return no_memory(err);
+        return err_no_memory(err, "comparing two texts");
     part(text, list);
     *ret = list;
     *count = n;
@@ -222,7 +217,7 @@ static int compare(const struct diff *d, struct hunk middle, struct err *err)
     }
     lengths = calloc(rows * row, sizeof(*lengths));
     if (!lengths)
-        return no_memory(err);
+        return err_no_memory(err, "comparing two texts");
     for (size_t i = middle.said_count; i-- > 0;)
         for (size_t k = middle.meant_count; k-- > 0;) {
             uint32_t *at = &lengths[i * row + k];
@@ -260,7 +255,7 @@ int hunks_make(const char *said, const char *meant, struct hunks *ret, struct er
         rc = hunk_words(meant, &h.meant, &h.meant_count, err);
     if (rc == 0) {
         h.list = calloc(h.said_count + h.meant_count + 1, sizeof(*h.list));
-        rc = h.list ? 0 : no_memory(err);
+        rc = h.list ? 0 : err_no_memory(err, "comparing two texts");
     }
     if (rc == 0) {
         middle = middle_of(&d);

@@ -160,8 +160,6 @@ size_t seams_find(const struct seams_word *words, size_t n, const struct overlap
 
 /* ---- a segment of the machine's, parted between the people who speak in it */
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
-
 void machine_speakers_free(struct machine_speakers *s)
 {
     overlap_free(s->turns);
@@ -322,7 +320,7 @@ static int find_cuts(struct whole *w, struct overlaps *turns, struct err *err)
     free(places);
     free(said);
     free(found);
-    return room ? 0 : no_memory(err);
+    return room ? 0 : err_no_memory(err, "catalog");
 }
 
 static int part(struct whole *w, const struct machine_speakers *by, struct err *err)
@@ -334,11 +332,11 @@ static int part(struct whole *w, const struct machine_speakers *by, struct err *
         rc = hunk_words(s->text, &w->words, &w->word_count, err);
         w->spans = calloc(w->row_count, sizeof(*w->spans));
         if (rc == 0 && !w->spans)
-            rc = no_memory(err);
+            rc = err_no_memory(err, "catalog");
     }
     w->cuts = calloc(w->word_count + 1, sizeof(*w->cuts));
     if (rc == 0 && !w->cuts)
-        rc = no_memory(err);
+        rc = err_no_memory(err, "catalog");
     if (rc < 0)
         return rc;
     w->count = 1;
@@ -376,7 +374,7 @@ static int put_part(const struct whole *w, size_t i, struct machine_part *ret, s
                                  .avg_logprob = c->avg_logprob};
     ret->rows.rows = calloc(n + 1, sizeof(*ret->rows.rows));
     if (!ret->text || !ret->rows.rows)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     if (n)
         memcpy(ret->rows.rows, &w->rows[c->row], n * sizeof(*w->rows));
     ret->rows.count = n;
@@ -387,7 +385,7 @@ static int put_part(const struct whole *w, size_t i, struct machine_part *ret, s
 static int put_parts(const struct whole *w, struct machine_part **ret, size_t *n, struct err *err)
 {
     struct machine_part *list = calloc(w->count, sizeof(*list));
-    int rc = list ? 0 : no_memory(err);
+    int rc = list ? 0 : err_no_memory(err, "catalog");
 
     for (size_t i = 0; i < w->count && rc == 0; i++)
         rc = put_part(w, i, &list[i], err);
@@ -407,7 +405,7 @@ int machine_parts(const struct result_segment *s, const struct machine_speakers 
 {
     struct rebuild_row *rows = rows_of(s, by);
     struct whole w = {.of = s, .rows = rows, .row_count = s->word_count};
-    int rc = rows ? part(&w, by, err) : no_memory(err);
+    int rc = rows ? part(&w, by, err) : err_no_memory(err, "catalog");
 
     if (rc == 0)
         rc = put_parts(&w, ret, n, err);

@@ -33,11 +33,6 @@ struct word_matcher {
     size_t *by_time;  /* words in the order of start_ms */
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "corrections: out of memory");
-}
-
 /* --------------------------------------------------------------------------------------- keys */
 
 static bool put_folded(struct buf *to, const char *word)
@@ -124,7 +119,7 @@ static int keys_of(const char *text, enum match_kind kind, struct keys *ret, str
         add_key(&k, kind, &scratch, text + k.words[i].at, k.words[i].len);
     if (!k.list || k.bytes.failed) {
         keys_free(&k);
-        rc = no_memory(err);
+        rc = err_no_memory(err, "corrections");
     }
     buf_free(&scratch);
     *ret = k;
@@ -179,7 +174,7 @@ int match_make(const struct match_word *words, size_t n, enum match_kind kind,
     bool made;
 
     if (!m)
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     m->words = words;
     m->count = n;
     m->kind = kind;
@@ -190,7 +185,7 @@ int match_make(const struct match_word *words, size_t n, enum match_kind kind,
     buf_free(&scratch);
     if (!made) {
         match_free(m);
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     }
     *ret = m;
     return 0;
@@ -298,7 +293,7 @@ static int around(const struct search *s, struct match_place at)
 static int put_candidate(struct search *s, struct candidate c, struct err *err)
 {
     if (!list_grow(&s->list, &s->cap, s->count, sizeof(*s->list)))
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     s->list[s->count++] = c;
     return 0;
 }

@@ -55,7 +55,7 @@ int overlap_make(const struct overlap_turn *turns, size_t n, struct overlaps **r
     }
     if (!a || !a->turns || !a->furthest || !a->end_below || !a->overlaps) {
         overlap_free(a);
-        return err_set(err, ERR_NOMEM, "speakers: out of memory");
+        return err_no_memory(err, "speakers");
     }
     a->count = n;
     if (n)

@@ -5,11 +5,6 @@
 
 #include "base/list.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "corrections: out of memory");
-}
-
 /* -------------------------------------------------------------------------------- as it is kept */
 
 static int add(struct places *p, sqlite3_stmt *s, struct err *err)
@@ -25,10 +20,10 @@ static int add(struct places *p, sqlite3_stmt *s, struct err *err)
 
     if (!list_grow(&p->list, &p->cap, p->count, sizeof(*p->list))) {
         free(new.said), free(new.meant), free(new.before), free(new.after);
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     }
     p->list[p->count++] = new;
-    return new.said &&new.meant &&new.before &&new.after ? 0 : no_memory(err);
+    return new.said &&new.meant &&new.before &&new.after ? 0 : err_no_memory(err, "corrections");
 }
 
 int places_load(struct store *st, const struct heard *h, struct places *ret, struct err *err)
@@ -87,7 +82,7 @@ static char *keep(struct place_parts *to, const char *text, size_t len)
 static int put_part(struct place_parts *to, const struct place_part *new, struct err *err)
 {
     if (!list_grow(&to->list, &to->cap, to->count, sizeof(*to->list)))
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     to->list[to->count++] = *new;
     return 0;
 }
@@ -136,7 +131,7 @@ static int put_place(const struct heard *h, const struct places *places, size_t 
         rebuild_fit(&text, (char *)there.data, there.len, p->said, p->meant);
         kept = buf_cstr(&text) ? keep(to, (char *)text.data, text.len) : NULL;
     }
-    rc = kept ? hunk_words(kept, &words, &n, err) : no_memory(err);
+    rc = kept ? hunk_words(kept, &words, &n, err) : err_no_memory(err, "corrections");
     if (rc == 0)
         rc = share(h, places, i, kept, words, n, to, err);
     free(words);

@@ -27,11 +27,6 @@ static void as_read_free(struct as_read *r)
     *r = (struct as_read){0};
 }
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "corrections: out of memory");
-}
-
 static int put(struct as_read *r, struct match_word word, size_t segment, struct err *err)
 {
     if (r->count == r->cap) {
@@ -43,7 +38,7 @@ static int put(struct as_read *r, struct match_word word, size_t segment, struct
             r->words = words;
         segments = words ? realloc(r->segments, cap * sizeof(*segments)) : NULL;
         if (!segments)
-            return no_memory(err);
+            return err_no_memory(err, "corrections");
         r->segments = segments;
         r->cap = cap;
     }
@@ -74,7 +69,7 @@ static int put_corrected(struct as_read *r, const struct heard *h, size_t segmen
     struct rebuild_row *rows = calloc(g->word_count + 1, sizeof(*rows));
     struct rebuild_part *list = calloc(n + 1, sizeof(*list));
     struct rebuilt *to = &r->rebuilt[r->rebuilt_count++];
-    int rc = rows && list ? 0 : no_memory(err);
+    int rc = rows && list ? 0 : err_no_memory(err, "corrections");
 
     for (size_t i = 0; rc == 0 && i < g->word_count; i++) {
         const struct match_word *w = &h->words[g->first + i];
@@ -97,7 +92,7 @@ static int as_read_make(const struct heard *h, const struct places *p, struct as
                         struct err *err)
 {
     struct as_read r = {.rebuilt = calloc(h->count + 1, sizeof(*r.rebuilt))};
-    int rc = r.rebuilt ? place_parts_make(h, p, &r.of, err) : no_memory(err);
+    int rc = r.rebuilt ? place_parts_make(h, p, &r.of, err) : err_no_memory(err, "corrections");
 
     for (size_t i = 0; i < h->count && rc == 0; i++) {
         const struct heard_segment *g = &h->segments[i];
@@ -256,7 +251,7 @@ static int agree_silent(const struct as_read *r, struct word_matcher *m, struct 
     int rc = 0;
 
     if (!text)
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     if (*text)
         rc = match(m, &(struct match_wanted){text, "", "", p->start_ms}, 1, NULL, &found, err);
     *ret = found.at.words || silent_near(r, p->start_ms);
@@ -367,7 +362,7 @@ int places_find(const struct heard *h, struct places *p, struct err *err)
                         .wanted = calloc(p->count + 1, sizeof(*f.wanted)),
                         .found = calloc(p->count + 1, sizeof(*f.found)),
                         .which = calloc(p->count + 1, sizeof(*f.which))};
-    int rc = f.taken && f.wanted && f.found && f.which ? 0 : no_memory(err);
+    int rc = f.taken && f.wanted && f.found && f.which ? 0 : err_no_memory(err, "corrections");
 
     if (rc == 0)
         rc = find(&f, err);

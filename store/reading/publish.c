@@ -8,8 +8,6 @@
 #include "store/full_text.h"
 #include "store/reading/place.h"
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "catalog: out of memory"); }
-
 /* --------------------------------------------------------------------------- as it is to be read
  */
 
@@ -34,11 +32,11 @@ static int correct(const struct heard_segment *g, const struct place_part *parts
     int rc;
 
     if (!list)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     for (size_t i = 0; i < n; i++)
         list[i] = parts[i].part;
     rebuild_text(&ret->own_text, g->machine.text, list, n);
-    rc = buf_cstr(&ret->own_text) ? 0 : no_memory(err);
+    rc = buf_cstr(&ret->own_text) ? 0 : err_no_memory(err, "catalog");
     if (rc == 0)
         rc = rebuild_rows(g->machine.text, rows->rows, rows->count, list, n, &ret->own_rows, err);
     free(list);
@@ -92,14 +90,14 @@ static int add_row(struct rows *r, sqlite3_stmt *s, struct err *err)
     struct row *row;
 
     if (!list_grow(&r->list, &r->cap, r->count, sizeof(*r->list)))
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     row = &r->list[r->count++];
     *row = (struct row){.segment_id = sqlite3_column_int64(s, 0),
                         .part = sqlite3_column_int64(s, 1),
                         .start_ms = sqlite3_column_int64(s, 2),
                         .source = sqlite3_column_int64(s, 3),
                         .text = db_dup(s, 4)};
-    return row->text ? 0 : no_memory(err);
+    return row->text ? 0 : err_no_memory(err, "catalog");
 }
 
 static int rows_read(struct store *st, int64_t task_id, uint32_t seq, struct rows *ret,
@@ -325,7 +323,7 @@ static int write_shard(struct shard *s, bool is_new, struct err *err)
 
     s->of = calloc(s->to - s->from, sizeof(struct row *));
     if (!s->of)
-        return no_memory(err);
+        return err_no_memory(err, "catalog");
     if (!is_new)
         rc = rows_read(s->st, s->h->task_id, seq, &s->rows, err);
     if (rc == 0 && s->rows.count && !keep_rows(s))

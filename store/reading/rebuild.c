@@ -7,11 +7,6 @@
 #include "base/list.h"
 #include "store/reading/hunks.h"
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "corrections: out of memory");
-}
-
 int64_t rebuild_time(int64_t start_ms, int64_t end_ms, size_t at, size_t of)
 {
     if (at >= of)
@@ -105,7 +100,7 @@ bool rebuild_map(const char *heard, const struct rebuild_row *rows, size_t n,
 static int put_row(struct rebuilt *to, struct rebuild_row row, struct err *err)
 {
     if (!list_grow(&to->rows, &to->cap, to->count, sizeof(*to->rows)))
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     to->rows[to->count++] = row;
     return 0;
 }
@@ -175,7 +170,7 @@ static int put_new(struct rebuilt *to, const struct group *g, struct err *err)
         before += characters(g->text + words[i].at, words[i].len);
         row.end_ms = rebuild_time(start, end, before, all);
         row.speaker_id = speaker_of(g, row.start_ms, row.end_ms);
-        rc = row.text ? put_row(to, row, err) : no_memory(err);
+        rc = row.text ? put_row(to, row, err) : err_no_memory(err, "corrections");
     }
     free(words);
     return rc;
@@ -223,7 +218,7 @@ static int put_group(struct rebuilt *to, const struct walk *w, size_t i, size_t 
     until = w->parts[k + parts - 1].to > until ? w->parts[k + parts - 1].to : until;
     put_range(&text, w->heard, from, until, w->parts + k, parts);
     g.text = buf_cstr(&text);
-    rc = g.text ? put_new(to, &g, err) : no_memory(err);
+    rc = g.text ? put_new(to, &g, err) : err_no_memory(err, "corrections");
     buf_free(&text);
     return rc;
 }
@@ -256,7 +251,7 @@ static int put_all(struct rebuilt *to, const struct walk *w, struct err *err)
 
     rebuild_text(&text, w->heard, w->parts, w->part_count);
     g.text = buf_cstr(&text);
-    rc = g.text ? put_new(to, &g, err) : no_memory(err);
+    rc = g.text ? put_new(to, &g, err) : err_no_memory(err, "corrections");
     buf_free(&text);
     return rc;
 }
@@ -270,7 +265,7 @@ int rebuild_rows(const char *heard, const struct rebuild_row *rows, size_t row_c
     int rc = 0;
 
     if (!spans)
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     if (row_count)
         rc = rebuild_map(heard, rows, row_count, spans) ? put_rows(&to, &w, err)
                                                         : put_all(&to, &w, err);

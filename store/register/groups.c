@@ -195,7 +195,7 @@ int groups_settle(struct groups_voice *voices, size_t count, size_t size, double
             voices[v].group = p.members[p.first[v]] > 1 ? p.number[p.first[v]] : 0;
         *last = p.last;
     } else {
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+        rc = err_no_memory(err, "catalog");
     }
     free(sorted);
     free(p.sums);

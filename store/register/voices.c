@@ -61,7 +61,7 @@ static int add_vector(struct vectors *v, size_t *size, sqlite3_stmt *stmt, int c
         return 0;
     v->size = n;
     if (!list_grow(&v->values, &v->room, v->count, n * sizeof(float)))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     memcpy(v->values + v->count * n, blob, n * sizeof(float));
     if (likeness_unit(v->values + v->count * n, n) < 0)
         return 0;
@@ -88,7 +88,7 @@ static int read_voices(struct store *st, const char *model_hash, struct space *s
     while (rc == 1) {
         rc = add_vector(&s->of_voices, size, stmt, 4, err);
         if (rc == 1 && !list_grow(&s->voices, &s->voice_room, s->voice_count, sizeof(*s->voices)))
-            rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+            rc = err_no_memory(err, "catalog");
         if (rc == 1)
             s->voices[s->voice_count++] =
                 (struct voice){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
@@ -112,7 +112,7 @@ static int add_person(struct space *s, sqlite3_stmt *stmt, size_t *size, struct 
         return rc;
     if (!p || p->person_id != person_id) {
         if (!list_grow(&s->people, &s->person_room, s->person_count, sizeof(*s->people)))
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+            return err_no_memory(err, "catalog");
         p = &s->people[s->person_count++];
         *p = (struct person){person_id, sqlite3_column_int(stmt, 1), at, at, at};
     }
@@ -204,7 +204,7 @@ static int compare_all(struct store *st, struct space *s, struct err *err)
 
     s->mean = calloc(s->of_people.size + 1, sizeof(*s->mean));
     if (!s->mean)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     for (size_t i = 0; i < s->person_count && rc == 0; i++)
         rc = compare(st, s, &s->people[i], from, err);
     return rc;
@@ -264,8 +264,8 @@ static int group(struct store *st, const char *model_hash, const struct space *s
     struct groups_voice *list = calloc(s->voice_count + 1, sizeof(*list));
     double from = likeness_group_from(s->measure, s->voice_count), before = 0;
     int64_t last = 0;
-    int rc = list ? grouped_from(st, model_hash, &before, &last, err)
-                  : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    int rc =
+        list ? grouped_from(st, model_hash, &before, &last, err) : err_no_memory(err, "catalog");
 
     for (size_t i = 0; rc == 0 && i < s->voice_count; i++) {
         bool anew = s->voices[i].due || from != before;
@@ -366,7 +366,7 @@ static int next_model(struct store *st, char **model, struct err *err)
     if (sqlite3_column_type(stmt, 0) != SQLITE_NULL) {
         *model = db_dup(stmt, 0);
         if (!*model)
-            rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+            rc = err_no_memory(err, "catalog");
     }
     sqlite3_reset(stmt);
     return rc < 0 ? rc : *model != NULL;

@@ -15,11 +15,6 @@ struct author {
     char now[CLOCK_ISO_LEN];
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_NOMEM, "corrections: out of memory");
-}
-
 /* Appends words of a text, with a blank where it has white space. */
 static void put_words(struct buf *out, const char *text, const struct hunk_word *words, size_t n)
 {
@@ -62,7 +57,7 @@ static int put_row(struct store *st, const struct heard *h, struct match_place a
     heard_put(h, at, &said);
     put_context(h, at, &before, &after);
     if (!buf_cstr(&said) || !buf_cstr(&before) || !buf_cstr(&after))
-        rc = no_memory(err);
+        rc = err_no_memory(err, "corrections");
     if (rc == 0)
         rc = db_run(st, err,
                     "INSERT INTO correction (media_id, start_ms, end_ms, said, meant, before, "
@@ -101,7 +96,7 @@ static int peel(const struct place_part *part, const char *text, const struct hu
     size_t n = 0, said_at = back ? hunk->said_at + hunk->said_count - part->words : hunk->said_at;
     size_t meant_at;
     bool all = part->words == hunk->said_count, same;
-    int rc = there ? hunk_words(there, &words, &n, err) : no_memory(err);
+    int rc = there ? hunk_words(there, &words, &n, err) : err_no_memory(err, "corrections");
 
     same = rc == 0 && part->words <= hunk->said_count && part->word == said_at &&
            (all ? n == hunk->meant_count : n <= hunk->meant_count);
@@ -146,7 +141,7 @@ static int put_hunk(struct correcting *c, const struct heard_segment *g, const c
     rc = buf_cstr(&meant)
              ? put_row(c->st, &c->h, (struct match_place){g->first + hunk.said_at, hunk.said_count},
                        (char *)meant.data, false, c->by, 0, err)
-             : no_memory(err);
+             : err_no_memory(err, "corrections");
     buf_free(&meant);
     return rc;
 }
@@ -170,7 +165,7 @@ static int undo_part(struct correcting *c, const struct place_part *part, struct
         rc = meant
                  ? put_row(c->st, &c->h, (struct match_place){g->first + other->word, other->words},
                            meant, false, c->by, id, err)
-                 : no_memory(err);
+                 : err_no_memory(err, "corrections");
         free(meant);
     }
     return rc;
@@ -184,7 +179,7 @@ static int correct_words(struct correcting *c, const struct heard_segment *g, co
     size_t n = 0;
     const struct place_part *parts = place_parts_of(&c->parts, (size_t)(g - c->h.segments), &n);
     bool *kept = calloc(n + 1, sizeof(*kept));
-    int rc = kept ? hunks_make(g->machine.text, text, &d, err) : no_memory(err);
+    int rc = kept ? hunks_make(g->machine.text, text, &d, err) : err_no_memory(err, "corrections");
 
     for (size_t i = 0; rc == 0 && i < d.count; i++) {
         rc = keep_parts(parts, n, kept, text, &d, &d.list[i], err);
@@ -236,7 +231,7 @@ static int correct_segment(struct correcting *c, const struct heard_segment *g,
         rc = hunk_words(asked->text, &words, &n, err);
     if (rc == 0) {
         put_words(&meant, asked->text, words, n);
-        rc = buf_cstr(&meant) ? 0 : no_memory(err);
+        rc = buf_cstr(&meant) ? 0 : err_no_memory(err, "corrections");
     }
     if (rc == 0)
         rc = undo_confirmed(c, g, (char *)meant.data, *changed, &there, err);
@@ -440,7 +435,7 @@ static int decided_of(struct store *st, int64_t correction_id, struct decided *r
                             .meant = db_dup(s, 5)};
     utf8_copy(ret->state, sizeof(ret->state), db_text(s, 3));
     sqlite3_reset(s);
-    return ret->said && ret->meant ? 0 : no_memory(err);
+    return ret->said && ret->meant ? 0 : err_no_memory(err, "corrections");
 }
 
 /* What is to stand there: where nothing is heard, beside a word. */
@@ -452,7 +447,7 @@ static int put_meant(const struct correcting *c, const struct decided *d, struct
 
     heard_put(&c->h, at, &there);
     if (!buf_cstr(&there))
-        return no_memory(err);
+        return err_no_memory(err, "corrections");
     if (behind)
         buf_printf(meant, "%s ", (char *)there.data);
     if (beside)
@@ -462,7 +457,7 @@ static int put_meant(const struct correcting *c, const struct decided *d, struct
     if (beside && !behind)
         buf_printf(meant, " %s", (char *)there.data);
     buf_free(&there);
-    return buf_cstr(meant) ? 0 : no_memory(err);
+    return buf_cstr(meant) ? 0 : err_no_memory(err, "corrections");
 }
 
 static int put_kept(struct correcting *c, const struct decided *d, struct err *err)

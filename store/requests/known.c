@@ -35,7 +35,7 @@ static int known_add(struct store_known *k, uint32_t *cap, int64_t id, struct er
         int64_t *list = realloc(k->place_ids, n * sizeof(*list));
 
         if (!list)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+            return err_no_memory(err, "catalog");
         k->place_ids = list;
         *cap = n;
     }

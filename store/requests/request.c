@@ -289,7 +289,7 @@ static int check(const struct request *rq, struct err *err)
 int apply_ids_add(struct apply_ids *ids, int64_t id, struct err *err)
 {
     if (!list_grow(&ids->list, &ids->cap, ids->count, sizeof(*ids->list)))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     ids->list[ids->count++] = id;
     return 0;
 }
@@ -370,7 +370,7 @@ int request_begin(struct store *st, const struct request *rq, struct request_wor
         return rc;
     w = calloc(1, sizeof(*w));
     if (!w)
-        return err_set(err, ERR_NOMEM, "request: out of memory");
+        return err_no_memory(err, "request");
     w->st = st;
     w->rq = rq;
     w->reply.job_id = rq->job_id;
@@ -434,7 +434,7 @@ static int note(struct store *st, const struct request_verified *v, const char *
     int rc;
 
     if (!path)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     rc = db_run(st, err,
                 "INSERT INTO fixity (path_raw, path, size_bytes, mtime_ns, hash, first_at, "
                 "verified_at, changed_at) "
@@ -487,7 +487,7 @@ static int put(struct store *st, const struct request *rq, const char *path, int
     int rc;
 
     if (!shown)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     rc = db_run(st, err,
                 "INSERT INTO recipe (path_raw, kind, path, options, model_hash, job_id) "
                 "VALUES (?, ?, ?, ?, ?, nullif(?, 0)) ON CONFLICT (path_raw, kind) DO UPDATE SET "

@@ -243,7 +243,7 @@ static int place_insert(struct store *st, const struct store_found *f, const str
     int rc;
 
     if (!path || (f->member_len && !member))
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+        rc = err_no_memory(err, "catalog");
     else
         rc = db_run(st, err,
                     "INSERT INTO place (media_id, path, path_raw, member, member_raw, nth, "
@@ -623,7 +623,7 @@ static int trouble_put(struct store *st, const struct request_trouble *t, const 
     int rc;
 
     if (!path || !member)
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+        rc = err_no_memory(err, "catalog");
     else
         rc = db_run(st, err,
                     "INSERT INTO trouble (path, path_raw, member, member_raw, nth, error_code, "

@@ -30,7 +30,7 @@ static int unread_make(const struct request *rq, struct unread *ret, struct err 
     struct unread u = {calloc(rq->unread_count + 1, sizeof(*u.list)), rq->unread_count};
 
     if (!u.list)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     for (size_t i = 0; i < u.count; i++) {
         u.list[i] = (struct span){rq->unread[i], strlen(rq->unread[i])};
         while (u.list[i].len && u.list[i].data[u.list[i].len - 1] == '/')

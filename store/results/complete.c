@@ -358,7 +358,7 @@ static int settle(struct store *st, int64_t task_id, const struct result_people 
         return err_prefix(err, "task %lld", (long long)task_id);
     ids = calloc(people->speaker_count + (size_t)1, sizeof(*ids));
     if (!ids)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     rc = db_enter(st, err);
     if (rc == 0)
         rc = db_leave(st, settled(st, task_id, people, cancelled_too, ids, err), err);

@@ -162,7 +162,7 @@ static int heard_row(sqlite3_stmt *stmt, int64_t task_id, struct heard *h, struc
     h->of = blob_of(stmt, 7, count * sizeof(uint32_t), &good);
     h->vectors = blob_of(stmt, 8, count * v->size * sizeof(float), &good);
     if (good && (!h->active || !h->of || !h->vectors))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     v->active = h->active;
     v->of = h->of;
     v->vectors = h->vectors;

@@ -47,7 +47,7 @@ static int read_speakers(struct store *st, int64_t task_id, struct naming *n, st
         n->named += named;
         if (named && !n->names[n->count]) {
             sqlite3_reset(stmt);
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+            return err_no_memory(err, "catalog");
         }
         n->count++;
     }
@@ -69,7 +69,7 @@ static int add_turn(struct naming *n, sqlite3_stmt *stmt, struct err *err)
     if (!of)
         return 0;
     if (!list_grow(&n->turns, &n->turn_cap, n->turn_count, sizeof(*n->turns)))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     n->turns[n->turn_count++] = (struct result_turn){
         sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1), (uint32_t)(of - n->ids)};
     return 0;
@@ -101,7 +101,7 @@ static int add_said(struct naming *n, sqlite3_stmt *stmt, struct err *err)
     if (!of)
         return 0;
     if (!list_grow(&n->said, &n->said_cap, n->said_count, sizeof(*n->said)))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     n->said[n->said_count++] = (struct said){(size_t)(of - n->ids), sqlite3_column_int64(stmt, 1),
                                              sqlite3_column_int(stmt, 2)};
     return 0;
@@ -135,7 +135,7 @@ static int naming_make(struct store *st, int64_t task_id, bool all, struct namin
 
     *ret = NULL;
     if (!n)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     rc = read_speakers(st, task_id, n, err);
     if (rc == 0)
         rc = read_said(st, task_id, n, err);
@@ -300,7 +300,7 @@ int naming_give(struct store *st, const struct naming *n, const int64_t *ids,
         share(s);
         rc = give(st, n, s, ids, err);
     } else {
-        rc = err_set(err, ERR_NOMEM, "catalog: out of memory");
+        rc = err_no_memory(err, "catalog");
     }
     free(sorted);
     free(s ? s->ms : NULL);

@@ -33,18 +33,18 @@ static int finish(struct joining *j, struct err *err)
 
     /* First: what could not be put at all leaves a text that looks empty. */
     if (j->text.failed)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     if (!j->text.len)
         return 0;
     if (j->count == j->cap) {
         list = realloc(j->list, cap * sizeof(*list));
         if (!list)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+            return err_no_memory(err, "catalog");
         j->list = list;
         j->cap = cap;
     }
     if (!buf_cstr(&j->text))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     list[j->count++] = (struct result_passage){j->start_ms, j->end_ms, (char *)j->text.data};
     j->text = BUF_INIT;
     return 0;
@@ -234,7 +234,7 @@ static int take_told(struct store_told *t, size_t *room, sqlite3_stmt *row, stru
     int rc;
 
     if (!list_grow(&t->shards, room, t->count, sizeof(*t->shards)))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     rc =
         fact_result_get(sqlite3_column_blob(row, 6), (size_t)sqlite3_column_bytes(row, 6), &r, err);
     if (rc < 0)
@@ -248,7 +248,7 @@ static int take_told(struct store_told *t, size_t *room, sqlite3_stmt *row, stru
         .segments = r.segments,
         .segment_count = r.count,
     };
-    return t->shards[t->count - 1].language ? 0 : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    return t->shards[t->count - 1].language ? 0 : err_no_memory(err, "catalog");
 }
 
 int store_told(struct store *st, int64_t task_id, const char *params, uint32_t first, uint32_t last,

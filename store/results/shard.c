@@ -159,8 +159,7 @@ static int put_new(struct store *st, const struct store_shard_result *r, const c
 
     if (r->segment_count)
         fact_result_put(&packed, &texts);
-    rc = packed.failed ? err_set(err, ERR_NOMEM, "catalog: out of memory")
-                       : put_row(st, r, &packed, now, err);
+    rc = packed.failed ? err_no_memory(err, "catalog") : put_row(st, r, &packed, now, err);
     buf_free(&packed);
     return rc;
 }

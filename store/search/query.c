@@ -219,7 +219,7 @@ static int add_node(struct parser *p, struct query_node node, size_t *ret)
     struct query *q = p->q;
 
     if (!list_grow(&q->nodes, &q->room, q->count, sizeof(*q->nodes)))
-        return err_set(p->err, ERR_NOMEM, "out of memory");
+        return err_no_memory(p->err, NULL);
     node.first = node.last = node.next = QUERY_NO_NODE;
     q->nodes[q->count] = node;
     *ret = q->count++;
@@ -442,7 +442,7 @@ int query_parse(const char *text, const struct query_words *words_in, struct que
         p.q->text = strdup(text);
     if (!p.q || !p.q->text) {
         free(p.q);
-        return err_set(err, ERR_NOMEM, "out of memory");
+        return err_no_memory(err, NULL);
     }
     for (char *c = p.q->text; (c = strchr(c, FULL_TEXT_FORM));)
         *c = ' '; /* what is typed says nothing of the kind */
@@ -466,7 +466,7 @@ static int widen_word(struct query *q, struct query_node *n, const struct query_
     n->forms = q->forms.len;
     rc = forms->find(forms->arg, q->text + n->from, n->len, &q->forms, err);
     if (rc == 0 && q->forms.failed)
-        rc = err_set(err, ERR_NOMEM, "out of memory");
+        rc = err_no_memory(err, NULL);
     n->forms_len = rc == 0 ? q->forms.len - n->forms : 0;
     return rc;
 }
@@ -572,7 +572,7 @@ static int done(struct buf *out, char **ret, struct err *err)
 {
     if (!buf_cstr(out)) {
         buf_free(out);
-        return err_set(err, ERR_NOMEM, "out of memory");
+        return err_no_memory(err, NULL);
     }
     *ret = (char *)out->data;
     return 0;

@@ -103,7 +103,7 @@ struct ranking { /* owned, of one statement; zero: nothing to free */
 static int ranking_make(size_t wanted, struct ranking *ret, struct err *err)
 {
     *ret = (struct ranking){.wanted = wanted, .best = calloc(wanted + 1, sizeof(*ret->best))};
-    return ret->best ? 0 : err_set(err, ERR_NOMEM, "catalog: out of memory");
+    return ret->best ? 0 : err_no_memory(err, "catalog");
 }
 
 static void ranking_free(struct ranking *r)
@@ -380,10 +380,10 @@ static void put_query(const struct read_search *search, struct filter_path *path
 static int add(struct ranked *r, double score, const void *text, size_t len, struct err *err)
 {
     if (!list_grow(&r->hits, &r->room, r->count, sizeof(*r->hits)))
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     r->hits[r->count++] = (struct ranked_hit){score, r->texts.len, len};
     buf_put(&r->texts, text, len);
-    return r->texts.failed ? err_set(err, ERR_NOMEM, "catalog: out of memory") : 0;
+    return r->texts.failed ? err_no_memory(err, "catalog") : 0;
 }
 
 /* Leaves out what is not among the best any more; texts keep their order. */
@@ -414,7 +414,7 @@ static void choose(struct db_rows *rows, struct ranking *ranking, struct ranked 
 
         rows->rc = text ? add(r, ranking->score, text, (size_t)sqlite3_column_bytes(rows->stmt, 0),
                               rows->err)
-                        : err_set(rows->err, ERR_NOMEM, "catalog: out of memory");
+                        : err_no_memory(rows->err, "catalog");
         ranking_add(ranking, ranking->score);
         if (r->count < full)
             continue;

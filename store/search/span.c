@@ -45,11 +45,6 @@ void span_prepare(struct store *st, const char *match, const struct read_search 
     buf_free(&sql);
 }
 
-static int no_memory(struct span *s)
-{
-    return err_set(&s->err, ERR_NOMEM, "catalog: out of memory");
-}
-
 /* Behind the first ones they are not told apart: of a span few are shown. */
 static bool add_speaker(struct span *s, const char *name, uint64_t ms)
 {
@@ -82,7 +77,7 @@ static int on_segment(void *arg, const struct read_segment *g)
         s->member = strdup(g->member);
         s->language = strdup(g->language);
         if (!s->path || !s->member || !s->language)
-            return no_memory(s);
+            return err_no_memory(&s->err, "catalog");
     }
     buf_printf(&s->text, "%s%s", s->row.segments > 0 ? BETWEEN : "", g->text);
     buf_printf(&s->snippet, "%s%s", s->row.segments > 0 ? BETWEEN : "",
@@ -90,8 +85,9 @@ static int on_segment(void *arg, const struct read_segment *g)
     if (s->row.end_ms < g->end_ms)
         s->row.end_ms = g->end_ms;
     s->row.segments++;
-    return add_speaker(s, g->speaker, (uint64_t)g->end_ms - (uint64_t)g->start_ms) ? 0
-                                                                                   : no_memory(s);
+    return add_speaker(s, g->speaker, (uint64_t)g->end_ms - (uint64_t)g->start_ms)
+               ? 0
+               : err_no_memory(&s->err, "catalog");
 }
 
 static int hand_out(struct span *s, read_span_fn fn, void *arg, struct err *err)
@@ -109,7 +105,7 @@ static int hand_out(struct span *s, read_span_fn fn, void *arg, struct err *err)
     s->row.text = buf_cstr(&s->text);
     s->row.snippet = buf_cstr(&s->snippet);
     if (!s->row.text || !s->row.snippet)
-        return err_set(err, ERR_NOMEM, "catalog: out of memory");
+        return err_no_memory(err, "catalog");
     return fn(arg, &s->row);
 }
 
@@ -150,7 +146,7 @@ static int put(struct merging *g, struct mark mark, struct err *err)
         struct mark *list = realloc(g->list, room * sizeof(*list));
 
         if (!list)
-            return err_set(err, ERR_NOMEM, "catalog: out of memory");
+            return err_no_memory(err, "catalog");
         g->list = list;
         g->room = room;
     }

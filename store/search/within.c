@@ -60,12 +60,12 @@ static void *grow(void *list, size_t count, size_t *room, size_t size)
         *room = more;
     return ret;
 }
-#define GROW(list, count, room, err)                                  \
-    do {                                                              \
-        void *grown_ = grow(list, count, &(room), sizeof(*(list)));   \
-        if (!grown_)                                                  \
-            return err_set(err, ERR_NOMEM, "catalog: out of memory"); \
-        (list) = grown_;                                              \
+#define GROW(list, count, room, err)                                \
+    do {                                                            \
+        void *grown_ = grow(list, count, &(room), sizeof(*(list))); \
+        if (!grown_)                                                \
+            return err_no_memory(err, "catalog");                   \
+        (list) = grown_;                                            \
     } while (0)
 
 static void within_free(struct within *w)

@@ -64,7 +64,7 @@ static int block_make(struct vector_block *b, uint32_t size, struct err *err)
         return 0;
     b->bytes = calloc(1, block_bytes(size));
     if (!b->bytes)
-        return err_set(err, ERR_NOMEM, "vectors: out of memory");
+        return err_no_memory(err, "vectors");
     block_point(b);
     return 0;
 }
@@ -229,7 +229,7 @@ int vector_writer_open(const char *path, const char *like, const struct vector_s
     int rc = 0;
 
     if (!w)
-        return err_set(err, ERR_NOMEM, "vectors: out of memory");
+        return err_no_memory(err, "vectors");
     w->fd = -1;
     w->state = *state;
     w->state.count = 0;
@@ -240,7 +240,7 @@ int vector_writer_open(const char *path, const char *like, const struct vector_s
     if (state->size == 0 || state->size > VECTOR_MAX_SIZE)
         rc = err_set(err, ERR_INPUT, "vectors of %u values cannot be indexed", state->size);
     else if (!w->path || !w->made)
-        rc = err_set(err, ERR_NOMEM, "vectors: out of memory");
+        rc = err_no_memory(err, "vectors");
     if (rc == 0)
         rc = block_make(&w->block, state->size, err);
     if (rc == 0)
@@ -377,7 +377,7 @@ int vector_file_open(const char *path, struct vector_file **ret, struct err *err
     int rc;
 
     if (!f)
-        return err_set(err, ERR_NOMEM, "vectors: out of memory");
+        return err_no_memory(err, "vectors");
     /* A pipe in its place must not make us wait. */
     f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     rc = f->fd < 0 ? err_sys(err, errno, "'%s'", path) : check_file(f, err);

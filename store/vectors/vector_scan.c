@@ -30,7 +30,7 @@ static int put(struct vector_rows *r, size_t *room, int64_t id, struct err *err)
         return 0;
     }
     if (!list_grow(&r->list, room, r->count, sizeof(*r->list)))
-        return err_set(err, ERR_NOMEM, "vectors: out of memory");
+        return err_no_memory(err, "vectors");
     r->list[r->count++] = (struct vector_range){id, id};
     return 0;
 }
@@ -255,7 +255,7 @@ static int near_add(struct near *c, struct vector_near row, struct err *err)
         if (room != c->room) {
             list = realloc(c->list, room * sizeof(*list));
             if (!list)
-                return err_set(err, ERR_NOMEM, "vectors: out of memory");
+                return err_no_memory(err, "vectors");
             c->list = list;
             c->room = room;
         }
@@ -348,7 +348,7 @@ static int query_make(const float *values, uint32_t size, struct query *q, struc
 
     q->values = calloc(size, sizeof(*q->values));
     if (!q->values)
-        return err_set(err, ERR_NOMEM, "vectors: out of memory");
+        return err_no_memory(err, "vectors");
     for (uint32_t i = 0; i < size; i++)
         most = fmaxf(most, fabsf(values[i]));
     q->scale = most / QUERY_MOST;
@@ -394,7 +394,7 @@ static int merge(struct worker *workers, uint32_t threads, struct near *all, str
         struct vector_near *list = realloc(all->list, (all->count + c->count + 1) * sizeof(*list));
 
         if (!list)
-            return err_set(err, ERR_NOMEM, "vectors: out of memory");
+            return err_no_memory(err, "vectors");
         all->list = list;
         for (size_t i = 0; i < c->count; i++)
             if (c->list[i].most >= threshold)
@@ -411,7 +411,7 @@ static int scan_with(const struct scan *s, struct worker *workers, uint32_t thre
         workers[t].near.limit = limit;
         workers[t].near.least = calloc(limit, sizeof(float));
         if (!workers[t].near.least)
-            return err_set(err, ERR_NOMEM, "vectors: out of memory");
+            return err_no_memory(err, "vectors");
     }
     for (uint32_t t = 1; t < threads; t++)
         workers[t].started = pthread_create(&workers[t].thread, NULL, work, &workers[t]) == 0;
@@ -440,7 +440,7 @@ int vector_scan(const struct vector_file *f, const float *query, size_t limit, u
     all.least = calloc(limit, sizeof(float));
     rc = query_make(query, vector_file_state(f)->size, &q, err);
     if (rc == 0 && (!workers || !all.least))
-        rc = err_set(err, ERR_NOMEM, "vectors: out of memory");
+        rc = err_no_memory(err, "vectors");
     if (rc == 0)
         rc = scan_with(&s, workers, threads, limit, &all, err);
     for (uint32_t t = 0; workers && t < threads; t++)

@@ -70,7 +70,7 @@ static int best_add(struct best *b, struct vectors_hit hit, struct err *err)
     if ((b->count & (b->count - 1)) == 0) { /* a power of two: full */
         list = realloc(b->list, (b->count ? b->count * 2 : 1) * sizeof(*list));
         if (!list)
-            return err_set(err, ERR_NOMEM, "vectors: out of memory");
+            return err_no_memory(err, "vectors");
         b->list = list;
     }
     for (at = b->count++; at && worse(&hit, &b->list[(at - 1) / 2]); at = (at - 1) / 2)
@@ -455,7 +455,7 @@ int vectors_search(struct store *st, const struct vectors_query *q, struct vecto
     s.query = malloc(q->size * sizeof(float));
     s.row = malloc(q->size * sizeof(float));
     if (!s.query || !s.row) {
-        rc = err_set(err, ERR_NOMEM, "vectors: out of memory");
+        rc = err_no_memory(err, "vectors");
     } else {
         memcpy(s.query, q->values, q->size * sizeof(float));
         if (!normalise(s.query, q->size))

@@ -529,8 +529,6 @@ static struct subtitle_limits limits_of(const struct making *m, const char *lang
     return subtitle_usual(m->limits, language[0] ? language : m->d->language);
 }
 
-static int no_memory(struct making *m) { return err_set(m->err, ERR_NOMEM, "out of memory"); }
-
 static bool begins_run(const struct making *m, size_t segment, const struct subtitle_piece *p)
 {
     const struct run *r = m->run_count > 0 ? &m->runs[m->run_count - 1] : NULL;
@@ -546,7 +544,7 @@ static int add_run(struct making *m, size_t segment, size_t piece)
     const struct subtitle_piece *p = &m->s->pieces[piece];
 
     if (!list_grow(&m->runs, &m->run_room, m->run_count, sizeof(*m->runs)))
-        return no_memory(m);
+        return err_no_memory(m->err, NULL);
     m->runs[m->run_count] = (struct run){.first = piece,
                                          .start_ms = p->start_ms,
                                          .speaker = p->speaker,
@@ -584,7 +582,7 @@ static int add_cue(struct making *m, struct subtitle c, uint32_t characters)
         s->list = list ? list : s->list;
         m->characters = numbers ? numbers : m->characters;
         if (!list || !numbers)
-            return no_memory(m);
+            return err_no_memory(m->err, NULL);
         m->list_room = room;
     }
     m->characters[s->count] = characters;
@@ -633,7 +631,7 @@ static void place_label(struct lines_run *run, const struct subtitle_piece *firs
 static int make_cues(struct making *m, bool labels)
 {
     size_t *ends = malloc((RUN_PIECES + 1) * sizeof(*ends)), count = 0;
-    int rc = ends ? 0 : no_memory(m);
+    int rc = ends ? 0 : err_no_memory(m->err, NULL);
 
     for (size_t i = 0; rc == 0 && i < m->run_count; i++) {
         const struct run *r = &m->runs[i];

@@ -11,14 +11,12 @@
 
 #include "base/replace.h"
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
-
 char *part_path(const char *dir, const char *name, struct err *err)
 {
     char *ret = NULL;
 
     if (asprintf(&ret, "%s/%s", dir, name) < 0) {
-        no_memory(err);
+        err_no_memory(err, NULL);
         return NULL;
     }
     return ret;
@@ -119,7 +117,7 @@ static int list_add(struct part_list *l, char *path, struct err *err)
 
     if (!more) {
         free(path);
-        return no_memory(err);
+        return err_no_memory(err, NULL);
     }
     l->paths = more;
     l->paths[l->count++] = path;

@@ -157,8 +157,6 @@ struct splitting {
     char split[PARTING_ID_LEN];
 };
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
-
 /* ------------------------------------------------------------------------------- what is to do */
 
 static uint64_t cost_of(const struct splitting *s, const struct parting_work *w, int64_t length_ms)
@@ -188,7 +186,7 @@ static int take_work(void *arg, const struct parting_work *w, struct err *err)
         s->media = media ? media : s->media;
         s->list = list ? list : s->list;
         if (!media || !list)
-            return no_memory(err);
+            return err_no_memory(err, NULL);
         s->cap = cap;
     }
     s->media[s->count] = w->media_id;
@@ -268,7 +266,7 @@ static int name_it(struct splitting *s, struct err *err)
     struct hash *h = hash_new();
     char origin[PARTING_ID_LEN];
     uint8_t hash[HASH_BYTES];
-    int rc = h ? parting_origin(s->st, origin, err) : no_memory(err);
+    int rc = h ? parting_origin(s->st, origin, err) : err_no_memory(err, NULL);
 
     if (rc == 0) {
         hash_put(h, origin, sizeof(origin));
@@ -352,7 +350,7 @@ static int write_parts(struct splitting *s, struct err *err)
 {
     const struct balance *b = &s->balance;
     struct parting_share *shares = calloc(b->count, sizeof(*shares));
-    int rc = shares ? 0 : no_memory(err);
+    int rc = shares ? 0 : err_no_memory(err, NULL);
 
     for (size_t i = 0, next; i < b->count && rc == 0; i = next) {
         struct parting_part p = {s->split, b->pieces[i].part, b->parts, shares + i, 0};

@@ -16,8 +16,6 @@
 #include "tools/export/transcript.h"
 #include "tools/enqueue/found/walk.h"
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
-
 void pairs_free(struct pairs *p)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -46,11 +44,11 @@ static int add(struct pairs *p, const char *reference, const char *below, struct
     struct pair *one;
 
     if (!list_grow(&p->list, &p->room, p->n, sizeof(*p->list)))
-        return no_memory(err);
+        return err_no_memory(err, NULL);
     one = &p->list[p->n++];
     *one = (struct pair){.reference = strdup(reference)};
     one->name = utf8_display(below, names_stem(below));
-    return one->reference && one->name ? 0 : no_memory(err);
+    return one->reference && one->name ? 0 : err_no_memory(err, NULL);
 }
 
 static int by_name(const void *a, const void *b)
@@ -131,7 +129,7 @@ static int say_missing(struct pair *one, const char *format, const char *what, s
     int rc = asprintf(&line, "%s: %s%s", one->name, format, what);
 
     if (rc < 0)
-        return no_memory(err);
+        return err_no_memory(err, NULL);
     one->missing = line;
     return 0;
 }
@@ -146,7 +144,7 @@ static int take_file(struct pair *one, const char *below, const char *folder, st
         struct stat st;
 
         if (asprintf(&path, "%s/%.*s.%s", folder, (int)stem, below, transcript_endings[i]) < 0)
-            return no_memory(err);
+            return err_no_memory(err, NULL);
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
             one->hypothesis = path;
         else
@@ -159,7 +157,7 @@ static int take_file(struct pair *one, const char *below, const char *folder, st
 static int find_file(struct pair *one, const char *below, const char *folder, struct err *err)
 {
     char *portable = names_portable(below);
-    int rc = portable ? take_file(one, below, folder, err) : no_memory(err);
+    int rc = portable ? take_file(one, below, folder, err) : err_no_memory(err, NULL);
 
     if (rc == 0 && !one->hypothesis)
         rc = take_file(one, portable, folder, err);
@@ -183,7 +181,7 @@ int pairs_of_files(struct pairs *p, const char *reference, const char *hypothesi
     if (rc == 0)
         rc = references(p, reference, folder, err);
     if (rc == 0 && !folder)
-        return (p->list[0].hypothesis = strdup(hypothesis)) ? 0 : no_memory(err);
+        return (p->list[0].hypothesis = strdup(hypothesis)) ? 0 : err_no_memory(err, NULL);
     if (rc == 0)
         rc = cli_absolute(reference, &root, err);
     for (size_t i = 0; rc == 0 && i < p->n; i++)
@@ -216,15 +214,15 @@ static int on_recording(void *arg, const struct read_recording *r)
     char *path;
 
     if (!list_grow(&k->list, &k->room, k->n, sizeof(*k->list)))
-        return no_memory(&k->err);
+        return err_no_memory(&k->err, NULL);
     one = &k->list[k->n];
     *one = (struct known){.id = r->media_id, .has_text = strcmp(r->transcript, "done") == 0};
     if (asprintf(&path, "%s%s%s", r->path, r->member[0] ? "/" : "", r->member) < 0)
-        return no_memory(&k->err);
+        return err_no_memory(&k->err, NULL);
     one->path = names_portable(path);
     free(path);
     if (!one->path)
-        return no_memory(&k->err);
+        return err_no_memory(&k->err, NULL);
     k->n++;
     one->path[names_stem(one->path)] = 0;
     slash = strrchr(one->path, '/');
@@ -291,7 +289,7 @@ static int find_portable(struct pair *one, const char *name, const struct known_
 static int find_recording(struct pair *one, const struct known_list *k, struct err *err)
 {
     char *portable = names_portable(one->name);
-    int rc = portable ? find_portable(one, portable, k, err) : no_memory(err);
+    int rc = portable ? find_portable(one, portable, k, err) : err_no_memory(err, NULL);
 
     free(portable);
     return rc;

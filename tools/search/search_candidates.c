@@ -25,8 +25,6 @@ size_t candidates_most(const struct search_wish *w)
     return w->limit < CANDIDATES ? CANDIDATES : (size_t)w->limit + 1;
 }
 
-static int no_memory(struct candidates *c) { return err_set(&c->err, ERR_NOMEM, "out of memory"); }
-
 static bool copy_speakers(struct search_result *to, const struct search_result *from)
 {
     to->speaker_count = 0;
@@ -48,7 +46,7 @@ int candidates_add(struct candidates *c, enum search_way way, const struct searc
     bool named;
 
     if (!list_grow(&l->rows, &l->room, l->count, sizeof(*l->rows)))
-        return no_memory(c);
+        return err_no_memory(&c->err, NULL);
 #define COPY(field) new.field = strdup(row->field ? row->field : "")
     COPY(path);
     COPY(member);
@@ -62,7 +60,7 @@ int candidates_add(struct candidates *c, enum search_way way, const struct searc
     new.by[way] = true;
     l->rows[l->count++] = new;
     named = named && new.path &&new.member &&new.speaker &&new.language;
-    return named && new.text &&new.snippet &&new.sound ? 0 : no_memory(c);
+    return named && new.text &&new.snippet &&new.sound ? 0 : err_no_memory(&c->err, NULL);
 }
 
 /* ------------------------------------------------------- who says what where something is heard */

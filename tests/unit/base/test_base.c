@@ -26,6 +26,17 @@ TEST(err_keeps_the_code)
     assert_string_equal(e.msg, "shard 3: write 'a.db': No space left on device");
 }
 
+TEST(err_no_memory_says_what_for)
+{
+    struct err e = {0};
+
+    assert_int_equal(err_no_memory(&e, "catalog"), ERR_NOMEM);
+    assert_int_equal(e.code, ERR_NOMEM);
+    assert_string_equal(e.msg, "catalog: out of memory");
+    assert_int_equal(err_no_memory(&e, NULL), ERR_NOMEM);
+    assert_string_equal(e.msg, "out of memory");
+}
+
 TEST(err_prefix_survives_long_messages)
 {
     struct err e = {0};

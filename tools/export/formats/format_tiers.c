@@ -43,8 +43,6 @@ static void tiers_free(struct tiers *t)
     *t = (struct tiers){0};
 }
 
-static int no_memory(struct err *err) { return err_set(err, ERR_NOMEM, "out of memory"); }
-
 /* On one line, newly allocated; NULL: no memory. */
 static char *name_of(const char *speaker, const char *more)
 {
@@ -105,7 +103,7 @@ static int name_words(struct tiers *t, struct tier *tier, struct err *err)
         char *name = name_of(tier->name, more);
 
         if (!name)
-            return no_memory(err);
+            return err_no_memory(err, NULL);
         if (!is_taken(t, name)) {
             tier->words_name = name;
             return 0;
@@ -123,7 +121,7 @@ static int count_all(const struct document *d, struct tiers *t, struct err *err)
         struct tier *tier = tier_of(t, s->speaker);
 
         if (!tier)
-            return no_memory(err);
+            return err_no_memory(err, NULL);
         tier->count++;
         tier->word_count += document_words_are_text(s) ? s->word_count : 0;
     }
@@ -135,7 +133,7 @@ static int count_all(const struct document *d, struct tiers *t, struct err *err)
         tier->spans = calloc(tier->count + 1, sizeof(*tier->spans));
         tier->words = calloc(tier->word_count + 1, sizeof(*tier->words));
         if (!tier->spans || !tier->words)
-            return no_memory(err);
+            return err_no_memory(err, NULL);
         tier->count = tier->word_count = 0;
     }
     return 0;
@@ -189,7 +187,7 @@ static int tiers_make(const struct document *d, struct tiers *ret, struct err *e
         free(name);
         if (!tier) {
             tiers_free(&t);
-            return no_memory(err);
+            return err_no_memory(err, NULL);
         }
         add_segment(&d->segments[i], tier);
         if (tier->spans[tier->count - 1].end_ms > t.end_ms)
