@@ -97,7 +97,7 @@ class TwoEvenings(Evenings):
         none = self.nightshift("pin", "7")
         self.one_sentence(none, "there is no stage 7")
         self.assertEqual("", none.out)
-        self.one_sentence(self.nightshift("pin"), "which stage")
+        self.one_sentence(self.nightshift("pin"), "name a stage")
         self.one_sentence(self.nightshift("pin", "1", os.path.join(self.dir, "gone")), "no recording")
 
     def test_pinned_before_it_is_done(self):
@@ -139,7 +139,7 @@ class TwoEvenings(Evenings):
         said = self.nightshift("forget", "--superseded", "--dry-run", status=0).out
         self.assertRegex(said, r"transcribe with whisper-nano.*, stage 1: 3 recordings, \d+ segments, about \d")
         self.one_sentence(self.nightshift("forget", "--superseded"), "--yes")
-        self.one_sentence(self.nightshift("forget"), "what")
+        self.one_sentence(self.nightshift("forget"), "give --superseded or --stage N")
         self.assertEqual([(2 * len(rows),)], self.sql("SELECT count(*) FROM transcript_all"))
         deep = self.bring(RECORDINGS[0], "deep/new.wav")
         self.enqueue("--vad=off", "--no-speech-threshold=0.55", "--again", self.archive)

@@ -235,7 +235,7 @@ class Recipes(night.Night):
     def test_what_is_wrong_is_said(self):
         self.enqueue("--vad=off", self.archive)
         before = self.rows()
-        for words, said in ((["--remove"], "which files or folders"), (["--beam-size=2"], "which files or folders"),
+        for words, said in ((["--remove"], "name the files or folders"), (["--beam-size=2"], "name the files or folders"),
                             (["--remove", "--beam-size=2", self.archive], "names of stages"),
                             (["--num-speakers=2", self.archive], "--diarize"),
                             (["--no-transcribe", self.archive], "nothing")):
